@@ -1,0 +1,97 @@
+/**
+ * The contract between the runtime and a model. Rule: a model yields parts and ends with `finish`; anything else
+ * (a throw, an end without `finish`) is a failed attempt. Retries belong to the run, never to the model.
+ */
+import type { FinishReason, Json, Message, Usage } from '../../machines/vocabulary.ts';
+import { RunchartError } from '../errors.ts';
+
+/** USD per million tokens. */
+export interface Prices {
+  input: number;
+  output: number;
+  cachedInput?: number;
+  cacheWrite?: number;
+}
+
+export interface ToolSpec {
+  name: string;
+  description: string;
+  /** JSON Schema of the arguments. */
+  parameters: Json;
+}
+
+export interface ModelRequest {
+  system: string;
+  messages: readonly Message[];
+  tools: readonly ToolSpec[];
+  maxOutputTokens?: number;
+  temperature?: number;
+}
+
+export type ModelPart =
+  | { type: 'text-delta' | 'reasoning-delta'; text: string }
+  | { type: 'tool-call-delta'; index: number; name?: string; text: string }
+  /** A complete call; `args` is the JSON text as the model wrote it. */
+  | { type: 'tool-call'; callId: string; name: string; args: string; extra?: Json }
+  | { type: 'finish'; reason: FinishReason; usage?: Partial<Usage> }
+  | { type: 'diagnostic'; code: string; detail?: Json }
+  /** Marks the text of this reply as a refusal. */
+  | { type: 'refusal' };
+
+export interface Model {
+  readonly id: string;
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+  readonly prices?: Prices;
+  /** Values that must never be logged (the API key). */
+  readonly secrets?: readonly string[];
+  stream(request: ModelRequest, context: { signal: AbortSignal; attempt: number }): AsyncIterable<ModelPart>;
+}
+
+export type ModelErrorCode =
+  | 'auth'
+  | 'rate-limit'
+  | 'quota'
+  | 'bad-request'
+  | 'not-found'
+  | 'server'
+  | 'network'
+  | 'timeout'
+  | 'stream-incomplete'
+  | 'bad-frame'
+  | 'content-type'
+  | 'content-filter'
+  | (string & {});
+
+const RETRYABLE: ReadonlySet<string> = new Set([
+  'rate-limit',
+  'server',
+  'network',
+  'timeout',
+  'stream-incomplete',
+  'bad-frame',
+  'content-type',
+  'frame-too-large',
+  'provider',
+]);
+
+/** Why an attempt failed. `retryable` follows from the code where it is not given; delays are in milliseconds. */
+export class ModelError extends RunchartError {
+  readonly status?: number;
+  readonly retryable: boolean;
+  readonly retryAfterMs?: number;
+
+  constructor(o: {
+    code: ModelErrorCode;
+    message?: string;
+    status?: number;
+    retryable?: boolean;
+    retryAfterMs?: number;
+    cause?: unknown;
+  }) {
+    super(o.code, o.message ?? `the model call failed (${o.code})`, o.cause === undefined ? {} : { cause: o.cause });
+    this.retryable = o.retryable ?? RETRYABLE.has(o.code);
+    if (o.status !== undefined) this.status = o.status;
+    if (o.retryAfterMs !== undefined) this.retryAfterMs = o.retryAfterMs;
+  }
+}

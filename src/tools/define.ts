@@ -1,0 +1,103 @@
+/**
+ * What a tool is and what it may return. Rule: a tool sees validated, copied, frozen arguments and a context; it
+ * answers with a value, a `toolResult`, or a throw, and each of them becomes exactly one outcome.
+ */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { Decision, GroupName, Json, StoredPart } from '../../machines/vocabulary.ts';
+import { type ContentPart, storedContent } from '../content.ts';
+import { ConfigurationError } from '../errors.ts';
+
+export interface ToolContext {
+  callId: string;
+  conversationId: string;
+  runId: string;
+  cwd: string;
+  signal: AbortSignal;
+  /** The same over retries and crashes, a new one after a new suspension. */
+  idempotencyKey: string;
+  /** Set when this is the replay of a suspended call. */
+  decision?: Decision;
+  state: { readonly [key: string]: Json };
+  progress(update: Json): void;
+}
+
+/** What `defineTool` was given; the executor reads it. */
+export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
+  name: string;
+  description: string;
+  /** zod or any Standard Schema that can give JSON Schema. */
+  parameters: S;
+  readOnly?: boolean;
+  idempotent?: boolean;
+  timeoutMs?: number;
+  group?: GroupName;
+  /** Part of the permission step. */
+  needsApproval?: boolean | ((args: StandardSchemaV1.InferOutput<S>) => boolean | Promise<boolean>);
+  execute(args: StandardSchemaV1.InferOutput<S>, context: ToolContext): unknown;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+}
+
+const definitions = new WeakMap<Tool, ToolDefinition>();
+
+/** Makes a tool. Throws ConfigurationError where name, schema or execute are missing. */
+export function defineTool<S extends StandardSchemaV1>(tool: ToolDefinition<S>): Tool {
+  if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
+  if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
+  if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
+    throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);
+  }
+  const made: Tool = Object.freeze({ name: tool.name, description: tool.description ?? '' });
+  definitions.set(made, tool as unknown as ToolDefinition);
+  return made;
+}
+
+/** The definition behind a tool made by `defineTool`; undefined for anything else. */
+export const definitionOf = (tool: Tool): ToolDefinition | undefined => definitions.get(tool);
+
+export interface ToolResult {
+  readonly status: 'success' | 'warning' | 'error' | 'pending';
+}
+type ResultContent = string | ContentPart[] | Json;
+type StateOption = { state?: { [key: string]: Json } };
+
+/** A result made by `toolResult`, as the executor reads it. */
+export type ToolAnswer =
+  | { status: 'success' | 'warning'; content: unknown; state?: { [key: string]: Json } }
+  | { status: 'error'; content: unknown; code?: string }
+  | { status: 'pending'; suspend: { reason: string; payload?: Json } };
+
+const answers = new WeakMap<object, ToolAnswer>();
+
+function made(answer: ToolAnswer): ToolResult {
+  const result: ToolResult = Object.freeze({ status: answer.status });
+  answers.set(result, answer);
+  return result;
+}
+
+export const answerOf = (value: unknown): ToolAnswer | undefined =>
+  typeof value === 'object' && value !== null ? answers.get(value) : undefined;
+
+/** The explicit results of a tool (run-lifecycle, TOOL_CALL). `state` writes keys of the conversation's state. */
+export const toolResult = {
+  success: (content: ResultContent, options?: StateOption): ToolResult =>
+    made({ status: 'success', content, ...options }),
+  warning: (content: ResultContent, options?: StateOption): ToolResult =>
+    made({ status: 'warning', content, ...options }),
+  error: (content: ResultContent, code?: string): ToolResult =>
+    made(code === undefined ? { status: 'error', content } : { status: 'error', content, code }),
+  pending: (suspend: { reason: string; payload?: Json }): ToolResult => made({ status: 'pending', suspend }),
+};
+
+const isPart = (part: unknown): part is ContentPart =>
+  typeof part === 'object' &&
+  part !== null &&
+  ((part as ContentPart).type === 'text' || (part as ContentPart).type === 'image');
+
+/** Stored parts of a content list, or undefined where the value is no such list. */
+export function partsOf(value: unknown): StoredPart[] | undefined {
+  return Array.isArray(value) && value.length > 0 && value.every(isPart) ? storedContent(value) : undefined;
+}
