@@ -1,0 +1,105 @@
+/**
+ * The results that a run writes for calls it leaves behind (run-lifecycle, CancellationToken Impact). Rule: when a
+ * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
+ */
+import type { Lost, RunContext } from './runContext.ts';
+import type { Slot } from './toolRound.machine.ts';
+import type { NewEntry, ToolOutcome } from './vocabulary.ts';
+
+const WORDS = {
+  cancelled: 'This call was cancelled before it finished.',
+  skipped: 'This call was skipped: the run ended before it started.',
+  not_started: 'This call was not run: an earlier call of the same reply still waits.',
+  terminated: 'This call was not run: the run was ended after the reply.',
+  unknown: 'The outcome of this call is unknown: it may have run.',
+} as const;
+type Code = keyof typeof WORDS;
+
+function result(runId: string, callId: string, code: Code): NewEntry {
+  const outcome: ToolOutcome = code === 'unknown' ? 'unknown' : 'cancelled';
+  const entry = { runId, type: 'tool-result' as const, callId, outcome };
+  const content = [{ type: 'text' as const, text: WORDS[code] }];
+  return code === 'unknown' ? { ...entry, content } : { ...entry, content, code };
+}
+
+export const closed = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
+  callIds.map((callId) => result(runId, callId, code));
+
+/** What a failed append took away of the calls. */
+function lostOf(lost: Lost) {
+  const ids = (type: NewEntry['type']): Set<string> => {
+    const found = new Set<string>();
+    for (const entry of lost) {
+      if (entry.type !== type) continue;
+      if (entry.type === 'agent-output') {
+        if (entry.item.type === 'tool-call') found.add(entry.item.callId);
+      } else if ('callId' in entry && entry.callId !== undefined) found.add(entry.callId);
+    }
+    return found;
+  };
+  return {
+    decisions: ids('decision'),
+    calls: ids('agent-output'),
+    starts: ids('tool-started'),
+    results: ids('tool-result'),
+    suspensions: ids('tool-suspended'),
+  };
+}
+
+function codeOf(slot: Slot, ends: 'cancelled' | 'kept', lost: ReturnType<typeof lostOf>): Code | undefined {
+  const { callId } = slot.call;
+  if (lost.calls.has(callId)) return undefined;
+  if (lost.starts.has(callId)) return 'skipped';
+  if (lost.results.has(callId) || lost.suspensions.has(callId)) return 'unknown';
+  if (slot.status === 'running') return 'cancelled';
+  if (slot.status === 'queued') return 'skipped';
+  return slot.status === 'suspended' && ends === 'cancelled' ? 'cancelled' : undefined;
+}
+
+/**
+ * Results for every call that is left open when a run ends early, in call order. Cancelling also ends the calls that
+ * wait for a person; an error leaves them waiting.
+ */
+export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost: Lost = []): NewEntry[] {
+  const { runId, suspended, kept, replaying, reruns, calls, slots } = context;
+  const gone = lostOf(lost);
+  const waiting = new Set(suspended.map(({ call }) => call.callId));
+  const inRound = new Set(slots.map((slot) => slot.call.callId));
+  const entries: NewEntry[] = [];
+  const close = (callId: string, code: Code): void => void entries.push(result(runId, callId, code));
+  for (const { call } of suspended) {
+    const { callId } = call;
+    if (inRound.has(callId) || gone.suspensions.has(callId)) continue;
+    if (ends === 'kept' && gone.decisions.has(callId)) continue;
+    if (ends === 'cancelled' || replaying.includes(callId)) close(callId, 'cancelled');
+  }
+  for (const { call } of reruns) close(call.callId, replaying.includes(call.callId) ? 'cancelled' : 'unknown');
+  for (const slot of slots) {
+    const { callId } = slot.call;
+    if (ends === 'kept' && gone.decisions.has(callId)) continue;
+    const decided = slot.status === 'suspended' && !waiting.has(callId);
+    const code = replaying.includes(callId) ? 'cancelled' : decided ? undefined : codeOf(slot, ends, gone);
+    if (code) close(callId, code);
+  }
+  for (const call of calls) {
+    if (!inRound.has(call.callId) && !gone.calls.has(call.callId)) close(call.callId, 'skipped');
+  }
+  for (const { call } of kept) {
+    const { callId } = call;
+    if (inRound.has(callId)) continue;
+    close(callId, replaying.includes(callId) ? 'cancelled' : 'skipped');
+  }
+  return entries;
+}
+
+/** What stays open when a run ends with an error: calls that wait for a person and were not being replayed. */
+export function leftWaiting(context: RunContext): Pick<RunContext, 'suspended' | 'kept' | 'reruns' | 'decisions'> {
+  const gone = lostOf(context.end.lost ?? []);
+  const stays = (callId: string): boolean => gone.decisions.has(callId) || !context.replaying.includes(callId);
+  return {
+    suspended: context.suspended.filter(({ call }) => stays(call.callId) && !gone.suspensions.has(call.callId)),
+    kept: [],
+    reruns: [],
+    decisions: context.decisions.filter(({ callId }) => !gone.decisions.has(callId)),
+  };
+}

@@ -1,0 +1,178 @@
+/**
+ * LLM_CALL: one model call with its visible attempts (run-lifecycle, LLM_CALL). The states are written once: the run
+ * holds them inside LlmCall, and the chart here is made of the same ones so that they can be proven alone. Every
+ * attempt after the first is logged before its wait begins.
+ */
+import { assign, setup } from 'xstate';
+import type { ChartPolicies } from './policies.ts';
+import {
+  door,
+  type EffectDone,
+  type EffectRequest,
+  type Failure,
+  type ModelValue,
+  type TimerElapsed,
+} from './ports.ts';
+import type { NewEntry } from './vocabulary.ts';
+
+/** Where a model call stands. */
+export interface Attempts {
+  /** Counts from 1, through the turn. */
+  attempt: number;
+  /** Index of the model in use: the agent's own, then its fallbacks. */
+  model: number;
+  /** Counts from 1, for the model in use. */
+  ofModel: number;
+}
+export const firstAttempt: Attempts = { attempt: 1, model: 0, ofModel: 1 };
+
+export interface ModelCallContext {
+  runId: string;
+  turn: number;
+  attempts: Attempts;
+  models: readonly string[];
+  retry: ChartPolicies['modelRetry'];
+}
+type WithContext = { context: ModelCallContext };
+type Args = WithContext & { event: { type: string } };
+type Failed = Extract<ModelValue, { kind: 'failed' }>;
+
+const failedOf = (event: { type: string }): Failed | undefined => {
+  const value = event.type === 'effect.done' ? (event as EffectDone).value : undefined;
+  return value?.kind === 'failed' ? value : undefined;
+};
+
+export const failureOf = (event: { type: string }): Failure => {
+  const failed = failedOf(event);
+  return { code: failed?.code ?? 'network', message: failed?.message ?? 'the model call failed' };
+};
+
+const tooLong = (failed: Failed, retry: ModelCallContext['retry']): boolean =>
+  retry.respectRetryAfter && (failed.retryAfterMs ?? 0) > retry.maxRetryAfterMs;
+
+/** The answer is a reply. */
+export const replies = ({ event }: { event: { type: string } }): boolean =>
+  event.type === 'effect.done' && (event as EffectDone).value.kind === 'reply';
+
+/** The same model is tried again after a wait. */
+export function retries({ context, event }: Args): boolean {
+  const failed = failedOf(event);
+  if (!failed?.retryable || tooLong(failed, context.retry)) return false;
+  return context.attempts.ofModel < context.retry.attempts;
+}
+
+/** The model's attempts are spent and another model is left. */
+export function fallsBack({ context, event }: Args): boolean {
+  const failed = failedOf(event);
+  if (!failed?.retryable || tooLong(failed, context.retry)) return false;
+  return context.attempts.model + 1 < context.models.length;
+}
+
+/** The timer that rang is the wait of the current attempt, not one of an older attempt. */
+export const waitIsOver = ({ context, event }: Args): boolean =>
+  event.type === 'timer.elapsed' && (event as TimerElapsed).id === waitId(context);
+
+export const nextAttempt = ({ context: { attempts } }: WithContext) => ({
+  attempts: { attempt: attempts.attempt + 1, model: attempts.model, ofModel: attempts.ofModel + 1 },
+});
+export const nextModel = ({ context: { attempts } }: WithContext) => ({
+  attempts: { attempt: attempts.attempt + 1, model: attempts.model + 1, ofModel: 1 },
+});
+
+/** Milliseconds before the attempt that follows: exponential with jitter, or what the provider asked for. */
+function waitMs({ retry, attempts }: ModelCallContext, failed: Failed): number {
+  if (retry.respectRetryAfter && failed.retryAfterMs !== undefined) return failed.retryAfterMs;
+  const base = Math.min(retry.capMs, retry.baseMs * retry.factor ** (attempts.ofModel - 2));
+  return Math.round(base * (1 + retry.jitter * failed.random));
+}
+
+/** `attempts` already counts the attempt that follows. */
+function retryEntry(context: ModelCallContext, failed: Failed, wait: number): NewEntry[] {
+  const { runId, turn, attempts, models } = context;
+  const model = models[attempts.model] ?? failed.model;
+  const reason = `${failed.code}: ${failed.message}`;
+  return [{ runId, type: 'model-retry', turn, attempt: attempts.attempt, waitMs: wait, model, reason }];
+}
+
+const waitId = ({ runId, turn, attempts }: ModelCallContext): string => `${runId}/t${turn}/wait/${attempts.attempt}`;
+
+function askModel({ context }: WithContext): EffectRequest {
+  const { runId, turn, attempts } = context;
+  const { attempt, model } = attempts;
+  return { kind: 'model', id: `${runId}/t${turn}/model/${attempt}`, runId, turn, attempt, model };
+}
+
+/** The states of a model call. What a reply or a final failure leads to is the owner's. */
+export const attemptStates = {
+  attempting: {
+    entry: { type: 'ask', params: askModel },
+    on: {
+      'effect.done': [
+        { guard: 'retries', target: 'backingOff', actions: 'nextAttempt' },
+        { guard: 'fallsBack', target: 'fallback', actions: 'nextModel' },
+      ],
+    },
+  },
+  backingOff: {
+    entry: [
+      {
+        type: 'log',
+        params: ({ context, event }: Args): NewEntry[] => {
+          const failed = failedOf(event);
+          return failed ? retryEntry(context, failed, waitMs(context, failed)) : [];
+        },
+      },
+      {
+        type: 'ask',
+        params: ({ context, event }: Args): EffectRequest | undefined => {
+          const failed = failedOf(event);
+          return failed && { kind: 'timer', id: waitId(context), ms: waitMs(context, failed) };
+        },
+      },
+    ],
+    on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },
+  },
+  fallback: {
+    entry: {
+      type: 'log',
+      params: ({ context, event }: Args): NewEntry[] => {
+        const failed = failedOf(event);
+        return failed ? retryEntry(context, failed, 0) : [];
+      },
+    },
+    always: { target: 'attempting' },
+  },
+} as const;
+
+export interface ModelCallInput {
+  runId: string;
+  turn: number;
+  models: readonly string[];
+  retry: ChartPolicies['modelRetry'];
+}
+export type ModelCallEvent = EffectDone | TimerElapsed;
+export interface ModelCallOutput {
+  kind: 'replied' | 'failed';
+}
+
+export const modelCallMachine = setup({
+  types: {} as {
+    context: ModelCallContext;
+    events: ModelCallEvent;
+    input: ModelCallInput;
+    output: ModelCallOutput;
+  },
+  actions: { ...door, nextAttempt: assign(nextAttempt), nextModel: assign(nextModel) },
+  guards: { replies, retries, fallsBack, waitIsOver },
+}).createMachine({
+  id: 'LLM_CALL',
+  context: ({ input }) => ({ ...input, attempts: firstAttempt }),
+  output: ({ event }) => ({ kind: (event as unknown as { output: ModelCallOutput['kind'] }).output }),
+  initial: 'attempting',
+  on: { 'effect.done': [{ guard: 'replies', target: '.Replied' }, { target: '.Failed' }] },
+  states: {
+    ...attemptStates,
+    Replied: { type: 'final', output: 'replied' },
+    Failed: { type: 'final', output: 'failed' },
+  },
+});

@@ -1,0 +1,89 @@
+/**
+ * The policies charts read, in their JSON form, and their defaults. Rule: a default here is the documented one; what
+ * is no JSON (models, predicates) stays with the host and is named here by an id or a count.
+ */
+export interface Limits {
+  turns: number;
+  costUsd: number | false;
+  tokens: number | false;
+  runMs: number | false;
+  toolCallsPerTurn: number;
+  identicalCalls: number;
+  emptyReplies: number;
+  queue: number;
+  decisions: number;
+  suspensionsPerCall: number;
+  subAgents: number;
+  toolMs: number;
+  resultBytes: number;
+}
+
+export interface ChartPolicies {
+  whileActive: 'reject' | 'steer' | 'followUp';
+  steerAt: 'afterRound' | 'afterTool';
+  queueDrain: 'one' | 'all';
+  promoteFollowUpOn: readonly ('completed' | 'interrupted' | 'error')[];
+  whileSuspended: 'followUp' | 'reject' | 'denyAndRun';
+  toolExecution: 'parallel' | 'sequential' | 'parallelIfReadOnly';
+  maxParallelTools: number;
+  onPartialSuspend: 'continue' | 'wait';
+  decisionsDuringRound: 'immediate' | 'atGate';
+  onToolFailure: 'tellModel' | 'failRun';
+  modelRetry: {
+    attempts: number;
+    baseMs: number;
+    factor: number;
+    capMs: number;
+    jitter: number;
+    respectRetryAfter: boolean;
+    maxRetryAfterMs: number;
+  };
+  partialReply: 'discard' | 'keep';
+  onRestart: 'idle' | 'replayDecided';
+  onEmptyReply: 'notice' | 'retry' | 'accept';
+  maxStopContinues: number;
+  limits: Limits;
+}
+
+export const defaultLimits: Limits = {
+  turns: 100,
+  costUsd: false,
+  tokens: false,
+  runMs: false,
+  toolCallsPerTurn: 128,
+  identicalCalls: 8,
+  emptyReplies: 3,
+  queue: 100,
+  decisions: 1000,
+  suspensionsPerCall: 16,
+  subAgents: 8,
+  toolMs: 120_000,
+  resultBytes: 262_144,
+};
+
+export const defaultPolicies: ChartPolicies = {
+  whileActive: 'reject',
+  steerAt: 'afterRound',
+  queueDrain: 'one',
+  promoteFollowUpOn: ['completed', 'interrupted', 'error'],
+  whileSuspended: 'followUp',
+  toolExecution: 'parallel',
+  maxParallelTools: 8,
+  onPartialSuspend: 'continue',
+  decisionsDuringRound: 'immediate',
+  onToolFailure: 'tellModel',
+  modelRetry: {
+    attempts: 4,
+    baseMs: 1000,
+    factor: 2,
+    capMs: 30_000,
+    jitter: 0.1,
+    respectRetryAfter: true,
+    maxRetryAfterMs: 60_000,
+  },
+  partialReply: 'discard',
+  onRestart: 'idle',
+  onEmptyReply: 'notice',
+  maxStopContinues: 8,
+  limits: defaultLimits,
+};

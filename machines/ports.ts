@@ -1,0 +1,183 @@
+/**
+ * The door between charts and world. Charts touch the world by three declared actions only: `ask` starts an effect,
+ * `drop` ends what is under a prefix, `log` writes entries. Their parameters are pure functions of context and event,
+ * so `transition()` of any chart shows its effects as plain records. The implementations here do nothing; a driver
+ * provides its own. Rule: everything in a request, a value or an entry is JSON.
+ */
+import type {
+  AgentItem,
+  Boundary,
+  Decision,
+  FinishReason,
+  Json,
+  NewEntry,
+  StoredPart,
+  Termination,
+  ToolOutcome,
+  Usage,
+} from './vocabulary.ts';
+
+export interface Failure {
+  code: string;
+  message: string;
+}
+
+/** The phases a plugin may take part in, by the names of the plugin contract. */
+export type Phase =
+  | 'runStart'
+  | 'stepStart'
+  | 'beforeInference'
+  | 'afterInference'
+  | 'beforeToolExecute'
+  | 'afterToolExecute'
+  | 'stepEnd'
+  | 'runEnd';
+/** Which phases somebody takes part in. A phase nobody registered for asks nothing. */
+export type Phases = Readonly<Record<Phase, boolean>>;
+
+/** A call of a reply as the round sees it; arguments stay with the executor and in the log. */
+export interface RoundCall {
+  callId: string;
+  name: string;
+  /** Some gate (approval, plugin) has a say on this call. */
+  gated: boolean;
+  readOnly: boolean;
+  /** Known before any gate: the call cannot run. */
+  refused?: { code: string; text: string };
+  /** Stands for name and arguments when rounds are compared. */
+  print: string;
+}
+
+export type EffectRequest =
+  | {
+      kind: 'phase';
+      id: string;
+      runId: string;
+      turn: number;
+      /** Run one after the other, in this order. */
+      phases: Phase[];
+      failure?: Failure;
+      termination?: Termination;
+      limitMs?: number;
+    }
+  | { kind: 'model'; id: string; runId: string; turn: number; attempt: number; model: number }
+  | { kind: 'gate'; id: string; runId: string; callId: string; suspension: number; decision?: Decision }
+  | {
+      kind: 'tool';
+      id: string;
+      runId: string;
+      callId: string;
+      suspension: number;
+      idempotencyKey: string;
+      decision?: Decision;
+    }
+  | {
+      kind: 'afterTool';
+      id: string;
+      runId: string;
+      callId: string;
+      outcome: ToolOutcome | 'suspended';
+      content: StoredPart[];
+      code?: string;
+    }
+  | { kind: 'commit'; id: string; boundary: Boundary }
+  | { kind: 'timer'; id: string; ms: number }
+  /** Tells the host that a run is over; it has no answer. */
+  | { kind: 'ended'; id: string; runId: string; result: RunOutput };
+
+export interface RunOutput {
+  runId: string;
+  termination: Termination;
+  cause?: string;
+  error?: Failure;
+  /** False where the run's end could not be stored. */
+  durable: boolean;
+}
+
+export type PhaseValue =
+  | { kind: 'done'; writes?: { [key: string]: Json } }
+  | { kind: 'terminate'; by: string; reason: string };
+export type ModelValue =
+  | {
+      kind: 'reply';
+      items: AgentItem[];
+      calls: RoundCall[];
+      finish: FinishReason;
+      /** Without visible text and without calls. */
+      empty: boolean;
+      usage: Usage;
+      costUsd: number | null;
+      model: string;
+    }
+  | {
+      kind: 'failed';
+      code: string;
+      message: string;
+      retryable: boolean;
+      retryAfterMs?: number;
+      /** 0 to 1, from the host. */
+      random: number;
+      model: string;
+    };
+export type GateValue =
+  | { kind: 'allow'; by?: string; args?: Json }
+  | { kind: 'block'; code: string; text: string }
+  | { kind: 'refuse'; code: string; text: string }
+  | { kind: 'suspend'; reason: string; payload?: Json };
+export type ToolValue =
+  | { kind: 'succeeded'; content: StoredPart[]; print: string; writes?: { [key: string]: Json } }
+  | { kind: 'erred'; content: StoredPart[]; print: string; code: string }
+  | { kind: 'pending'; reason: string; payload?: Json };
+export type EffectValue =
+  | PhaseValue
+  | ModelValue
+  | GateValue
+  | ToolValue
+  | { kind: 'shown'; content: StoredPart[] }
+  | { kind: 'committed' };
+
+/** The answer to an `ask`; it goes to the actor that asked. */
+export type EffectDone = { type: 'effect.done'; id: string; value: EffectValue };
+export type TimerElapsed = { type: 'timer.elapsed'; id: string };
+/** The runtime itself failed (an executor, a required plugin): never a tool's or a model's own failure. */
+export type EffectFailed = { type: 'effect.failed'; id: string; cause: string; error: Failure };
+/** A step's entries could not be stored; nothing that the step asked for was started. */
+export type AppendFailed = { type: 'append.failed'; error: Failure; lost: readonly NewEntry[] };
+
+/** What comes in through the door: answers, failures, acts of the host, and entries that no chart has a say in. */
+export type Completion =
+  | EffectDone
+  | TimerElapsed
+  | EffectFailed
+  | AppendFailed
+  | { type: 'note'; entries: readonly NewEntry[] }
+  | { type: 'act'; event: { type: string }; priority?: 'cancel' };
+
+/** A completion with the time that its entries carry. The order of deliveries is the run. */
+export interface Delivery {
+  at: number;
+  completion: Completion;
+}
+
+/**
+ * What a host does for one conversation. Properties that every journal keeps: one total order of deliveries, cancel
+ * first and then first in, first out; nothing is delivered for a dropped id; an answer given inside `start` is
+ * queued, never re-entered; `append` stamps seq and answers nothing where the entries are durable at once.
+ */
+export interface Journal {
+  start(request: EffectRequest): void;
+  /** Ends every effect whose id is `prefix` or under it, in reverse start order. */
+  drop(prefix: string): void;
+  put(completion: Completion): void;
+  take(): Delivery | undefined;
+  /** Called when something can be taken. */
+  bell(ring: () => void): void;
+  append(entries: readonly NewEntry[], at: number): void | Promise<void>;
+}
+
+/** The three actions, doing nothing. Charts declare them under these names. */
+export const door = {
+  ask: (_: unknown, _request: EffectRequest | undefined): void => {},
+  drop: (_: unknown, _prefix: string): void => {},
+  log: (_: unknown, _entries: readonly NewEntry[]): void => {},
+};

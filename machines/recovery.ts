@@ -1,0 +1,80 @@
+/**
+ * What a restored conversation starts from (run-lifecycle, Checkpoint Triggers). Rule: the last durable record of a
+ * call decides; nothing that may have run is run again unless the tool allows it or a person says so; every repair is
+ * an entry.
+ */
+import type { ConversationInput } from './conversation.machine.ts';
+import type { CallRecord, Knowledge } from './knowledge.ts';
+import type { RoundCall } from './ports.ts';
+import { printOf } from './print.ts';
+import type { Counters, HeldDecision, KeptCall, OpenCalls, Settings, SuspendedCall } from './runContext.ts';
+import type { NewEntry } from './vocabulary.ts';
+
+/** A call as gates and replays see it: it always passes the gates again. */
+export function replayable({ callId, name, args }: CallRecord): RoundCall {
+  return { callId, name, gated: true, readOnly: false, print: printOf(name, args) };
+}
+
+/** How many entries of a call's own the table knows. */
+function repairOf(record: CallRecord, known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
+  const { callId, runId, status } = record;
+  if (status === 'started') {
+    if (idempotent(record.name)) return [];
+    const content = [{ type: 'text' as const, text: 'The process ended while this call ran: it may have run.' }];
+    return [{ runId, type: 'tool-result', callId, outcome: 'unknown', content }];
+  }
+  if (status !== 'called' || known.cycle === 'suspended') return [];
+  const content = [{ type: 'text' as const, text: 'This call was not started before the process ended.' }];
+  return [{ runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' }];
+}
+
+/** The entries that bring the log of a dead process to rest. */
+export function repairs(known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
+  const entries: NewEntry[] = [];
+  for (const callId of known.open) {
+    const record = known.calls.get(callId);
+    if (record) entries.push(...repairOf(record, known, idempotent));
+  }
+  if (known.cycle !== 'running') return entries;
+  return [...entries, { runId: known.runId, type: 'run-stop', reason: 'interrupted', cause: 'crash' }];
+}
+
+/** The calls that are open in a log at rest. */
+export function openCalls(known: Knowledge): OpenCalls {
+  const suspended: SuspendedCall[] = [];
+  const kept: KeptCall[] = [];
+  const reruns: SuspendedCall[] = [];
+  const held: HeldDecision[] = [];
+  let last = '';
+  for (const callId of known.open) {
+    const record = known.calls.get(callId);
+    if (!record) continue;
+    const { suspension, status } = record;
+    const call = replayable(record);
+    if (status === 'suspended') suspended.push({ call, suspension });
+    else if (status === 'started') reruns.push({ call, suspension });
+    else kept.push({ call, behind: last });
+    last = callId;
+    const decision = status === 'suspended' ? record.decisions.get(suspension) : undefined;
+    if (decision) held.push({ callId, suspension, decision });
+  }
+  return { suspended, kept, reruns, decisions: held };
+}
+
+export const countersOf = ({ cycleTurns, tokens, costUsd }: Knowledge): Counters => ({
+  turns: cycleTurns,
+  emptyReplies: 0,
+  streaks: [],
+  tokens,
+  costUsd,
+});
+
+/** What the conversation's chart starts with, from a log that is at rest. */
+export const restored = (known: Knowledge, settings: Settings): ConversationInput => ({
+  settings,
+  open: openCalls(known),
+  counters: countersOf(known),
+  queue: known.queue,
+  runId: known.runId,
+  waiting: known.cycle === 'suspended',
+});

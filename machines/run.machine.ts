@@ -1,0 +1,383 @@
+/**
+ * RUN (run-lifecycle, State Machine): one request, or one resumption, from RunStart to its last checkpoint. The states
+ * and arrows are the document's; `active` holds what can be cancelled, and the terminal tail behind it cannot. A
+ * commit state waits until its checkpoint is durable, since what follows it may end the run.
+ */
+import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
+import { leftWaiting } from './closing.ts';
+import { afterReplay, gateWork } from './gateWork.ts';
+import { limitReached } from './limits.ts';
+import { attemptStates, fallsBack, nextAttempt, nextModel, replies, retries, waitIsOver } from './modelCall.machine.ts';
+import { type AppendFailed, door, type EffectDone, type EffectFailed, type TimerElapsed } from './ports.ts';
+import { type ResumeToolCallOutput, resumeToolCallMachine } from './resumeToolCall.machine.ts';
+import type { HeldDecision, RunChartOutput, RunContext, RunInput } from './runContext.ts';
+import * as step from './runSteps.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
+import { type ToolRoundOutput, toolRoundMachine } from './toolRound.machine.ts';
+import type { QueuedMessage } from './vocabulary.ts';
+
+export type RunEvent =
+  | EffectDone
+  | TimerElapsed
+  | EffectFailed
+  | AppendFailed
+  /** `partial`: the text streamed so far, where the policy keeps it. */
+  | { type: 'run.cancelled'; partial?: string }
+  | { type: 'decision.arrived'; held: HeldDecision }
+  | { type: 'message.steered'; message: QueuedMessage }
+  | { type: 'message.returned'; messageId: string }
+  | { type: 'call.suspended'; output: ToolCallOutput }
+  | { type: 'call.settled'; output: ToolCallOutput }
+  | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
+  | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
+
+const inWindow = (context: RunContext): boolean => context.settings.policies.decisionsDuringRound === 'immediate';
+const idle = ({ context }: { context: RunContext }): boolean => context.gate === 'closed';
+const waits = (context: RunContext): boolean => context.settings.policies.onPartialSuspend === 'wait';
+const isValue = (event: RunEvent, kind: string): boolean => event.type === 'effect.done' && event.value.kind === kind;
+const stopped = (event: RunEvent): boolean =>
+  event.type === 'xstate.done.actor.round' && event.output.kind === 'stopped';
+
+/** The calls of the last round that still wait for a person. */
+const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
+  slots
+    .filter((slot) => slot.status !== 'queued')
+    .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
+
+const run = setup({
+  types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
+  actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine },
+  actions: {
+    ...door,
+    nextAttempt: assign((args) => nextAttempt(args)),
+    nextModel: assign((args) => nextModel(args)),
+    startTurn: assign(step.turnStarts),
+    takeReply: assign(step.replyArrives),
+    takeRound: assign(step.roundCollected),
+    dropKept: assign({ kept: [] }),
+    askTerminate: assign(({ event }) =>
+      event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {},
+    ),
+    endEarly: assign((args) => ({ end: step.endOf(args) })),
+    endTerminated: assign((args) => ({ end: step.terminationOf(args) })),
+    endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
+    endSuspended: assign({ end: { termination: 'Suspended' as const } }),
+    endNotDurable: assign((args) => ({ end: step.endOf(args), durable: false })),
+    closeAll: assign({ suspended: [], kept: [], reruns: [], decisions: [] }),
+    closeKept: assign(({ context }) => leftWaiting(context)),
+    hold: assign(({ context, event }) =>
+      event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {},
+    ),
+    queueSteer: assign(({ context, event }) =>
+      event.type === 'message.steered' ? { steers: [...context.steers, event.message] } : {},
+    ),
+    takeBack: assign(({ context, event }) =>
+      event.type === 'message.returned'
+        ? { steers: context.steers.filter(({ messageId }) => messageId !== event.messageId) }
+        : {},
+    ),
+    suspendCall: assign(({ context, event }) => {
+      if (event.type !== 'call.suspended') return {};
+      const { callId, suspension } = event.output;
+      const call = context.calls.find((candidate) => candidate.callId === callId);
+      return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
+    }),
+    settleCall: assign(({ context, event }) => {
+      if (event.type !== 'call.settled') return {};
+      const { output } = event;
+      const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
+      const replaying = context.replaying.filter((callId) => callId !== output.callId);
+      return { ...afterReplay(context, [output]), replayed: context.replayed + 1, settled, replaying };
+    }),
+    stopRound: sendTo('round', { type: 'round.stopped' }),
+    stopGate: stopChild('gate'),
+  },
+  guards: {
+    replies,
+    retries,
+    fallsBack,
+    waitIsOver,
+    deadline: ({ context, event }) => event.type === 'timer.elapsed' && event.id === step.deadlineId(context),
+    nobodyAtStart: ({ context }) => !context.settings.phases.runStart,
+    nothingNew: ({ context }) => context.trigger.kind === 'resume',
+    replayed: ({ context }) => idle({ context }) && context.replayed > 0,
+    onlyUndecided: ({ context }) =>
+      idle({ context }) &&
+      context.trigger.kind === 'resume' &&
+      context.trigger.waited &&
+      context.suspended.length > 0 &&
+      context.steers.length === 0,
+    gateIdle: idle,
+    suspendedAnew: ({ context }) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
+    terminates: ({ event }) => isValue(event, 'terminate'),
+    nobodyPrepares: ({ context: { settings } }) => !settings.phases.stepStart && !settings.phases.beforeInference,
+    nobodyPreparesAtLimit: ({ context }) =>
+      !context.settings.phases.stepStart &&
+      !context.settings.phases.beforeInference &&
+      limitReached(context) !== undefined,
+    atLimit: ({ context }) => limitReached(context) !== undefined,
+    nobodyAfter: ({ context: { settings } }) => !settings.phases.afterInference && !settings.phases.stepEnd,
+    wasTerminated: ({ context }) => context.terminate !== undefined,
+    hasToolCalls: ({ context }) => context.calls.length > 0,
+    gateOpen: ({ context }) => !idle({ context }),
+    goesOn: ({ context: { reply, settings, steers, settled } }) =>
+      reply.finish === 'pause' ||
+      (reply.empty && settings.policies.onEmptyReply !== 'accept') ||
+      steers.length > 0 ||
+      settled > 0,
+    cutByLength: ({ context }) => context.reply.finish === 'length',
+    hasSuspended: ({ context }) => context.suspended.length > 0,
+    roundCancelled: ({ context, event }) => stopped(event) && context.end.termination === 'Cancelled',
+    roundBroken: ({ event }) => stopped(event),
+    stateConflict: ({ event }) => event.type === 'xstate.done.actor.round' && step.conflicts(event.output.slots),
+    allSuspended: ({ context }) => {
+      const calls = stillSuspended(context);
+      return idle({ context }) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));
+    },
+    nobodyAtEnd: ({ context }) => !context.settings.phases.runEnd,
+    nobodyHearsError: ({ context: { end, settings } }) =>
+      end.cause !== 'model' || (!settings.phases.afterInference && !settings.phases.stepEnd),
+  },
+});
+
+/** Opens the gate where there is something to decide and none is open. */
+const openGate = run.enqueueActions(({ context, enqueue }) => {
+  if (context.gate === 'open') return;
+  const replays = gateWork(context);
+  if (replays.length === 0) return;
+  const { runId, gates, settings } = context;
+  const { conversationId, policies, phases } = settings;
+  const { suspensionsPerCall: suspensionsMax } = policies.limits;
+  const input = { conversationId, runId, id: `${runId}/gate${gates}`, replays, suspensionsMax, phases };
+  enqueue.spawnChild('resumeToolCall', { id: 'gate', input });
+  enqueue.assign({ gates: gates + 1, gate: 'open', replaying: replays.map(({ call }) => call.callId) });
+});
+
+const openGateInWindow = run.enqueueActions(({ context, enqueue }) => {
+  if (inWindow(context)) enqueue(openGate);
+});
+
+const closeGate = run.enqueueActions(({ enqueue }) => {
+  enqueue.stopChild('gate');
+  enqueue.assign({ gate: 'closed', replaying: [] });
+  enqueue(openGate);
+});
+
+/** Steers start to count here; the conversation hears of it and takes them off its queue. */
+const deliverSteers = run.enqueueActions(({ context, enqueue }) => {
+  const due = step.dueSteers(context);
+  if (due.length === 0) return;
+  enqueue({ type: 'log', params: step.steerEntries(context.runId, due) });
+  enqueue.assign({ steers: context.steers.slice(due.length) });
+  enqueue.sendTo(({ self }) => self._parent ?? self, { type: 'steers.delivered', messages: due });
+});
+
+/** Where a durable reply leads; a gate still open is waited for first where the reply would end the run. */
+const afterReply = [
+  { guard: 'goesOn', target: '#RUN.active.LoopTop', actions: { type: 'log', params: step.continuationEntries } },
+  { guard: 'cutByLength', target: '#RUN.Terminate', actions: 'endCut' },
+  { guard: 'hasSuspended', target: '#RUN.Suspended', actions: 'endSuspended' },
+  { target: '#RUN.NaturalEnd' },
+] as const;
+
+export const runMachine = run.createMachine({
+  id: 'RUN',
+  context: ({ input }) => step.contextOf(input),
+  output: ({ context }) => step.outputOf(context),
+  initial: 'active',
+  // The terminal tail cannot be cancelled, but what arrives there is not lost either.
+  on: {
+    'decision.arrived': { actions: 'hold' },
+    'message.steered': { actions: 'queueSteer' },
+    'message.returned': { actions: 'takeBack' },
+  },
+  states: {
+    active: {
+      initial: 'RunStart',
+      exit: [{ type: 'drop', params: ({ context }) => `${context.runId}/` }, 'stopGate'],
+      on: {
+        'run.cancelled': { target: '#RUN.Cancelled', actions: 'endEarly' },
+        'append.failed': { target: '#RUN.Error', actions: 'endEarly' },
+        'effect.failed': { target: '#RUN.Error', actions: 'endEarly' },
+        'timer.elapsed': { guard: 'deadline', target: '#RUN.Cancelled', actions: 'endEarly' },
+        'call.settled': { actions: 'settleCall' },
+        'xstate.done.actor.gate': { actions: closeGate },
+      },
+      states: {
+        RunStart: {
+          entry: [
+            { type: 'log', params: step.openingEntries },
+            { type: 'ask', params: step.askDeadline },
+            { type: 'ask', params: ({ context }) => step.askPhases(context, 'start', ['runStart']) },
+          ],
+          always: { guard: 'nobodyAtStart', target: 'CommitUser' },
+          on: { 'effect.done': { target: 'CommitUser', actions: { type: 'log', params: step.phaseWrites } } },
+        },
+        CommitUser: {
+          entry: [
+            { type: 'log', params: step.checkpoint('UserMessage') },
+            { type: 'ask', params: step.askCommit('UserMessage') },
+          ],
+          always: { guard: 'nothingNew', target: 'ResumeReplay0' },
+          on: { 'effect.done': { target: 'ResumeReplay0' } },
+        },
+        ResumeReplay0: {
+          entry: openGate,
+          always: [
+            { guard: 'replayed', target: 'CommitReplay0' },
+            { guard: 'onlyUndecided', target: '#RUN.Suspended', actions: 'endSuspended' },
+            { guard: 'gateIdle', target: 'LoopTop' },
+          ],
+        },
+        // The gate has made the replay durable in its own CommitReplay.
+        CommitReplay0: {
+          always: [
+            { guard: 'suspendedAnew', target: '#RUN.Suspended', actions: 'endSuspended' },
+            { target: 'LoopTop' },
+          ],
+        },
+        LoopTop: { always: { target: 'ResumeToolCall' } },
+        ResumeToolCall: {
+          entry: openGate,
+          always: { guard: 'gateIdle', target: 'StepPrepare' },
+        },
+        StepPrepare: {
+          entry: [
+            deliverSteers,
+            {
+              type: 'ask',
+              params: ({ context }) => step.askPhases(context, 'prepare', ['stepStart', 'beforeInference']),
+            },
+          ],
+          always: [
+            { guard: 'nobodyPreparesAtLimit', target: '#RUN.Terminate', actions: 'endTerminated' },
+            { guard: 'nobodyPrepares', target: 'LlmCall', actions: 'startTurn' },
+          ],
+          on: {
+            'effect.done': [
+              { guard: 'terminates', target: '#RUN.Terminate', actions: 'endTerminated' },
+              { guard: 'atLimit', target: '#RUN.Terminate', actions: 'endTerminated' },
+              { target: 'LlmCall', actions: 'startTurn' },
+            ],
+          },
+        },
+        LlmCall: {
+          initial: 'attempting',
+          states: attemptStates,
+          on: {
+            'effect.done': [
+              {
+                guard: 'replies',
+                target: 'AfterInference',
+                actions: [{ type: 'log', params: step.replyEntries }, 'takeReply'],
+              },
+              { target: '#RUN.Error', actions: 'endEarly' },
+            ],
+            'decision.arrived': { actions: ['hold', openGateInWindow] },
+          },
+        },
+        AfterInference: {
+          entry: {
+            type: 'ask',
+            params: ({ context }) => step.askPhases(context, 'after', ['afterInference', 'stepEnd']),
+          },
+          always: { guard: 'nobodyAfter', target: 'CommitAssistant' },
+          on: { 'effect.done': { target: 'CommitAssistant', actions: 'askTerminate' } },
+        },
+        CommitAssistant: {
+          entry: [
+            { type: 'log', params: step.checkpoint('AssistantTurnCommitted') },
+            { type: 'ask', params: step.askCommit('AssistantTurnCommitted') },
+          ],
+          initial: 'committing',
+          states: {
+            committing: {
+              on: {
+                'effect.done': [
+                  { guard: 'wasTerminated', target: '#RUN.Terminate', actions: 'endTerminated' },
+                  { guard: 'hasToolCalls', target: '#RUN.active.ToolRound' },
+                  { guard: 'gateOpen', target: 'joining' },
+                  ...afterReply,
+                ],
+              },
+            },
+            joining: {
+              on: { 'xstate.done.actor.gate': { target: 'joined', actions: closeGate } },
+            },
+            joined: { always: [{ guard: 'gateOpen', target: 'joining' }, ...afterReply] },
+          },
+        },
+        ToolRound: {
+          invoke: { src: 'toolRound', id: 'round', input: step.roundInput },
+          on: {
+            'run.cancelled': { actions: ['endEarly', 'stopRound'] },
+            'append.failed': { actions: ['endEarly', 'stopRound'] },
+            'effect.failed': { actions: ['endEarly', 'stopRound'] },
+            'timer.elapsed': { guard: 'deadline', actions: ['endEarly', 'stopRound'] },
+            'decision.arrived': { actions: ['hold', openGateInWindow] },
+            'call.suspended': { actions: ['suspendCall', openGateInWindow] },
+            'xstate.done.actor.round': [
+              { guard: 'roundCancelled', target: '#RUN.Cancelled' },
+              { guard: 'roundBroken', target: '#RUN.Error' },
+              { guard: 'stateConflict', target: '#RUN.Error', actions: 'endEarly' },
+              { target: 'CommitTool', actions: [{ type: 'log', params: step.roundWrites }, 'takeRound'] },
+            ],
+          },
+        },
+        CommitTool: {
+          entry: [
+            { type: 'log', params: step.checkpoint('ToolResultsCommitted') },
+            { type: 'ask', params: step.askCommit('ToolResultsCommitted') },
+          ],
+          on: { 'effect.done': { target: 'ResumeAfterTool' } },
+        },
+        ResumeAfterTool: {
+          entry: openGate,
+          always: [
+            { guard: 'allSuspended', target: '#RUN.Suspended', actions: 'endSuspended' },
+            {
+              guard: 'gateIdle',
+              target: 'LoopTop',
+              actions: [{ type: 'log', params: step.leaveKept }, 'dropKept'],
+            },
+          ],
+        },
+      },
+    },
+    Terminate: { entry: [{ type: 'log', params: step.terminateEntries }, 'closeKept'], always: { target: 'RunEnd' } },
+    NaturalEnd: { always: { target: 'RunEnd' } },
+    Suspended: { always: { target: 'RunEnd' } },
+    Cancelled: { entry: [{ type: 'log', params: step.cancelEntries }, 'closeAll'], always: { target: 'RunEnd' } },
+    Error: {
+      entry: [{ type: 'log', params: step.errorEntries }, 'closeKept', { type: 'ask', params: step.askErrorPhases }],
+      exit: { type: 'drop', params: ({ context }) => `${context.runId}/` },
+      always: { guard: 'nobodyHearsError', target: 'RunEnd' },
+      on: {
+        'effect.done': { target: 'RunEnd' },
+        'run.cancelled': { target: 'RunEnd' },
+        'append.failed': { target: 'RunEnd', actions: { type: 'log', params: step.lostEntries } },
+      },
+    },
+    RunEnd: {
+      entry: { type: 'ask', params: step.askEndPhase },
+      exit: { type: 'drop', params: ({ context }) => `${context.runId}/` },
+      always: { guard: 'nobodyAtEnd', target: 'CommitFinished' },
+      on: {
+        'effect.done': { target: 'CommitFinished' },
+        'run.cancelled': { target: 'CommitFinished' },
+        'append.failed': { target: 'CommitFinished', actions: { type: 'log', params: step.lostEntries } },
+      },
+    },
+    CommitFinished: {
+      entry: [
+        { type: 'log', params: step.closingEntries },
+        { type: 'ask', params: step.askFinish },
+      ],
+      on: {
+        'effect.done': { target: 'Done' },
+        'append.failed': { target: 'Done', actions: 'endNotDurable' },
+      },
+    },
+    Done: { type: 'final' },
+  },
+});

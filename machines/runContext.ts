@@ -1,0 +1,112 @@
+/**
+ * What a run knows while it is under way: ids, counters, inbox, and the calls that are open. Rule: no message, text or
+ * payload of a model or tool is kept here; those go from the event that brings them into the log.
+ */
+import type { Attempts } from './modelCall.machine.ts';
+import type { ChartPolicies } from './policies.ts';
+import type { Failure, Phases, RoundCall } from './ports.ts';
+import type { Slot } from './toolRound.machine.ts';
+import type { Decision, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from './vocabulary.ts';
+
+/** What is the same for every run of a conversation. */
+export interface Settings {
+  conversationId: string;
+  policies: ChartPolicies;
+  phases: Phases;
+  /** Ids of the agent's model and its fallbacks, without repetition. */
+  models: readonly string[];
+}
+
+/** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
+export interface Counters {
+  turns: number;
+  emptyReplies: number;
+  /** For each call of the last round, for how many rounds in a row it was made with the same result. */
+  streaks: readonly { print: string; count: number }[];
+  tokens: number;
+  costUsd: number | null;
+}
+export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [], tokens: 0, costUsd: 0 };
+
+export interface SuspendedCall {
+  call: RoundCall;
+  suspension: number;
+}
+/** A call of a sequential round that starts after the call it stands behind is settled. */
+export interface KeptCall {
+  call: RoundCall;
+  behind: string;
+}
+export interface HeldDecision {
+  callId: string;
+  suspension: number;
+  decision: Decision;
+}
+
+/** The calls and decisions that outlive a run. */
+export interface OpenCalls {
+  suspended: readonly SuspendedCall[];
+  kept: readonly KeptCall[];
+  /** Calls that may run again: idempotent ones a crash cut off, and those the host wants retried. */
+  reruns: readonly SuspendedCall[];
+  decisions: readonly HeldDecision[];
+}
+export const noOpenCalls: OpenCalls = { suspended: [], kept: [], reruns: [], decisions: [] };
+
+export type Trigger =
+  | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
+  /** `waited`: the cycle was suspended, so without a decision there is nothing to go on with.
+   * `continuation`: what the model is told where its own words came last. */
+  | { kind: 'resume'; of: string; waited: boolean; continuation?: string };
+
+export interface RunInput extends OpenCalls {
+  runId: string;
+  settings: Settings;
+  trigger: Trigger;
+  counters: Counters;
+  steers: readonly QueuedMessage[];
+}
+
+/** How the run ends; set by the transition that decides it. */
+export interface End {
+  termination: Termination;
+  cause?: string;
+  error?: Failure;
+  /** What a failed append took with it. */
+  lost?: Lost;
+}
+
+export interface RunContext extends RunInput {
+  /** Number of the current model call within the cycle. */
+  turn: number;
+  attempts: Attempts;
+  models: readonly string[];
+  retry: ChartPolicies['modelRetry'];
+  /** Calls of the last reply that have neither a result nor a suspension yet. */
+  calls: readonly RoundCall[];
+  /** What became of the last round's calls. */
+  slots: readonly Slot[];
+  /** How the last reply ended. */
+  reply: { finish: FinishReason; empty: boolean };
+  /** A plugin asked to end the run after this reply. */
+  terminate: { by: string; reason: string } | undefined;
+  /** Gates opened so far. */
+  gates: number;
+  gate: 'open' | 'closed';
+  /** Calls the open gate has not settled yet. */
+  replaying: readonly string[];
+  /** Calls replayed since the last model call began, and how many of them were settled. */
+  replayed: number;
+  settled: number;
+  end: End;
+  durable: boolean;
+}
+
+export interface RunChartOutput extends OpenCalls {
+  end: End;
+  durable: boolean;
+  counters: Counters;
+}
+
+/** The entries a failed append took with it. */
+export type Lost = readonly NewEntry[];

@@ -1,0 +1,93 @@
+/**
+ * What a host may do to a conversation, and what each act comes to when its turn has come. Rule: an act is judged at
+ * its delivery, against what is durable then; so of two that race the first in order counts, and the other is told.
+ */
+import {
+  type ConversationEvent,
+  type Decision,
+  type DecisionReceipt,
+  type Json,
+  judge,
+  type Knowledge,
+  type NewEntry,
+  replayable,
+  type Settlement,
+  type StoredPart,
+} from '../machines/index.ts';
+import { InvalidDecisionError } from './errors.ts';
+
+export type Act =
+  /** `aborted`: the caller's signal fired before the message was delivered. */
+  | {
+      type: 'message.sent';
+      messageId: string;
+      content: StoredPart[];
+      kind: 'direct' | 'steer' | 'followUp';
+      aborted?: boolean;
+    }
+  | { type: 'resume.requested'; runId: string; continuation?: string }
+  | { type: 'promotion.requested' }
+  | { type: 'message.returned'; messageId: string; why: string }
+  | { type: 'cancel.requested'; partial?: string }
+  | { type: 'decision.proposed'; decision: Decision }
+  | { type: 'settlement.proposed'; callId: string; how: Settlement };
+
+export interface Admitted {
+  /** Events for the chart, in order. */
+  events: readonly ConversationEvent[];
+  /** What the host is told once the events' entries are durable. */
+  answer?: DecisionReceipt | 'applied' | 'unknown';
+  /** The act is refused; nothing changes. */
+  refused?: Error;
+}
+
+/** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
+const takesNoAnswer = (known: Knowledge, decision: Decision): boolean =>
+  decision.action === 'answer' && known.calls.get(decision.callId)?.reason === 'permission';
+
+function admitDecision(known: Knowledge, decision: Decision): Admitted {
+  if (takesNoAnswer(known, decision)) {
+    const expected = 'approve, deny or edit';
+    return {
+      events: [],
+      refused: new InvalidDecisionError(
+        `the call ${decision.callId} waits for approval: it takes ${expected}, not answer`,
+      ),
+    };
+  }
+  const { receipt, suspension } = judge(known.calls.get(decision.callId), decision);
+  if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer: receipt };
+  const held = { callId: decision.callId, suspension, decision };
+  const event: ConversationEvent = { type: 'decision.arrived', held };
+  return { events: [event], answer: receipt };
+}
+
+function admitSettlement(known: Knowledge, callId: string, how: Settlement): Admitted {
+  const record = known.calls.get(callId);
+  if (!record || !known.unsettled.has(callId)) return { events: [], answer: 'unknown' };
+  const retry = 'retry' in how ? { retry: { call: replayable(record), suspension: record.suspension } } : {};
+  const event: ConversationEvent = { type: 'outcome.settled', callId, how, ...retry };
+  return { events: [event], answer: 'applied' };
+}
+
+export function admit(act: { type: string }, known: Knowledge): Admitted {
+  const given = act as Act;
+  switch (given.type) {
+    case 'decision.proposed':
+      return admitDecision(known, given.decision);
+    case 'settlement.proposed':
+      return admitSettlement(known, given.callId, given.how);
+    case 'message.sent': {
+      const { aborted, ...event } = given;
+      return { events: aborted ? [event, { type: 'cancel.requested' }] : [event] };
+    }
+    default:
+      return { events: [given] };
+  }
+}
+
+/** An entry that no chart has a say in. */
+export function diagnostic(runId: string, code: string, detail?: Json): NewEntry {
+  const entry: NewEntry = { runId: runId === '' ? null : runId, type: 'diagnostic', code };
+  return detail === undefined ? entry : { ...entry, detail };
+}

@@ -1,0 +1,221 @@
+/**
+ * Runs the charts of one conversation over a journal. A step takes one completion, delivers it, lets the charts
+ * settle, appends what they logged in one go, and only then starts what they asked for, in ask order. Rule: one step
+ * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
+ */
+import { type AnyActorRef, type AnyStateMachine, createActor, type InspectionEvent } from 'xstate';
+import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../machines/index.ts';
+import { connect } from './charts.ts';
+
+/** How long a cancel waits for an append under way, and for the last ones of the run that it ends. */
+const CANCEL_GRACE_MS = 50;
+const CLOSING_GRACE_MS = 30;
+
+export interface DriverOptions {
+  machine: AnyStateMachine;
+  input: unknown;
+  journal: Journal;
+  setTimer(ms: number, fire: () => void): () => void;
+  /** Judges an act at its delivery: the events for the chart, none where the act changes nothing. */
+  admit?(event: { type: string }): readonly { type: string }[];
+  /** Called after each step, when what it logged is durable. */
+  settled?(): void;
+  /** An append failed, with what it took away. */
+  refused?(error: unknown, lost: readonly NewEntry[]): void;
+  /** The root chart broke: a defect. */
+  broke?(error: unknown): void;
+  inspect?(event: InspectionEvent): void;
+}
+
+export class Driver {
+  readonly root: AnyActorRef;
+  readonly #options: DriverOptions;
+  readonly #journal: Journal;
+  readonly #askers = new Map<string, AnyActorRef>();
+  #entries: NewEntry[] = [];
+  #asks: EffectRequest[] = [];
+  #stepping = false;
+  /** The append a step waits for; a cancel may overtake it. */
+  #waiting: { overtake(): void } | undefined;
+  #cancelling = false;
+
+  constructor(options: DriverOptions) {
+    this.#options = options;
+    this.#journal = options.journal;
+    const { inspect } = options;
+    this.root = createActor(options.machine, { input: options.input, ...(inspect && { inspect }) });
+    connect(this.root.system, {
+      ask: (asker, request) => {
+        this.#asks.push(request);
+        this.#askers.set(request.id, asker);
+      },
+      drop: (prefix) => this.#drop(prefix),
+      log: (entries) => void this.#entries.push(...entries),
+    });
+    this.root.subscribe({ error: (error: unknown) => options.broke?.(error) });
+  }
+
+  /** Starts the charts and takes what comes from now on. */
+  start(at: number): void {
+    this.#stepping = true;
+    this.#journal.bell(() => this.#drain());
+    this.root.start();
+    if (this.#finish(at)) this.#goOn();
+  }
+
+  /** Whether a step is under way: what is put now is delivered later. */
+  get stepping(): boolean {
+    return this.#stepping;
+  }
+
+  /** A cancel was put: it does not wait for a slow store. */
+  hurry(): void {
+    if (!this.#stepping) return;
+    this.#cancelling = true;
+    const waiting = this.#waiting;
+    if (!waiting) return;
+    this.#options.setTimer(CANCEL_GRACE_MS, () => {
+      if (this.#waiting === waiting) waiting.overtake();
+    });
+  }
+
+  stop(): void {
+    this.#journal.bell(() => {});
+    this.#journal.drop('');
+    this.root.stop();
+  }
+
+  #drain(): void {
+    if (this.#stepping) return;
+    this.#stepping = true;
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    for (;;) {
+      const delivery = this.#journal.take();
+      if (!delivery) break;
+      if (!this.#step(delivery)) return;
+    }
+    this.#stepping = false;
+    this.#cancelling = false;
+  }
+
+  /** False where the step waits for its append; the drain goes on behind it. */
+  #step({ at, completion }: Delivery): boolean {
+    this.#deliver(completion);
+    return this.#finish(at);
+  }
+
+  #deliver(completion: Completion): void {
+    switch (completion.type) {
+      case 'note':
+        this.#entries.push(...completion.entries);
+        return;
+      case 'act': {
+        const events = this.#options.admit?.(completion.event) ?? [completion.event];
+        for (const event of events) this.root.send(event as never);
+        return;
+      }
+      case 'append.failed':
+        return this.root.send(completion);
+      case 'effect.failed':
+        this.#askers.delete(completion.id);
+        return this.root.send(completion);
+      default: {
+        const asker = this.#askers.get(completion.id);
+        this.#askers.delete(completion.id);
+        asker?.send(completion);
+      }
+    }
+  }
+
+  #finish(at: number): boolean {
+    const entries = this.#entries;
+    const asks = this.#asks;
+    this.#entries = [];
+    this.#asks = [];
+    if (entries.length === 0) {
+      this.#begin(asks);
+      return true;
+    }
+    try {
+      const pending = this.#journal.append(entries, at);
+      if (pending) {
+        this.#await(pending, entries, asks, at);
+        return false;
+      }
+    } catch (error) {
+      return this.#fail(error, entries, asks, at);
+    }
+    this.#begin(asks);
+    return true;
+  }
+
+  #begin(asks: readonly EffectRequest[]): void {
+    for (const request of asks) if (this.#askers.has(request.id)) this.#journal.start(request);
+    this.#options.settled?.();
+  }
+
+  /** What the step asked for is not started; the failure itself is the next step. */
+  #fail(error: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): boolean {
+    for (const request of asks) this.#askers.delete(request.id);
+    this.#options.refused?.(error, lost);
+    const { message, code } = failureOf(error);
+    return this.#step({ at, completion: { type: 'append.failed', error: { code, message }, lost } });
+  }
+
+  /**
+   * Waits for an append. Overtaken by a cancel, the step still starts nothing before its own entries are durable, and
+   * what was logged later is stored behind it; only the steps after it no longer wait.
+   */
+  #await(pending: Promise<void>, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): void {
+    let overtaken = false;
+    let stopWaiting = (): void => {};
+    const giveUp = (): void => {
+      if (!asks.some(({ id }) => this.#askers.has(id))) return;
+      for (const { id } of asks) this.#askers.delete(id);
+      const error = { code: 'store', message: 'the store did not answer in time' };
+      // The entries may still land: nothing of them is lost, so nothing is written twice.
+      this.#journal.put({ type: 'append.failed', error, lost: [] });
+    };
+    const overtake = (): void => {
+      if (overtaken) return;
+      overtaken = true;
+      this.#waiting = undefined;
+      stopWaiting = this.#options.setTimer(CLOSING_GRACE_MS, giveUp);
+      this.#goOn();
+    };
+    this.#waiting = { overtake };
+    const landed = (): void => {
+      stopWaiting();
+      if (!overtaken) this.#waiting = undefined;
+      this.#begin(asks);
+      if (!overtaken) this.#goOn();
+    };
+    const failed = (error: unknown): void => {
+      stopWaiting();
+      if (!overtaken) {
+        this.#waiting = undefined;
+        if (this.#fail(error, lost, asks, at)) this.#goOn();
+        return;
+      }
+      for (const { id } of asks) this.#askers.delete(id);
+      this.#options.refused?.(error, lost);
+      this.#journal.put({ type: 'append.failed', error: failureOf(error), lost });
+    };
+    pending.then(landed, failed);
+    if (this.#cancelling) overtake();
+  }
+
+  #drop(prefix: string): void {
+    this.#asks = this.#asks.filter(({ id }) => !id.startsWith(prefix));
+    for (const id of this.#askers.keys()) if (id.startsWith(prefix)) this.#askers.delete(id);
+    this.#journal.drop(prefix);
+  }
+}
+
+function failureOf(error: unknown): { code: string; message: string } {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store';
+  return { code, message: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,167 @@
+/**
+ * Does what charts ask for: calls models, runs tools, passes gates and phases. Rule: one executor a kind; each answers
+ * with a value, and rejects only where the runtime itself cannot go on.
+ */
+import type {
+  EffectRequest,
+  EffectValue,
+  Json,
+  Knowledge,
+  ModelValue,
+  ToolCall,
+  ToolValue,
+} from '../machines/index.ts';
+import type { Execute } from './journal.ts';
+import type { Live } from './live.ts';
+import { Attempt } from './models/attempt.ts';
+import type { Model } from './models/model.ts';
+import { replyValue } from './models/reply.ts';
+import type { Policies } from './options.ts';
+import { Gate } from './plugins/gate.ts';
+import { PhaseRunner, type Surroundings } from './plugins/phases.ts';
+import type { Plugin } from './plugins/plugin.ts';
+import type { Ports } from './ports.ts';
+import type { ToolContext } from './tools/define.ts';
+import { erred, executeTool } from './tools/execute.ts';
+import type { PreparedCall, Toolbox } from './tools/prepare.ts';
+
+export interface EffectsOptions {
+  models: readonly Model[];
+  toolbox: Toolbox;
+  plugins: readonly Plugin[];
+  policies: Policies;
+  ports: Ports;
+  around: Surroundings;
+  attended: boolean;
+  /** Undefined while nobody listens. */
+  live(): ((signal: Live) => void) | undefined;
+  state(): { readonly [key: string]: Json };
+}
+
+type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
+
+export class Effects {
+  readonly #options: EffectsOptions;
+  readonly #known: Knowledge;
+  readonly #phases: PhaseRunner;
+  readonly #gate: Gate;
+  /** Calls that passed what is before them, until they ran. */
+  readonly #ready = new Map<string, PreparedCall>();
+  #attempt: Attempt | undefined;
+
+  constructor(options: EffectsOptions) {
+    const { around, plugins, toolbox, attended } = options;
+    this.#options = options;
+    this.#known = around.known;
+    this.#phases = new PhaseRunner(plugins, around);
+    const ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
+    this.#gate = new Gate({ plugins, around, toolbox, attended, ready });
+  }
+
+  /** Text of the reply under way. */
+  get partial(): string {
+    return this.#attempt?.partial ?? '';
+  }
+
+  readonly execute: Execute = (request, abort): EffectValue | Promise<EffectValue> => {
+    switch (request.kind) {
+      case 'model':
+        return this.#model(request, abort);
+      case 'tool':
+        return this.#tool(request, abort);
+      case 'gate':
+        return this.#gate.pass(request, abort.signal);
+      case 'phase':
+        return this.#phases.run(request, abort.signal);
+      case 'afterTool':
+        return this.#phases.afterTool(request, abort.signal).then((content) => ({ kind: 'shown', content }));
+      default:
+        throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
+    }
+  };
+
+  async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: AbortController): Promise<ModelValue> {
+    const { models, policies, ports, around, toolbox, plugins, live } = this.#options;
+    const model = models[index] ?? models[0];
+    if (!model) throw new Error('an agent has a model');
+    const { next, diagnose } = around;
+    const request = next.of(`${runId}/${turn}`);
+    const { setTimer, random } = ports;
+    const timeouts = policies.modelTimeout;
+    const current = new Attempt({
+      model,
+      request,
+      attempt,
+      runId,
+      abort,
+      timeouts,
+      setTimer,
+      random,
+      live,
+      diagnose,
+    });
+    this.#attempt = current;
+    const raw = await current.run();
+    if (this.#attempt === current) this.#attempt = undefined;
+    if (raw.kind === 'failed') return raw;
+    const value = await replyValue(raw, {
+      model,
+      toolbox,
+      known: this.#known,
+      offered: (name) => next.offered(name),
+      callsMax: policies.limits.toolCallsPerTurn,
+      pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
+      ready: (prepared) => void this.#ready.set(prepared.call.callId, prepared),
+      diagnose,
+    });
+    next.answered();
+    if (value.kind === 'reply') around.reply = replySeen(value);
+    return value;
+  }
+
+  async #tool(request: Of<'tool'>, abort: AbortController): Promise<ToolValue> {
+    const { runId, callId, idempotencyKey, decision } = request;
+    const { policies, ports, around, live } = this.#options;
+    const prepared = await this.#take(callId);
+    if (!prepared) return erred('error', 'the call is not known any more');
+    const since = ports.now();
+    const progress = (update: Json): void => {
+      const elapsedMs = ports.now() - since;
+      if (!abort.signal.aborted) live()?.({ type: 'tool-progress', runId, callId, elapsedMs, update });
+    };
+    const { conversationId, cwd } = around;
+    const { signal } = abort;
+    const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state: this.#options.state(), progress };
+    const context: ToolContext = decision ? { ...base, decision } : base;
+    const limits = {
+      timeoutMs: prepared.definition.timeoutMs ?? policies.limits.toolMs,
+      resultBytes: policies.limits.resultBytes,
+    };
+    progress('started');
+    const late = (): void => around.diagnose('late_result', { callId });
+    const value = await executeTool(prepared, context, abort, limits, ports.setTimer, late);
+    progress('ended');
+    return decision?.action === 'edit' ? told(value, prepared.call) : value;
+  }
+
+  async #take(callId: string): Promise<PreparedCall | undefined> {
+    const ready = this.#ready.get(callId);
+    this.#ready.delete(callId);
+    if (ready) return ready;
+    const record = this.#known.calls.get(callId);
+    const preparation = record && (await this.#options.toolbox.prepare(record));
+    return preparation?.kind === 'ready' ? preparation.prepared : undefined;
+  }
+}
+
+const replySeen = (value: Extract<ModelValue, { kind: 'reply' }>): Surroundings['reply'] => ({
+  text: value.items.map((item) => (item.type === 'assistant' ? item.text : '')).join(''),
+  calls: value.items.flatMap((item) => (item.type === 'tool-call' ? [item] : [])),
+});
+
+/** The model learns that it was not its own arguments that ran. */
+function told(value: ToolValue, call: ToolCall): ToolValue {
+  if (value.kind === 'pending') return value;
+  const note = `The user changed the arguments of this call before it ran: ${JSON.stringify(call.args)}`;
+  return { ...value, content: [...value.content, { type: 'text', text: note }] };
+}

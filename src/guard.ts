@@ -1,0 +1,61 @@
+/**
+ * Streams of the library never let one subscriber harm another, the run or the process. Rule: a `next` that throws is
+ * reported, the others still get the value; three throws and the subscriber is detached. It holds behind operators
+ * too, since every observable lifted from a guarded one is guarded.
+ */
+import { Observable, type Observer, type Operator, Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
+
+const STRIKES = 3;
+type Report = (error: unknown) => void;
+type Next<T> = Partial<Observer<T>> | ((value: T) => void) | null | undefined;
+
+class Guarded<T> extends Observable<T> {
+  readonly #report: Report;
+
+  constructor(report: Report, subscribe?: (subscriber: Subscriber<T>) => TeardownLogic) {
+    super(subscribe);
+    this.#report = report;
+  }
+
+  override lift<R>(operator?: Operator<T, R>): Observable<R> {
+    const lifted = new Guarded<R>(this.#report);
+    lifted.source = this;
+    lifted.operator = operator as Operator<unknown, R> | undefined;
+    return lifted;
+  }
+
+  override subscribe(next?: Next<T>, error?: ((error: unknown) => void) | null, complete?: (() => void) | null) {
+    if (next instanceof Subscriber) return super.subscribe(next);
+    const given: Partial<Observer<T>> =
+      typeof next === 'function' || !next
+        ? { ...(next && { next }), ...(error && { error }), ...(complete && { complete }) }
+        : next;
+    return this.#subscribeGuarded(given);
+  }
+
+  #subscribeGuarded(given: Partial<Observer<T>>): Subscription {
+    let strikes = 0;
+    const attempt = (act: () => void): void => {
+      try {
+        act();
+      } catch (error) {
+        strikes += 1;
+        this.#report(error);
+      }
+    };
+    const subscriber = new Subscriber<T>({
+      next: (value: T) => {
+        attempt(() => given.next?.(value));
+        if (strikes >= STRIKES) subscriber.unsubscribe();
+      },
+      error: (error: unknown) => attempt(() => (given.error ? given.error(error) : this.#report(error))),
+      complete: () => attempt(() => given.complete?.()),
+    } as Subscriber<T>);
+    return super.subscribe(subscriber);
+  }
+}
+
+/** An observable whose subscribers cannot throw into their source. */
+export function guarded<T>(report: Report, subscribe: (subscriber: Subscriber<T>) => TeardownLogic): Observable<T> {
+  return new Guarded<T>(report, subscribe);
+}

@@ -1,0 +1,51 @@
+/**
+ * Earlier messages as the entries of a new log. Rule: each request becomes a cycle with its stop; a call without a
+ * result keeps none, and the model is told so by the projection.
+ */
+import type { Message, NewEntry } from '../machines/index.ts';
+import { ConfigurationError } from './errors.ts';
+
+const STOP: NewEntry = { runId: null, type: 'run-stop', reason: 'completed', cause: 'history' };
+
+function assistantEntries(message: Extract<Message, { role: 'assistant' }>): NewEntry[] {
+  const texts = message.content.flatMap((part): NewEntry[] =>
+    part.type === 'text' ? [{ runId: null, type: 'agent-output', item: { type: 'assistant', text: part.text } }] : [],
+  );
+  const calls = message.toolCalls.map(
+    (call): NewEntry => ({ runId: null, type: 'agent-output', item: { type: 'tool-call', ...call } }),
+  );
+  return [...texts, ...calls];
+}
+
+/** Entries for `open(id, { history })`. Throws ConfigurationError for a message of no known role. */
+export function historyEntries(history: readonly Message[], newId: () => string): NewEntry[] {
+  const entries: NewEntry[] = [];
+  let open = false;
+  for (const message of history) {
+    switch (message?.role) {
+      case 'user':
+        if (open) entries.push(STOP);
+        entries.push({
+          runId: null,
+          type: 'user-message',
+          messageId: newId(),
+          kind: 'direct',
+          content: message.content,
+        });
+        open = true;
+        break;
+      case 'assistant':
+        entries.push(...assistantEntries(message));
+        break;
+      case 'tool': {
+        const { callId, content, isError } = message;
+        const outcome = isError ? 'failed' : 'succeeded';
+        entries.push({ runId: null, type: 'tool-result', callId, outcome, content });
+        break;
+      }
+      default:
+        throw new ConfigurationError('history must be a list of messages with role user, assistant or tool');
+    }
+  }
+  return open ? [...entries, STOP] : entries;
+}

@@ -1,0 +1,56 @@
+/** The public names of runchart. Browser-safe: behind this door stand neither a vendor's client nor Node's modules. */
+export type {
+  AgentItem,
+  Boundary,
+  Decision,
+  DecisionReceipt,
+  Diagnostic,
+  FinishReason,
+  GroupName,
+  Json,
+  Limits,
+  LogEntry,
+  Message,
+  MessageKind,
+  NewEntry,
+  PendingCall,
+  QueuedMessage,
+  RuntimeEntry,
+  Settlement,
+  StopReason,
+  StoredPart,
+  Termination,
+  ToolCall,
+  ToolOutcome,
+  Usage,
+  WireEvent,
+} from '../machines/index.ts';
+export { type Agent, type AgentOptions, createAgent, type InspectObserver } from './agent.ts';
+export type { Content, ContentPart } from './content.ts';
+export type { Conversation, Receipt } from './conversation.ts';
+export * from './errors.ts';
+export type { ConversationStatus, Live } from './live.ts';
+export {
+  type Model,
+  ModelError,
+  type ModelErrorCode,
+  type ModelPart,
+  type ModelRequest,
+  type Prices,
+  type ToolSpec,
+} from './models/model.ts';
+export type { DeepPartial, Policies } from './options.ts';
+export type { PhaseContext, Plugin } from './plugins/plugin.ts';
+export type { Ports } from './ports.ts';
+export { presets } from './presets.ts';
+export type {
+  ConversationView,
+  InferenceRound,
+  RequestCycle,
+  ResolutionStep,
+  ToolCallView,
+} from './projector/view.ts';
+export { type Run, RunError, type RunResult } from './run.ts';
+export { memoryStore } from './stores/memory.ts';
+export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
+export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/define.ts';

@@ -1,0 +1,125 @@
+/**
+ * The journal of an embedded conversation: effects run in this process, completions wait in one queue. Rule: cancel
+ * first, then first in, first out; nothing is delivered for a dropped id; an answer given inside `start` is queued.
+ */
+import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../machines/index.ts';
+
+export type Execute = (request: EffectRequest, abort: AbortController) => EffectValue | Promise<EffectValue>;
+export interface JournalOptions {
+  execute: Execute;
+  append(entries: readonly NewEntry[], at: number): void | Promise<void>;
+  now(): number;
+  setTimer(ms: number, fire: () => void): () => void;
+  /** An effect that has no answer: a run is over. */
+  ended(request: Extract<EffectRequest, { kind: 'ended' }>): void;
+  /** An effect came to its end after it was dropped. */
+  late(request: EffectRequest, completion: Completion): void;
+}
+
+/** What ends an effect that is under way. */
+type Stop = () => void;
+
+export class EmbeddedJournal implements Journal {
+  readonly #options: JournalOptions;
+  readonly #cancels: Completion[] = [];
+  #queue: Completion[] = [];
+  #head = 0;
+  /** In start order. */
+  readonly #underWay = new Map<string, Stop>();
+  #ring: () => void = () => {};
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+  }
+
+  bell(ring: () => void): void {
+    this.#ring = ring;
+  }
+
+  put(completion: Completion): void {
+    if (completion.type === 'act' && completion.priority === 'cancel') this.#cancels.push(completion);
+    else this.#queue.push(completion);
+    this.#ring();
+  }
+
+  take(): Delivery | undefined {
+    const completion = this.#cancels.shift() ?? this.#next();
+    return completion && { at: this.#options.now(), completion };
+  }
+
+  append(entries: readonly NewEntry[], at: number): void | Promise<void> {
+    return this.#options.append(entries, at);
+  }
+
+  start(request: EffectRequest): void {
+    const { id } = request;
+    switch (request.kind) {
+      case 'ended':
+        return this.#options.ended(request);
+      case 'commit':
+        return this.put({ type: 'effect.done', id, value: { kind: 'committed' } });
+      case 'timer': {
+        const stop = this.#options.setTimer(request.ms, () => {
+          if (this.#underWay.delete(id)) this.put({ type: 'timer.elapsed', id });
+        });
+        this.#underWay.set(id, stop);
+        return;
+      }
+      default:
+        this.#execute(request);
+    }
+  }
+
+  drop(prefix: string): void {
+    const ids = [...this.#underWay.keys()].filter((id) => id.startsWith(prefix));
+    for (const id of ids.reverse()) {
+      const stop = this.#underWay.get(id);
+      this.#underWay.delete(id);
+      stop?.();
+    }
+    if (this.#head < this.#queue.length) {
+      this.#queue = this.#queue
+        .slice(this.#head)
+        .filter((waiting) => !('id' in waiting && waiting.id.startsWith(prefix)));
+      this.#head = 0;
+    }
+  }
+
+  #next(): Completion | undefined {
+    const completion = this.#queue[this.#head];
+    if (completion === undefined) return undefined;
+    this.#head += 1;
+    if (this.#head === this.#queue.length) {
+      this.#queue = [];
+      this.#head = 0;
+    }
+    return completion;
+  }
+
+  #execute(request: EffectRequest): void {
+    const { id } = request;
+    const abort = new AbortController();
+    const stop = (): void => abort.abort(new DOMException('the run no longer waits for this', 'AbortError'));
+    this.#underWay.set(id, stop);
+    const arrive = (completion: Completion): void => {
+      if (this.#underWay.get(id) !== stop) return this.#options.late(request, completion);
+      this.#underWay.delete(id);
+      this.put(completion);
+    };
+    const fail = (error: unknown): void => {
+      const message = error instanceof Error ? error.message : String(error);
+      const cause = error instanceof Error && 'runCause' in error ? String(error.runCause) : 'executor';
+      arrive({ type: 'effect.failed', id, cause, error: { code: codeOf(error) ?? cause, message } });
+    };
+    try {
+      const value = this.#options.execute(request, abort);
+      if (value instanceof Promise) value.then((settled) => arrive({ type: 'effect.done', id, value: settled }), fail);
+      else arrive({ type: 'effect.done', id, value });
+    } catch (error) {
+      fail(error);
+    }
+  }
+}
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

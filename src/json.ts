@@ -1,0 +1,60 @@
+/**
+ * JSON from outside. Rule: parsed once, bounded in depth, own properties only (`__proto__` is dropped), frozen; a value
+ * to be stored is made JSON or refused, never half of it.
+ */
+import type { Json } from '../machines/index.ts';
+
+export const DEPTH_MAX = 64;
+
+/** How deep brackets nest in a JSON text; strings are skipped. */
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 34) {
+      for (i++; i < text.length && text.charCodeAt(i) !== 34; i++) if (text.charCodeAt(i) === 92) i++;
+    } else if (code === 123 || code === 91) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+    } else if (code === 125 || code === 93) depth -= 1;
+  }
+  return deepest;
+}
+
+/** A frozen copy with own properties only. */
+function ownCopy(value: Json): Json {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return Object.freeze(value.map(ownCopy)) as Json[];
+  const copy: { [key: string]: Json } = {};
+  for (const key of Object.keys(value)) if (key !== '__proto__') copy[key] = ownCopy(value[key] as Json);
+  return Object.freeze(copy);
+}
+
+export type Parsed = { kind: 'parsed'; value: Json } | { kind: 'refused'; why: string };
+
+export function parseJson(text: string): Parsed {
+  if (depthOf(text) > DEPTH_MAX) return { kind: 'refused', why: `nested deeper than ${DEPTH_MAX}` };
+  try {
+    return { kind: 'parsed', value: ownCopy(JSON.parse(text) as Json) };
+  } catch (error) {
+    return { kind: 'refused', why: error instanceof Error ? error.message : 'not JSON' };
+  }
+}
+
+function plain(_key: string, value: unknown): unknown {
+  if (value instanceof Map) return [...value];
+  if (value instanceof Set) return [...value];
+  if (typeof value === 'function' || typeof value === 'symbol') throw new TypeError(`a ${typeof value} is not JSON`);
+  return value;
+}
+
+/** A JSON copy of any value; refuses cycles, BigInt, functions and what throws while it is read. */
+export function toJson(value: unknown): Parsed {
+  try {
+    const text = JSON.stringify(value, plain);
+    return text === undefined ? { kind: 'parsed', value: null } : parseJson(text);
+  } catch (error) {
+    return { kind: 'refused', why: error instanceof Error ? error.message : 'not JSON' };
+  }
+}

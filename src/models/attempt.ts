@@ -1,0 +1,205 @@
+/**
+ * One attempt of a model call: reads the parts, shows deltas as live signals, and answers with a reply or a failure.
+ * Rule: never rejects; a stream without `finish` is a failure; a deaf stream does not hold the attempt once it is
+ * aborted or its time is up.
+ */
+import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
+import type { Live } from '../live.ts';
+import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
+
+export interface AttemptOptions {
+  model: Model;
+  request: ModelRequest;
+  attempt: number;
+  runId: string;
+  abort: AbortController;
+  timeouts: { firstPartMs: number; idleMs: number; totalMs: number | false };
+  setTimer(ms: number, fire: () => void): () => void;
+  random(): number;
+  /** Undefined while nobody listens: then nothing is made for it. */
+  live(): ((signal: Live) => void) | undefined;
+  diagnose(code: string, detail?: Json): void;
+}
+
+export interface RawCall {
+  callId: string;
+  name: string;
+  args: string;
+  extra?: Json;
+}
+/** What a complete reply holds, before its calls are looked at. */
+export interface RawReply {
+  kind: 'reply';
+  items: (AgentItem | { type: 'call'; call: RawCall })[];
+  finish: FinishReason;
+  usage: Usage;
+}
+export type Attempted = RawReply | Extract<ModelValue, { kind: 'failed' }>;
+
+export const noUsage: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+};
+
+/** The items of a reply under construction: neighbouring deltas of one kind are one text. */
+class ReplyText {
+  readonly items: RawReply['items'] = [];
+  #kind: 'assistant' | 'reasoning' | undefined;
+  #text = '';
+  #refusal = false;
+
+  add(kind: 'assistant' | 'reasoning', text: string): void {
+    if (this.#kind !== kind) this.end();
+    this.#kind = kind;
+    this.#text += text;
+  }
+
+  refuse(): void {
+    this.#refusal = true;
+  }
+
+  call(call: RawCall): void {
+    this.end();
+    this.items.push({ type: 'call', call });
+  }
+
+  /** Text of the assistant so far, for a reply that is cut. */
+  get text(): string {
+    const open = this.#kind === 'assistant' ? this.#text : '';
+    const done = this.items.map((item) => (item.type === 'assistant' ? item.text : ''));
+    return done.join('') + open;
+  }
+
+  end(): void {
+    const flag = this.#kind === 'assistant' && this.#refusal ? { flag: 'refusal' as const } : {};
+    if (this.#kind && this.#text !== '') this.items.push({ type: this.#kind, text: this.#text, ...flag });
+    this.#kind = undefined;
+    this.#text = '';
+  }
+}
+
+export class Attempt {
+  readonly #options: AttemptOptions;
+  readonly #reply = new ReplyText();
+  #usage: Usage = noUsage;
+  #finish: FinishReason | undefined;
+  #seen = false;
+  #streamed = false;
+
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+  }
+
+  /** The text streamed so far. */
+  get partial(): string {
+    return this.#reply.text;
+  }
+
+  async run(): Promise<Attempted> {
+    const { abort, model, runId, random } = this.#options;
+    const stopClock = this.#watch();
+    try {
+      await this.#read();
+      this.#reply.end();
+      if (this.#finish === undefined) throw new ModelError({ code: 'stream-incomplete' });
+      if (this.#finish === 'content-filter') throw new ModelError({ code: 'content-filter' });
+      return { kind: 'reply', items: this.#reply.items, finish: this.#finish, usage: this.#usage };
+    } catch (thrown) {
+      const error = abort.signal.aborted && abort.signal.reason instanceof ModelError ? abort.signal.reason : thrown;
+      if (this.#streamed) this.#options.live()?.({ type: 'reset', runId });
+      return { ...failureOf(error), random: random(), model: model.id };
+    } finally {
+      stopClock();
+    }
+  }
+
+  /** Ends when the stream ends or the attempt is aborted, whichever comes first. */
+  #read(): Promise<void> {
+    const { signal } = this.#options.abort;
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      this.#consume(signal).then(resolve, reject);
+    });
+  }
+
+  async #consume(signal: AbortSignal): Promise<void> {
+    const { model, request, attempt } = this.#options;
+    for await (const part of model.stream(request, { signal, attempt })) {
+      if (signal.aborted) return;
+      this.#seen = true;
+      this.#take(part);
+    }
+  }
+
+  #take(part: ModelPart): void {
+    if (this.#finish !== undefined && part.type !== 'diagnostic') return;
+    const { runId } = this.#options;
+    const live = this.#options.live();
+    switch (part.type) {
+      case 'text-delta':
+      case 'reasoning-delta':
+        this.#reply.add(part.type === 'text-delta' ? 'assistant' : 'reasoning', part.text);
+        this.#streamed = true;
+        live?.({ type: part.type, runId, text: part.text });
+        return;
+      case 'tool-call-delta': {
+        const { index, name, text } = part;
+        this.#streamed = true;
+        live?.({ type: 'tool-input-delta', runId, index, text, ...(name !== undefined && { name }) });
+        return;
+      }
+      case 'tool-call': {
+        const { callId, name, args, extra } = part;
+        return this.#reply.call({ callId, name, args, ...(extra !== undefined && { extra }) });
+      }
+      case 'refusal':
+        return this.#reply.refuse();
+      case 'diagnostic':
+        return this.#options.diagnose(part.code, part.detail);
+      case 'finish':
+        this.#finish = part.reason;
+        this.#usage = { ...noUsage, ...part.usage };
+    }
+  }
+
+  /** One timer that looks whether something came since it was set, so that a part costs nothing. */
+  #watch(): () => void {
+    const { timeouts, setTimer, abort } = this.#options;
+    const late = (ms: number): void =>
+      abort.abort(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));
+    let stopIdle = (): void => {};
+    const arm = (ms: number): void => {
+      stopIdle = setTimer(ms, () => {
+        if (!this.#seen) return late(ms);
+        this.#seen = false;
+        arm(timeouts.idleMs);
+      });
+    };
+    arm(timeouts.firstPartMs);
+    const total = timeouts.totalMs;
+    const stopTotal = total === false ? undefined : setTimer(total, () => late(total));
+    return () => {
+      stopIdle();
+      stopTotal?.();
+    };
+  }
+}
+
+function failureOf(error: unknown): {
+  kind: 'failed';
+  code: string;
+  message: string;
+  retryable: boolean;
+  retryAfterMs?: number;
+} {
+  if (error instanceof ModelError) {
+    const { code, message, retryable, retryAfterMs } = error;
+    return { kind: 'failed', code, message, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { kind: 'failed', code: 'network', message, retryable: true };
+}

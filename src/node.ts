@@ -1,0 +1,5 @@
+/**
+ * `runchart/node`: what needs Node. Rule: nothing of the core imports this file.
+ */
+export { jsonlStore } from './stores/jsonl.ts';
+export { codingTools } from './tools/coding/index.ts';

@@ -1,0 +1,149 @@
+/**
+ * Runs the phases that plugins take part in, one plugin after the other. Rule: a phase that throws or takes too long
+ * is a diagnostic, or ends the run where its plugin is required; at the end of a run it is a diagnostic in every case.
+ */
+import type {
+  EffectRequest,
+  Json,
+  Knowledge,
+  LogEntry,
+  Phase,
+  PhaseValue,
+  StoredPart,
+  Transcript,
+} from '../../machines/index.ts';
+import { storedContent } from '../content.ts';
+import { toJson } from '../json.ts';
+import type { NextRequest } from '../request.ts';
+import { thrownText } from '../tools/execute.ts';
+import { type PhaseContext, type Plugin, RequiredPluginError, within } from './plugin.ts';
+
+export const PHASE_MS = 30_000;
+
+/** What plugins may see and touch of their conversation. */
+export interface Surroundings {
+  conversationId: string;
+  cwd: string;
+  entries: readonly LogEntry[];
+  transcript: Transcript;
+  known: Knowledge;
+  next: NextRequest;
+  /** The reply of the turn under way. */
+  reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
+  setTimer(ms: number, fire: () => void): () => void;
+  diagnose(code: string, detail?: Json): void;
+}
+
+export function phaseContext(around: Surroundings, runId: string, turn: number, signal: AbortSignal): PhaseContext {
+  const { conversationId, cwd, entries, transcript } = around;
+  return {
+    conversationId,
+    runId,
+    turn,
+    cwd,
+    signal,
+    log: () => entries.slice(),
+    messages: () => transcript.messages(),
+  };
+}
+
+type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
+/** What any phase may answer, by the keys that count. */
+interface Verdict {
+  context?: string;
+  terminate?: string;
+  state?: { [key: string]: Json };
+  request?: Parameters<NextRequest['patch']>[0];
+}
+
+export class PhaseRunner {
+  readonly #plugins: readonly Plugin[];
+  readonly #around: Surroundings;
+
+  constructor(plugins: readonly Plugin[], around: Surroundings) {
+    this.#plugins = plugins;
+    this.#around = around;
+  }
+
+  async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
+    let terminate: PhaseValue | undefined;
+    let writes: { [key: string]: Json } = {};
+    for (const phase of request.phases) {
+      const taking = this.#plugins.filter((plugin) => typeof plugin[phase] === 'function');
+      for (const plugin of taking) {
+        const verdict = await this.#call(plugin, phase, request, signal, taking.length);
+        if (signal.aborted || !verdict) continue;
+        this.#around.next.addContext(verdict.context);
+        if (verdict.request) this.#around.next.patch(verdict.request);
+        if (verdict.state) writes = { ...writes, ...this.#stateOf(plugin, verdict.state) };
+        if (typeof verdict.terminate === 'string') {
+          terminate ??= { kind: 'terminate', by: plugin.name, reason: verdict.terminate };
+        }
+      }
+    }
+    if (terminate) return terminate;
+    return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
+  }
+
+  /** After-hooks of a tool call, chained: each sees what the one before made of the result. */
+  async afterTool(request: Extract<EffectRequest, { kind: 'afterTool' }>, signal: AbortSignal): Promise<StoredPart[]> {
+    const { runId, callId, outcome } = request;
+    const record = this.#around.known.calls.get(callId);
+    let { content } = request;
+    for (const plugin of this.#plugins) {
+      if (!plugin.afterToolExecute) continue;
+      const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
+      const context = {
+        ...phaseContext(this.#around, runId, this.#around.known.cycleTurns, signal),
+        call,
+        outcome,
+        result: content,
+      };
+      const act = () => plugin.afterToolExecute?.(context);
+      const verdict = await this.#guarded(plugin, 'afterToolExecute', PHASE_MS, true, act);
+      if (!verdict) continue;
+      this.#around.next.addContext(verdict.context);
+      if (verdict.result !== undefined) content = storedContent(verdict.result);
+    }
+    return content;
+  }
+
+  #call(plugin: Plugin, phase: Phase, request: PhaseRequest, signal: AbortSignal, sharing: number) {
+    const { runId, turn, failure, termination, limitMs } = request;
+    const { reply, next } = this.#around;
+    const base = phaseContext(this.#around, runId, turn, signal);
+    const context =
+      phase === 'beforeInference'
+        ? { ...base, request: next.preview() }
+        : phase === 'afterInference'
+          ? { ...base, ...(failure ? { error: failure } : reply && { reply }) }
+          : { ...base, ...(termination && { termination }) };
+    const strict = failure === undefined && termination === undefined;
+    // The plugins of a limited phase share its time.
+    const ms = limitMs === undefined ? PHASE_MS : limitMs / sharing;
+    const act = plugin[phase] as (c: unknown) => Verdict | undefined | Promise<Verdict | undefined>;
+    return this.#guarded(plugin, phase, ms, strict, () => act.call(plugin, context));
+  }
+
+  async #guarded<T>(plugin: Plugin, phase: Phase, ms: number, strict: boolean, act: () => T | Promise<T>) {
+    try {
+      return await within(ms, this.#around.setTimer, act);
+    } catch (error) {
+      const message = thrownText(error);
+      if (plugin.required && strict) {
+        throw new RequiredPluginError(
+          `the required plugin ${JSON.stringify(plugin.name)} failed in ${phase}: ${message}`,
+        );
+      }
+      this.#around.diagnose('plugin_error', { plugin: plugin.name, phase, message });
+      return undefined;
+    }
+  }
+
+  #stateOf(plugin: Plugin, state: { [key: string]: Json }): { [key: string]: Json } {
+    const json = toJson(state);
+    if (json.kind === 'parsed') return json.value as { [key: string]: Json };
+    this.#around.diagnose('plugin_error', { plugin: plugin.name, phase: 'runStart', message: json.why });
+    return {};
+  }
+}

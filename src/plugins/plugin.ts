@@ -1,0 +1,98 @@
+/**
+ * What a plugin is: an object of phases (run-lifecycle, Phases). Rule: each phase may do what its verdict type says
+ * and no more; a plugin sees frozen values and never the charts.
+ */
+import type {
+  Decision,
+  Json,
+  LogEntry,
+  Message,
+  Phase,
+  Phases,
+  StoredPart,
+  Termination,
+  ToolCall,
+  ToolOutcome,
+} from '../../machines/index.ts';
+import type { ContentPart } from '../content.ts';
+import type { ModelRequest } from '../models/model.ts';
+import type { Tool } from '../tools/define.ts';
+
+export interface PhaseContext {
+  conversationId: string;
+  runId: string;
+  turn: number;
+  cwd: string;
+  signal: AbortSignal;
+  log(): readonly LogEntry[];
+  messages(): Message[];
+}
+type Awaitable<T> = T | Promise<T>;
+type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
+
+/** Phases run in plugin order, each with a limit (30 s, 5 s for runEnd, then a diagnostic; a gate that times out blocks). */
+export interface Plugin {
+  name: string;
+  /** A phase that throws: beforeToolExecute blocks the call; any other is a diagnostic, or ends the run where `required`. */
+  required?: boolean;
+  runStart?(c: PhaseContext): Awaitable<void | { context?: string; state?: { [key: string]: Json } }>;
+  stepStart?(c: PhaseContext): Awaitable<void | { context?: string }>;
+  beforeInference?(
+    c: PhaseContext & { request: ModelRequest },
+  ): Awaitable<void | { terminate: string } | { request?: RequestPatch; context?: string }>;
+  afterInference?(
+    c: PhaseContext & { reply?: { text: string; calls: ToolCall[] }; error?: { code: string; message: string } },
+  ): Awaitable<void | { terminate: string }>;
+  /** Runs again when a suspended call is replayed, then with `decision` set. */
+  beforeToolExecute?(
+    c: PhaseContext & { call: ToolCall; tool: Tool; decision?: Decision },
+  ): Awaitable<void | { block: string } | { suspend: { reason: string; payload?: Json } } | { args: Json }>;
+  afterToolExecute?(
+    c: PhaseContext & { call: ToolCall; outcome: ToolOutcome | 'suspended'; result: StoredPart[] },
+  ): Awaitable<void | { result?: string | ContentPart[]; context?: string }>;
+  stepEnd?(c: PhaseContext): Awaitable<void>;
+  runEnd?(c: PhaseContext & { termination: Termination }): Awaitable<void>;
+}
+
+const NAMES: readonly Phase[] = [
+  'runStart',
+  'stepStart',
+  'beforeInference',
+  'afterInference',
+  'beforeToolExecute',
+  'afterToolExecute',
+  'stepEnd',
+  'runEnd',
+];
+
+/** Which phases somebody takes part in. */
+export const phasesOf = (plugins: readonly Plugin[]): Phases =>
+  Object.fromEntries(
+    NAMES.map((phase) => [phase, plugins.some((plugin) => typeof plugin[phase] === 'function')]),
+  ) as Record<Phase, boolean>;
+
+/** A required plugin failed: the run ends with Error. */
+export class RequiredPluginError extends Error {
+  readonly code = 'plugin_error';
+}
+
+const LATE = Symbol('late');
+
+/** Waits for a phase no longer than `ms`; what it says later counts for nothing. */
+export async function within<T>(
+  ms: number,
+  setTimer: (ms: number, fire: () => void) => () => void,
+  act: () => Awaitable<T>,
+): Promise<T> {
+  let stop = (): void => {};
+  const late = new Promise<typeof LATE>((resolve) => {
+    stop = setTimer(ms, () => resolve(LATE));
+  });
+  try {
+    const value = await Promise.race([Promise.resolve(act()), late]);
+    if (value === LATE) throw new Error(`took longer than ${ms} ms`);
+    return value as T;
+  } finally {
+    stop();
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * The library's clock, timers, ids and randomness. Rule: nothing else in the library reads them; an option replaces
+ * each, so that a test or a replay decides what time it is.
+ */
+import type { Journal } from '../machines/index.ts';
+
+export interface Ports {
+  now(): number;
+  newId(): string;
+  /** 0 to 1. */
+  random(): number;
+  /** Calls `fire` once after `ms`; the answer stops it. */
+  setTimer(ms: number, fire: () => void): () => void;
+  /** Puts another journal around or in place of the embedded one: recording, replaying, another host. */
+  journal?(embedded: Journal, conversationId: string): Journal;
+}
+
+/** The longest delay a platform timer takes; longer waits are armed again. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+function platformTimer(ms: number, fire: () => void): () => void {
+  let handle: ReturnType<typeof setTimeout>;
+  const arm = (left: number): void => {
+    const part = Math.min(left, TIMER_MAX_MS);
+    handle = setTimeout(() => (left > part ? arm(left - part) : fire()), part);
+  };
+  arm(Math.max(0, ms));
+  return () => clearTimeout(handle);
+}
+
+export const platformPorts: Ports = {
+  now: () => Date.now(),
+  newId: () => crypto.randomUUID(),
+  random: () => Math.random(),
+  setTimer: platformTimer,
+};

@@ -1,0 +1,65 @@
+/**
+ * The next model request of a conversation. Rule: messages come from the log and from nowhere else; what hooks add to
+ * the system text or change of the request holds for one request and is then forgotten.
+ */
+import type { Transcript } from '../machines/index.ts';
+import type { Model, ModelRequest } from './models/model.ts';
+import type { Toolbox } from './tools/prepare.ts';
+
+export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
+
+export class NextRequest {
+  readonly #instructions: string;
+  readonly #toolbox: Toolbox;
+  readonly #transcript: Transcript;
+  readonly #model: Model;
+  #contexts: string[] = [];
+  #patch: RequestPatch = {};
+  /** The request of the turn under way: every attempt sends the same. */
+  #current: { turn: string; request: ModelRequest } | undefined;
+
+  constructor(options: { instructions: string; toolbox: Toolbox; transcript: Transcript; model: Model }) {
+    this.#instructions = options.instructions;
+    this.#toolbox = options.toolbox;
+    this.#transcript = options.transcript;
+    this.#model = options.model;
+  }
+
+  addContext(text: string | undefined): void {
+    if (text) this.#contexts.push(text);
+  }
+
+  patch(patch: RequestPatch): void {
+    this.#patch = { ...this.#patch, ...patch };
+  }
+
+  /** What would be sent now. */
+  preview(): ModelRequest {
+    const { maxOutputTokens } = this.#model;
+    const system = [this.#patch.system ?? this.#instructions, ...this.#contexts].filter(Boolean).join('\n\n');
+    const messages = this.#transcript.messages();
+    const tools = this.#toolbox.specs;
+    return { messages, tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...this.#patch, system };
+  }
+
+  /** The request of a turn; built at its first attempt. */
+  of(turn: string): ModelRequest {
+    if (this.#current?.turn !== turn) {
+      this.#current = { turn, request: this.preview() };
+      this.#contexts = [];
+      this.#patch = {};
+    }
+    return this.#current.request;
+  }
+
+  /** Whether a tool was offered in the request of the turn under way. */
+  offered(name: string): boolean {
+    const tools = this.#current?.request.tools ?? this.#toolbox.specs;
+    return tools === this.#toolbox.specs || tools.some((tool) => tool.name === name);
+  }
+
+  /** The request was answered; messages are not kept. */
+  answered(): void {
+    if (this.#current) this.#current = { ...this.#current, request: { ...this.#current.request, messages: [] } };
+  }
+}

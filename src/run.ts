@@ -1,0 +1,164 @@
+/**
+ * The handle of one run: iterate it, wait for its result, cancel it. Rule: `result` always resolves; iterating starts
+ * at the run's first entry, whenever it begins.
+ */
+import type { LogEntry, PendingCall, StopReason, Termination, ToolOutcome, Usage } from '../machines/index.ts';
+import { RunchartError } from './errors.ts';
+import type { Live } from './live.ts';
+
+export interface RunResult {
+  runId: string;
+  termination: Termination;
+  cause?: string;
+  reason: StopReason | null;
+  subtype: 'success' | 'suspended' | 'error_max_turns' | 'error_max_budget_usd' | 'error_during_execution';
+  /** Of the last reply. */
+  text: string;
+  turns: number;
+  usage: Usage;
+  /** Null where a price is unknown. */
+  costUsd: number | null;
+  pending: PendingCall[];
+  error?: { code: string; message: string };
+  /** What is known of each call of the run. */
+  calls: { callId: string; name: string; outcome: ToolOutcome | 'suspended'; code?: string }[];
+}
+
+/** A run did not complete; `result` says how it ended. */
+export class RunError extends RunchartError {
+  readonly result: RunResult;
+
+  constructor(result: RunResult) {
+    const why = result.error ? `${result.error.code}: ${result.error.message}` : (result.cause ?? result.termination);
+    super('run', `the run ended as ${result.termination} (${why})`);
+    this.result = result;
+  }
+}
+
+export interface Run extends AsyncIterable<LogEntry | Live> {
+  readonly id: string;
+  /** Always resolves. */
+  readonly result: Promise<RunResult>;
+  /** Rejects with RunError unless the run completed. */
+  readonly text: Promise<string>;
+  cancel(): Promise<void>;
+}
+
+type Item = LogEntry | Live;
+/** What a handle needs of its conversation. */
+export interface RunSource {
+  /** The run's entries so far. */
+  entriesOf(handle: RunHandle): readonly LogEntry[];
+  /** Calls `take` with each entry and signal of the run from now on; the answer ends it. */
+  follow(handle: RunHandle, take: (item: Item) => void): () => void;
+  cancel(handle: RunHandle): Promise<void>;
+}
+
+export class RunHandle implements Run {
+  readonly id: string;
+  readonly result: Promise<RunResult>;
+  /** Seq of the run's first entry, and of the first behind its last. */
+  since: number | undefined;
+  until: number | undefined;
+  readonly #source: RunSource;
+  #resolve: (result: RunResult) => void = () => {};
+  #onEnd = new Set<() => void>();
+  #text: Promise<string> | undefined;
+  #ended = false;
+
+  constructor(id: string, source: RunSource) {
+    this.id = id;
+    this.#source = source;
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get text(): Promise<string> {
+    this.#text ??= this.result.then((result) => {
+      if (result.reason === 'completed') return result.text;
+      throw new RunError(result);
+    });
+    return this.#text;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  cancel(): Promise<void> {
+    return this.#source.cancel(this);
+  }
+
+  /** Calls back once the run is over. */
+  onEnd(act: () => void): void {
+    if (this.#ended) act();
+    else this.#onEnd.add(act);
+  }
+
+  finish(result: RunResult): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#resolve(result);
+    for (const act of this.#onEnd) act();
+    this.#onEnd.clear();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Item> {
+    const stored = this.#source.entriesOf(this);
+    return new RunIterator(this, stored, (take) => this.#source.follow(this, take));
+  }
+}
+
+/** A buffer between a run and one reader. */
+class RunIterator implements AsyncIterator<Item> {
+  #buffer: Item[];
+  #head = 0;
+  #waiting: ((result: IteratorResult<Item>) => void) | undefined;
+  #over = false;
+  readonly #stop: () => void;
+
+  constructor(run: RunHandle, stored: readonly LogEntry[], follow: (take: (item: Item) => void) => () => void) {
+    this.#buffer = [...stored];
+    this.#stop = follow((item) => this.#take(item));
+    run.onEnd(() => this.#end());
+  }
+
+  next(): Promise<IteratorResult<Item>> {
+    if (this.#head < this.#buffer.length) {
+      const value = this.#buffer[this.#head] as Item;
+      this.#head += 1;
+      if (this.#head === this.#buffer.length) {
+        this.#buffer = [];
+        this.#head = 0;
+      }
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.#over) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  return(): Promise<IteratorResult<Item>> {
+    this.#end();
+    this.#buffer = [];
+    this.#head = 0;
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  #take(item: Item): void {
+    const waiting = this.#waiting;
+    if (!waiting) return void this.#buffer.push(item);
+    this.#waiting = undefined;
+    waiting({ done: false, value: item });
+  }
+
+  #end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stop();
+    this.#waiting?.({ done: true, value: undefined });
+    this.#waiting = undefined;
+  }
+}

@@ -1,0 +1,86 @@
+/** The result of a run, read off its entries. Rule: it says nothing that the log does not say. */
+import {
+  type Knowledge,
+  type LogEntry,
+  type PendingCall,
+  type RunOutput,
+  stopReason,
+  type Usage,
+} from '../machines/index.ts';
+import { noUsage } from './models/attempt.ts';
+import type { RunResult } from './run.ts';
+
+const SUBTYPES: { [cause: string]: RunResult['subtype'] } = {
+  max_turns: 'error_max_turns',
+  max_budget: 'error_max_budget_usd',
+};
+
+function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
+  if (termination === 'NaturalEnd' || termination === 'PluginRequested') return 'success';
+  if (termination === 'Suspended') return 'suspended';
+  return (termination === 'Stopped' && cause !== undefined && SUBTYPES[cause]) || 'error_during_execution';
+}
+
+const added = (a: Usage, b: Usage): Usage => ({
+  inputTokens: a.inputTokens + b.inputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+  cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+  cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
+  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+});
+
+/** Calls that wait for a decision. */
+export function pendingCalls(known: Knowledge): PendingCall[] {
+  const pending: PendingCall[] = [];
+  for (const callId of known.open) {
+    const record = known.calls.get(callId);
+    if (record?.status !== 'suspended' || record.decisions.has(record.suspension)) continue;
+    const { name, args, reason, payload, suspension } = record;
+    const call = { callId, name, args, reason, suspension, path: [callId] };
+    pending.push(payload === undefined ? call : { ...call, payload });
+  }
+  return pending;
+}
+
+export function runResult(output: RunOutput, entries: readonly LogEntry[], known: Knowledge): RunResult {
+  const { runId, termination, cause, error } = output;
+  let usage = noUsage;
+  let costUsd: number | null = 0;
+  let turns = 0;
+  let text = '';
+  let open = '';
+  const callIds = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === 'agent-output') {
+      if (entry.item.type === 'assistant') open += entry.item.text;
+      if (entry.item.type === 'tool-call') callIds.add(entry.item.callId);
+    } else if (entry.type === 'model-reply') {
+      text = open;
+      open = '';
+      turns += 1;
+      usage = added(usage, entry.usage);
+      costUsd = costUsd === null || entry.costUsd === null ? null : costUsd + entry.costUsd;
+    } else if (entry.type === 'tool-result' || entry.type === 'tool-suspended') callIds.add(entry.callId);
+  }
+  const calls = [...callIds].flatMap((callId): RunResult['calls'] => {
+    const record = known.calls.get(callId);
+    if (!record) return [];
+    const { name, outcome, code, status } = record;
+    const said = status === 'ended' ? (outcome ?? 'unknown') : status === 'suspended' ? 'suspended' : 'unknown';
+    return [{ callId, name, outcome: said, ...(code !== undefined && status === 'ended' && { code }) }];
+  });
+  return {
+    runId,
+    termination,
+    ...(cause !== undefined && { cause }),
+    reason: stopReason({ termination, ...(cause !== undefined && { cause }) }),
+    subtype: subtypeOf(output),
+    text: open === '' ? text : open,
+    turns,
+    usage,
+    costUsd,
+    pending: pendingCalls(known),
+    ...(error && { error }),
+    calls,
+  };
+}

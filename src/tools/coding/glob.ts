@@ -1,0 +1,50 @@
+/**
+ * Glob: files by the pattern of their path. Rule: what is found can be given to Read as it stands, and the pattern is
+ * matched against names that were walked before; it never steers the walk.
+ */
+import * as z from 'zod';
+import { defineTool, type Tool, toolResult } from '../define.ts';
+import { LISTED_MAX, listing } from './listing.ts';
+import { startMatcher } from './matcher.ts';
+import { shownName } from './names.ts';
+import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
+import { filesBelow } from './walk.ts';
+import { notADirectory, placeBelow, placeOf, refusal } from './workspace.ts';
+
+const parameters = z.object({
+  pattern: z
+    .string()
+    .min(1)
+    .max(GLOB_CHARACTERS_MAX)
+    .describe('The glob, relative to path: "**/*.ts" finds at any depth, "*.ts" directly below path only.'),
+  path: z.string().optional().describe('The directory to search; the working directory where it is not given.'),
+});
+
+export const globTool: Tool = defineTool({
+  name: 'Glob',
+  description:
+    `Finds files by a glob and lists their paths, sorted, at most ${LISTED_MAX}. Hidden entries, node_modules ` +
+    'and links are left out; name a hidden directory in path to search it.',
+  parameters,
+  readOnly: true,
+  idempotent: true,
+  group: 'read-group',
+  async execute({ pattern, path = '.' }, { cwd, signal }) {
+    const compiled = globPattern(pattern);
+    if (compiled.kind === 'refused') return refusal(compiled);
+    const place = await placeOf(cwd, path);
+    if (place.kind === 'refused') return refusal(place);
+    if (place.type !== 'directory') return refusal(notADirectory(place));
+    const { names, cut } = await filesBelow(place.path, signal);
+    const matcher = startMatcher(signal);
+    try {
+      const found = await matcher.match(compiled, names, LISTED_MAX + 1);
+      if (found.kind === 'refused') return refusal(found);
+      const lines = found.hits.map(([index]) => shownName(placeBelow(place, names[index] ?? '').name));
+      const notes = cut ? ['not every directory was looked at; give a narrower path'] : [];
+      return toolResult.success(listing(lines, { empty: 'no file matches', narrow: 'give a narrower pattern', notes }));
+    } finally {
+      await matcher.end();
+    }
+  },
+});

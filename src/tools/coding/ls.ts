@@ -1,0 +1,58 @@
+/**
+ * Ls: the entries of one directory. Rule: one entry a line, sorted by code unit, hidden ones too; nothing is followed.
+ */
+import type { Dirent } from 'node:fs';
+import { opendir } from 'node:fs/promises';
+import * as z from 'zod';
+import { defineTool, type Tool, toolResult } from '../define.ts';
+import { listing } from './listing.ts';
+import { shownName } from './names.ts';
+import { failure, notADirectory, placeOf, refusal } from './workspace.ts';
+
+const ENTRIES_MAX = 100_000;
+
+const parameters = z.object({
+  path: z.string().optional().describe('The directory; the working directory where it is not given.'),
+});
+
+export const lsTool: Tool = defineTool({
+  name: 'Ls',
+  description:
+    'Lists one directory inside the working directory, sorted, hidden entries too. ' +
+    'Directories end with "/", links with "@".',
+  parameters,
+  readOnly: true,
+  idempotent: true,
+  group: 'read-group',
+  async execute({ path = '.' }, { cwd, signal }) {
+    const place = await placeOf(cwd, path);
+    if (place.kind === 'refused') return refusal(place);
+    if (place.type !== 'directory') return refusal(notADirectory(place));
+    signal.throwIfAborted();
+    try {
+      const { entries, cut } = await entriesOf(place.path, signal);
+      const notes = cut ? [`only ${ENTRIES_MAX} entries were read`] : [];
+      return toolResult.success(
+        listing(entries, { empty: 'the directory is empty', narrow: 'search with Glob', notes }),
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      return refusal(failure(error, place.name));
+    }
+  },
+});
+
+async function entriesOf(path: string, signal: AbortSignal): Promise<{ entries: string[]; cut: boolean }> {
+  const read: Dirent[] = [];
+  for await (const entry of await opendir(path, { bufferSize: 256 })) {
+    signal.throwIfAborted();
+    if (read.length === ENTRIES_MAX) return { entries: shown(read), cut: true };
+    read.push(entry);
+  }
+  return { entries: shown(read), cut: false };
+}
+
+const shown = (entries: Dirent[]): string[] =>
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1)).map((entry) => shownName(entry.name) + markOf(entry));
+
+const markOf = (entry: Dirent): string => (entry.isDirectory() ? '/' : entry.isSymbolicLink() ? '@' : '');

@@ -1,0 +1,96 @@
+/**
+ * Read: a text file with line numbers. Rule: the answer is bounded in lines, line length and bytes, and wherever it
+ * ends early it says how to read on.
+ */
+import type { FileHandle } from 'node:fs/promises';
+import * as z from 'zod';
+import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../define.ts';
+import { type Line, linesOf, openText } from './lines.ts';
+import { shownName } from './names.ts';
+import { type Place, placeOf, refusal, refused } from './workspace.ts';
+
+const LINES_MAX = 2_000;
+const LINE_CHARACTERS_MAX = 2_000;
+/** Below 256 KiB, so that the closing note fits into a result of that size too. */
+const BYTES_MAX = 255 * 1_024;
+/** The most that stands around a line's text: a number of eleven digits, a bar, a line break. */
+const PREFIX_BYTES = 15;
+const CUT_MARK = ` … [line cut at ${LINE_CHARACTERS_MAX} characters]`;
+
+const parameters = z.object({
+  file_path: z.string().describe('The file, relative to the working directory or absolute inside it.'),
+  offset: z.number().int().min(1).optional().describe('The first line to read, counted from 1.'),
+  limit: z.number().int().min(1).optional().describe(`How many lines to read; ${LINES_MAX} where it is not given.`),
+});
+
+interface Excerpt {
+  lines: Line[];
+  /** Lines follow that are not in the excerpt. */
+  more: boolean;
+  /** Lines of the file that were seen. */
+  seen: number;
+}
+
+export const readTool: Tool = defineTool({
+  name: 'Read',
+  description:
+    `Reads a text file of the working directory and numbers its lines. At most ${LINES_MAX} lines are given unless ` +
+    'limit says otherwise; long lines are cut. Read on with offset.',
+  parameters,
+  readOnly: true,
+  idempotent: true,
+  group: 'read-group',
+  async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
+    const place = await placeOf(context.cwd, file_path);
+    if (place.kind === 'refused') return refusal(place);
+    const opened = await openText(place);
+    if (opened.kind === 'refused') return refusal(opened);
+    try {
+      return await answer(opened.file, place, { first: offset, count: limit }, context);
+    } finally {
+      await opened.file.close();
+    }
+  },
+});
+
+type Range = { first: number; count: number };
+
+async function answer(file: FileHandle, place: Place, range: Range, { signal }: ToolContext): Promise<ToolResult> {
+  const name = shownName(place.name);
+  const { lines, more, seen } = await excerpt(file, range, signal);
+  const last = lines.at(-1);
+  if (last === undefined) {
+    if (seen === 0) return toolResult.success(`[${name} is empty]`);
+    const message = `offset ${range.first} is behind the end: ${name} has ${seen} lines`;
+    return refusal(refused('invalid_arguments', message));
+  }
+  const text = numbered(lines, last.number);
+  if (!more) return toolResult.success(text);
+  return toolResult.success(
+    `${text}\n[lines ${range.first} to ${last.number}; more follow: read on with offset ${last.number + 1}]`,
+  );
+}
+
+async function excerpt(file: FileHandle, { first, count }: Range, signal: AbortSignal): Promise<Excerpt> {
+  const lines: Line[] = [];
+  let seen = 0;
+  let bytes = 0;
+  for await (const batch of linesOf(file, LINE_CHARACTERS_MAX, signal)) {
+    for (const line of batch) {
+      seen = line.number;
+      if (line.number < first) continue;
+      bytes += Buffer.byteLength(line.cut ? line.text + CUT_MARK : line.text) + PREFIX_BYTES;
+      // A first line always fits: its length is bounded.
+      if (lines.length === count || bytes > BYTES_MAX) return { lines, more: true, seen };
+      lines.push(line);
+    }
+  }
+  return { lines, more: false, seen };
+}
+
+function numbered(lines: readonly Line[], last: number): string {
+  const width = Math.max(3, String(last).length);
+  return lines
+    .map(({ number, text, cut }) => `${String(number).padStart(width)} | ${text}${cut ? CUT_MARK : ''}`)
+    .join('\n');
+}

@@ -1,0 +1,169 @@
+/**
+ * The boundary of the working directory. Rule: a path is inside only by where it really leads. Spellings are taken
+ * literally (no `~`, no variables, no URLs, no percent decoding), links are resolved before the check, and a file
+ * that was opened is checked once more. Whether something outside exists is never told.
+ */
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { type ToolResult, toolResult } from '../define.ts';
+import { shownName } from './names.ts';
+
+export type RefusalCode =
+  | 'invalid_arguments'
+  | 'outside_workspace'
+  | 'not_found'
+  | 'not_a_file'
+  | 'not_a_directory'
+  | 'unreadable'
+  | 'binary'
+  | 'timeout';
+
+export interface Refusal {
+  kind: 'refused';
+  code: RefusalCode;
+  message: string;
+}
+
+/** Where a path leads: always inside the root, with every link resolved. */
+export interface Place {
+  kind: 'place';
+  /** The working directory, links resolved. */
+  root: string;
+  /** Absolute, links resolved; where nothing is there yet, below the nearest parent that exists. */
+  path: string;
+  /** Relative to the root with `/` between its parts; `.` is the root itself. */
+  name: string;
+  type: 'file' | 'directory' | 'other' | 'missing';
+}
+
+export const refused = (code: RefusalCode, message: string): Refusal => ({ kind: 'refused', code, message });
+
+export const refusal = ({ code, message }: Refusal): ToolResult => toolResult.error(message, code);
+
+const PATH_BYTES_MAX = 4_096;
+const LINKS_MAX = 40;
+const WIN32_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)[ .]*(\..*)?$/i;
+
+/** What is wrong with a path before the file system is asked, or undefined. */
+export function spellingFault(path: string, platform: string = process.platform): string | undefined {
+  if (path === '') return 'is empty';
+  if (path.includes('\0')) return 'holds a NUL character';
+  if (Buffer.byteLength(path) > PATH_BYTES_MAX) return `is longer than ${PATH_BYTES_MAX} bytes`;
+  if (platform !== 'win32') return undefined;
+  if (/^[\\/]{2}/.test(path)) return 'is a network or device path';
+  if (path.replace(/^[a-z]:[\\/]/i, '').includes(':')) return 'names a drive-relative path or a stream';
+  if (path.split(/[\\/]/).some((part) => WIN32_DEVICE.test(part))) return 'names a device';
+  return undefined;
+}
+
+export const isInside = (root: string, path: string): boolean =>
+  path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
+
+/** Where `path` leads when it is taken from `cwd`, or why it may not be used. */
+export async function placeOf(cwd: string, path: string): Promise<Place | Refusal> {
+  const fault = spellingFault(path);
+  if (fault !== undefined)
+    return refused('invalid_arguments', `the path ${fault}; give one relative to the working directory`);
+  const root = await realpath(cwd).catch(() => undefined);
+  if (root === undefined) return refused('not_found', `the working directory ${shownName(cwd)} does not exist`);
+  try {
+    const target = await realTarget(resolve(root, path), LINKS_MAX);
+    if (!isInside(root, target)) return outside(path);
+    const type = await typeOf(target);
+    return { kind: 'place', root, path: target, name: relative(root, target).split(sep).join('/') || '.', type };
+  } catch (error) {
+    // Any other answer would tell what lies outside: a loop or a closed directory may be there.
+    return codeOf(error) === 'ENAMETOOLONG' ? failure(error, path) : outside(path);
+  }
+}
+
+/** A file that a walk found below a directory; `openFile` checks where it leads. */
+export const placeBelow = ({ root, path, name }: Place, below: string): Place => ({
+  kind: 'place',
+  root,
+  path: join(path, below),
+  name: name === '.' ? below : `${name}/${below}`,
+  type: 'file',
+});
+
+/** Opens a regular file for reading. It never waits for a writer, and what was opened must stand where it was found. */
+export async function openFile(place: Place): Promise<{ kind: 'opened'; file: FileHandle } | Refusal> {
+  if (place.type !== 'file') return notAFile(place);
+  let file: FileHandle | undefined;
+  try {
+    file = await open(place.path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+    const fault = await faultOf(file, place);
+    if (fault === undefined) return { kind: 'opened', file };
+    await file.close();
+    return fault;
+  } catch (error) {
+    await file?.close();
+    return failure(error, place.name);
+  }
+}
+
+async function faultOf(file: FileHandle, place: Place): Promise<Refusal | undefined> {
+  if (!(await file.stat()).isFile()) return notAFile({ ...place, type: 'other' });
+  if (process.platform !== 'linux') return undefined;
+  // O_NOFOLLOW guards the last part of the path only: a parent that became a link in between shows here.
+  const opened = await readlink(`/proc/self/fd/${file.fd}`);
+  if (!isInside(place.root, opened)) return outside(place.name);
+  if (opened === place.path) return undefined;
+  return refused('unreadable', `${shownName(place.name)} was moved or removed while it was opened; look again`);
+}
+
+/** The path with links resolved, also where its last parts do not exist or a link leads to nothing. */
+async function realTarget(path: string, links: number): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (!isMissing(error) || dirname(path) === path) throw error;
+  }
+  const here = join(await realTarget(dirname(path), links), basename(path));
+  const link = await readlink(here).catch(() => undefined);
+  if (link === undefined) return here;
+  if (links === 0) throw Object.assign(new Error('too many links'), { code: 'ELOOP' });
+  return realTarget(resolve(dirname(here), link), links - 1);
+}
+
+async function typeOf(path: string): Promise<Place['type']> {
+  const stats: Stats | undefined = await lstat(path).catch((error: unknown) => {
+    if (isMissing(error)) return undefined;
+    throw error;
+  });
+  if (stats === undefined) return 'missing';
+  if (stats.isFile()) return 'file';
+  return stats.isDirectory() ? 'directory' : 'other';
+}
+
+const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code ?? 'unknown');
+
+const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
+
+const outside = (path: string): Refusal =>
+  refused('outside_workspace', `${shownName(path)} does not lead to a place inside the working directory`);
+
+function notAFile({ type, name }: Place): Refusal {
+  const shown = shownName(name);
+  if (type === 'missing') return refused('not_found', `there is no ${shown}; look with Ls or Glob`);
+  if (type === 'directory') return refused('not_a_file', `${shown} is a directory; list it with Ls`);
+  return refused('not_a_file', `${shown} is not a regular file (a pipe, device or socket) and is not opened`);
+}
+
+export function notADirectory({ type, name }: Place): Refusal {
+  const shown = shownName(name);
+  if (type === 'missing') return refused('not_found', `there is no ${shown}; look with Ls or Glob`);
+  return refused('not_a_directory', `${shown} is not a directory`);
+}
+
+/** An error of the file system as a refusal. */
+export function failure(error: unknown, path: string): Refusal {
+  const code = codeOf(error);
+  const shown = shownName(path);
+  if (code === 'ELOOP') return outside(path);
+  if (code === 'ENAMETOOLONG')
+    return refused('invalid_arguments', `${shown} has a part that is too long for a file name`);
+  if (isMissing(error)) return refused('not_found', `there is no ${shown}`);
+  return refused('unreadable', `${shown} cannot be read (${code})`);
+}

@@ -1,0 +1,126 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { filesBelow } from '../../../src/tools/coding/walk.ts';
+import { type Bench, call, makeBench } from './bench.ts';
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await makeBench();
+});
+afterEach(() => bench.remove());
+
+const glob = (pattern: string, path?: string, signal?: AbortSignal) =>
+  call(bench.root, 'Glob', path === undefined ? { pattern } : { pattern, path }, signal);
+const found = async (pattern: string, path?: string) => (await glob(pattern, path)).text.split('\n');
+const NOTHING = ['[no file matches]'];
+
+describe('Glob', () => {
+  beforeEach(async () => {
+    for (const name of ['main.go', 'src/b.ts', 'src/a.ts', 'src/deep/c.ts', 'docs/a.md'])
+      await bench.write(name, 'x\n');
+  });
+
+  it('TRC-13 finds files at any depth, sorted, as paths that Read takes', async () => {
+    expect(await found('**/*.ts')).toEqual(['src/a.ts', 'src/b.ts', 'src/deep/c.ts']);
+    expect(await found('*.go')).toEqual(['main.go']);
+    expect(await found('./src/*.{ts,js}')).toEqual(['src/a.ts', 'src/b.ts']);
+    expect(await found('**/a.*')).toEqual(['docs/a.md', 'src/a.ts']);
+    expect((await call(bench.root, 'Read', { file_path: 'src/deep/c.ts' })).status).toBe('success');
+  });
+
+  it('matches below path and still gives paths from the working directory', async () => {
+    expect(await found('*.ts', 'src')).toEqual(['src/a.ts', 'src/b.ts']);
+    expect(await found('**/*.ts', join(bench.root, 'src/deep'))).toEqual(['src/deep/c.ts']);
+  });
+
+  it('leaves out hidden entries, node_modules and .git, unless path names them', async () => {
+    for (const name of ['.env', '.github/ci.yml', '.git/config', 'node_modules/x/i.ts', 'src/node_modules/y.ts']) {
+      await bench.write(name, 'x\n');
+    }
+    expect(await found('**')).toEqual(['docs/a.md', 'main.go', 'src/a.ts', 'src/b.ts', 'src/deep/c.ts']);
+    expect(await found('.env')).toEqual(NOTHING);
+    expect(await found('.github/*')).toEqual(NOTHING);
+    expect(await found('*.yml', '.github')).toEqual(['.github/ci.yml']);
+    expect(await found('**/*.ts', 'node_modules')).toEqual(['node_modules/x/i.ts']);
+  });
+
+  it('H-261 follows no link, wherever the pattern names it', async () => {
+    await bench.link('d', bench.evil);
+    await bench.link('f', join(bench.evil, 's'));
+    await bench.link('inside', 'src');
+    for (const pattern of ['**/s', 'd/*', 'd/s', 'f', '*/s', 'inside/*', '{d,x}/**']) {
+      expect(await found(pattern), pattern).toEqual(NOTHING);
+    }
+  });
+
+  it('H-260 finds nothing above its directory, in whatever spelling', async () => {
+    expect((await glob('../ws-evil/*')).code).toBe('outside_workspace');
+    expect((await glob('src/../../ws-evil/*')).code).toBe('outside_workspace');
+    expect((await glob(`${bench.evil}/*`)).code).toBe('invalid_arguments');
+    for (const pattern of ['.\\./ws-evil/*', '\\.\\./ws-evil/*', '{..,x}/ws-evil/*', '[.][.]/ws-evil/*', '@(..)/**']) {
+      expect(await found(pattern), pattern).toEqual(NOTHING);
+    }
+  });
+
+  it.runIf(process.platform !== 'win32')(
+    'takes a directory whose name holds backslashes or brackets as it is',
+    async () => {
+      await bench.write('..\\..\\ws-evil/in', 'x\n');
+      await bench.write('[a]*/in', 'x\n');
+      expect(await found('**', '..\\..\\ws-evil')).toEqual(['..\\..\\ws-evil/in']);
+      expect(await found('*', '[a]*')).toEqual(['[a]*/in']);
+    },
+  );
+
+  it('refuses a pattern that is empty, too long or not a glob', async () => {
+    expect((await glob('')).status).toBe('invalid');
+    expect((await glob('+('.repeat(300))).status).toBe('invalid');
+    expect((await glob('{a')).code).toBe('invalid_arguments');
+  });
+
+  it('cuts a long list and says so', async () => {
+    await mkdir(join(bench.root, 'many'));
+    await Promise.all(Array.from({ length: 1_100 }, (_, index) => bench.write(`many/${10_000 + index}`, '')));
+    const lines = await found('many/*');
+    expect(lines).toHaveLength(1_001);
+    expect(lines[999]).toBe('many/10999');
+    expect(lines[1_000]).toContain('the first 1000 are shown and there are more');
+  });
+
+  it('a list of long names stays within 256 KiB', async () => {
+    const directory = `${'d'.repeat(250)}/`.repeat(8);
+    await Promise.all(Array.from({ length: 300 }, (_, index) => bench.write(`${directory}${index}`, '')));
+    const { text } = await glob('**');
+    expect(Buffer.byteLength(text)).toBeLessThan(256 * 1_024);
+    expect(text).toContain('there are more');
+  });
+
+  it('a pattern that backtracks for ever is ended by an abort', async () => {
+    await bench.write('a'.repeat(250), '');
+    const controller = new AbortController();
+    const reason = new Error('stopped');
+    let abortedAt = Number.NaN;
+    setTimeout(() => {
+      abortedAt = performance.now();
+      controller.abort(reason);
+    }, 200);
+    await expect(glob(`${'*a'.repeat(40)}b`, '.', controller.signal)).rejects.toBe(reason);
+    expect(performance.now() - abortedAt).toBeLessThan(1_000);
+  });
+});
+
+describe('the walk', () => {
+  it('looks at a bounded number of entries and says when it left some out', async () => {
+    for (const directory of ['a', 'b', 'c', 'd']) await bench.write(`${directory}/file`, '');
+    const signal = new AbortController().signal;
+    expect(await filesBelow(bench.root, signal)).toMatchObject({ cut: false, names: { length: 4 } });
+    const bounded = await filesBelow(bench.root, signal, 4);
+    expect(bounded).toEqual({ cut: true, names: [] });
+  });
+
+  it('an abort ends it with the reason of the signal', async () => {
+    const reason = new Error('stopped');
+    await expect(filesBelow(bench.root, AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+});
