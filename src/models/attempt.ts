@@ -1,11 +1,12 @@
 /**
  * One attempt of a model call: reads the parts, shows deltas as live signals, and answers with a reply or a failure.
- * Rule: never rejects; a stream without `finish` is a failure; a deaf stream does not hold the attempt once it is
- * aborted or its time is up.
+ * Rule: never rejects; a stream without `finish` is a failure; a part of no known form is left out, with a diagnostic;
+ * a deaf stream does not hold the attempt once it is aborted or its time is up.
  */
 import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
 import type { Live } from '../live.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
+import { failureOf, noUsage, readPart } from './part.ts';
 
 export interface AttemptOptions {
   model: Model;
@@ -35,14 +36,6 @@ export interface RawReply {
   usage: Usage;
 }
 export type Attempted = RawReply | Extract<ModelValue, { kind: 'failed' }>;
-
-export const noUsage: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  reasoningTokens: 0,
-};
 
 /** The items of a reply under construction: neighbouring deltas of one kind are one text. */
 class ReplyText {
@@ -88,6 +81,7 @@ export class Attempt {
   #finish: FinishReason | undefined;
   #seen = false;
   #streamed = false;
+  #oddSaid = false;
 
   constructor(options: AttemptOptions) {
     this.#options = options;
@@ -131,8 +125,16 @@ export class Attempt {
     for await (const part of model.stream(request, { signal, attempt })) {
       if (signal.aborted) return;
       this.#seen = true;
-      this.#take(part);
+      const read = readPart(part);
+      if (read) this.#take(read);
+      else this.#odd();
     }
+  }
+
+  /** Said once: a stream may hold any number of them. */
+  #odd(): void {
+    if (!this.#oddSaid) this.#options.diagnose('model_part', { model: this.#options.model.id });
+    this.#oddSaid = true;
   }
 
   #take(part: ModelPart): void {
@@ -153,8 +155,8 @@ export class Attempt {
         return;
       }
       case 'tool-call': {
-        const { callId, name, args, extra } = part;
-        return this.#reply.call({ callId, name, args, ...(extra !== undefined && { extra }) });
+        const { type: _, ...call } = part;
+        return this.#reply.call(call);
       }
       case 'refusal':
         return this.#reply.refuse();
@@ -187,19 +189,4 @@ export class Attempt {
       stopTotal?.();
     };
   }
-}
-
-function failureOf(error: unknown): {
-  kind: 'failed';
-  code: string;
-  message: string;
-  retryable: boolean;
-  retryAfterMs?: number;
-} {
-  if (error instanceof ModelError) {
-    const { code, message, retryable, retryAfterMs } = error;
-    return { kind: 'failed', code, message, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-  }
-  const message = error instanceof Error ? error.message : String(error);
-  return { kind: 'failed', code: 'network', message, retryable: true };
 }

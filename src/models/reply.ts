@@ -1,10 +1,14 @@
 /**
  * A complete reply as the charts see it: its items for the log, and its calls, each looked at before any gate. Rule:
- * call ids are unique in a log, arguments are parsed here and nowhere else, and what cannot run says why.
+ * call ids are unique in a log, arguments are parsed here and nowhere else, secrets are taken out before anything is
+ * parsed (log, check and tool see one value), and what cannot run says why.
  */
 import type { AgentItem, Json, Knowledge, ModelValue, RoundCall, ToolCall, Usage } from '../../machines/index.ts';
+import { deepFreeze } from '../freeze.ts';
+import type { Redact } from '../redact.ts';
+import { ARGS_LONGEST, parsedCall } from '../tools/args.ts';
 import { definitionOf } from '../tools/define.ts';
-import { type Preparation, type PreparedCall, parsedCall, roundCall, type Toolbox } from '../tools/prepare.ts';
+import { type Preparation, type PreparedCall, refused, roundCall, type Toolbox, type Waiting } from '../tools/prepare.ts';
 import type { RawCall, RawReply } from './attempt.ts';
 import type { Model, Prices } from './model.ts';
 
@@ -16,9 +20,13 @@ export interface ReplyOptions {
   offered(name: string): boolean;
   callsMax: number;
   pluginGates: boolean;
+  redact: Redact;
+  waiting: Waiting;
   ready(prepared: PreparedCall): void;
   diagnose(code: string, detail?: Json): void;
 }
+
+const ID_LONGEST = 256;
 
 /** USD of one reply; null where a price is unknown. */
 export function costOf(usage: Usage, prices: Prices | undefined): number | null {
@@ -30,39 +38,73 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
   return (fresh * prices.input + cached + written + outputTokens * prices.output) / 1_000_000;
 }
 
-/** An id that no other call of this log has. */
-function freshId(wanted: string, taken: (callId: string) => boolean): string {
-  const base = wanted === '' ? 'call' : wanted;
-  if (wanted !== '' && !taken(wanted)) return wanted;
-  let count = wanted === '' ? 1 : 2;
-  while (taken(`${base}_${count}`)) count += 1;
-  return `${base}_${count}`;
+/** Gives out ids that no other call of the log has. */
+class FreshIds {
+  readonly #known: Knowledge;
+  readonly #given = new Set<string>();
+  /** The next number to try, by id. */
+  readonly #next = new Map<string, number>();
+
+  constructor(known: Knowledge) {
+    this.#known = known;
+  }
+
+  take(wanted: string): string {
+    const base = wanted === '' ? 'call' : wanted.slice(0, ID_LONGEST);
+    const id = wanted !== '' && wanted === base && this.#free(wanted) ? wanted : this.#numbered(base);
+    this.#given.add(id);
+    return id;
+  }
+
+  #numbered(base: string): string {
+    let count = this.#next.get(base) ?? (base === 'call' ? 1 : 2);
+    while (!this.#free(`${base}_${count}`)) count += 1;
+    this.#next.set(base, count + 1);
+    return `${base}_${count}`;
+  }
+
+  #free(id: string): boolean {
+    return !this.#given.has(id) && !this.#known.calls.has(id);
+  }
 }
 
-const refused = (code: string, text: string): Preparation => ({ kind: 'refused', code, text });
-
 async function prepare(options: ReplyOptions, raw: RawCall, call: ToolCall, position: number, cut: boolean) {
-  const { toolbox, offered, callsMax } = options;
+  const { toolbox, offered, callsMax, waiting } = options;
   const incomplete = call.argsText !== undefined || raw.args.trim() === '';
   if (cut && incomplete) {
     return refused('truncated', 'The reply was cut off by its length limit inside this call. It was not run.');
+  }
+  if (raw.args.length > ARGS_LONGEST) {
+    return refused('too_large', `The arguments of a call may have ${ARGS_LONGEST} characters. It was not run.`);
   }
   if (position >= callsMax) return refused('too_many_calls', `Only ${callsMax} calls a reply are run.`);
   if (toolbox.find(call.name) && !offered(call.name)) {
     return refused('out_of_scope', `${call.name} is not offered in this request. It was not run.`);
   }
-  try {
-    return await toolbox.prepare(call);
-  } catch (error) {
-    return refused('invalid_arguments', `The arguments could not be checked: ${String(error)}`);
-  }
+  return toolbox.prepare(call, waiting);
 }
 
+/** The call under an id of its own, without secrets. A name that is a tool's is the host's word, and stays. */
+function ownCall({ toolbox, redact, diagnose }: ReplyOptions, raw: RawCall, ids: FreshIds): ToolCall {
+  const callId = ids.take(redact(raw.callId));
+  if (callId !== raw.callId) {
+    diagnose('id_duplicate', { given: redact(raw.callId).slice(0, ID_LONGEST), used: callId });
+  }
+  const name = toolbox.find(raw.name) ? raw.name : redact(raw.name);
+  return redactedCall(parsedCall(callId, name, redact(raw.args), raw.extra), redact);
+}
+
+/** Escapes in the text of arguments may have hidden a secret until they were parsed. */
+const redactedCall = (call: ToolCall, redact: Redact): ToolCall => ({
+  ...call,
+  args: deepFreeze(redact(call.args)),
+});
+
 export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<ModelValue> {
-  const { model, toolbox, known, pluginGates, ready, diagnose } = options;
+  const { model, toolbox, known, pluginGates, ready } = options;
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
-  const ids = new Set<string>();
+  const ids = new FreshIds(known);
   let empty = true;
   for (const item of raw.items) {
     if (item.type !== 'call') {
@@ -71,14 +113,10 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
       continue;
     }
     empty = false;
-    const callId = freshId(item.call.callId, (id) => ids.has(id) || known.calls.has(id));
-    if (callId !== item.call.callId) diagnose('id_duplicate', { given: item.call.callId, used: callId });
-    ids.add(callId);
-    const { name, args, extra } = item.call;
-    const call = parsedCall(callId, name, args, extra);
-    const preparation = await prepare(options, item.call, call, calls.length, raw.finish === 'length');
+    const call = ownCall(options, item.call, ids);
+    const preparation: Preparation = await prepare(options, item.call, call, calls.length, raw.finish === 'length');
     if (preparation.kind === 'ready') ready(preparation.prepared);
-    const tool = toolbox.find(name);
+    const tool = toolbox.find(call.name);
     const group = tool && definitionOf(tool)?.group;
     items.push({ type: 'tool-call', ...call, ...(group && { group }) });
     calls.push(roundCall(call, preparation, pluginGates));

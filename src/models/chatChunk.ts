@@ -1,0 +1,100 @@
+/**
+ * One chunk of a chat completion, as servers really send it. Rule: total and tolerant; what cannot be read is named
+ * by a code, never thrown, and only choice 0 counts.
+ */
+import type { Usage } from '../../machines/vocabulary.ts';
+import { type CallDelta, readCallDeltas } from './callDelta.ts';
+import { readUsage } from './chatUsage.ts';
+import { isRecord, parseJson, type WireRecord } from './wireJson.ts';
+
+export interface ChatChunk {
+  kind: 'chunk';
+  reasoning: string;
+  text: string;
+  refusal: string;
+  calls: readonly CallDelta[];
+  /** The server's own word; '' where there is none. */
+  finish: string;
+  usage: Partial<Usage> | undefined;
+  /** Codes of what could not be read, each once. */
+  odd: readonly string[];
+}
+
+export type ChunkReading =
+  | ChatChunk
+  | { kind: 'error'; body: unknown }
+  | { kind: 'skipped'; code: string }
+  | { kind: 'malformed' };
+
+const NOTHING: readonly never[] = [];
+
+/** Reads one event's data. */
+export function readChunk(data: string): ChunkReading {
+  if (data.trim() === '') return { kind: 'skipped', code: 'chunk-empty' };
+  const value = parseJson(data);
+  return value === undefined ? { kind: 'malformed' } : chunkOf(value, 'delta');
+}
+
+/** Reads a parsed chunk (`delta`), or a whole completion that was not streamed (`message`). */
+export function chunkOf(value: unknown, field: 'delta' | 'message'): ChunkReading {
+  if (value === null) return { kind: 'skipped', code: 'chunk-null' };
+  if (!isRecord(value)) return { kind: 'skipped', code: 'chunk-not-object' };
+  if (value.error || value.object === 'error') return { kind: 'error', body: value };
+  const chunk: ChatChunk = {
+    kind: 'chunk',
+    reasoning: '',
+    text: '',
+    refusal: '',
+    calls: NOTHING,
+    finish: '',
+    usage: readUsage(value.usage),
+    odd: NOTHING,
+  };
+  if (!Array.isArray(value.choices)) {
+    oddly(chunk, 'chunk-without-choices');
+    return chunk;
+  }
+  const choice: unknown = value.choices.find(
+    (one, at) => isRecord(one) && (typeof one.index === 'number' ? one.index : at) === 0,
+  );
+  if (isRecord(choice)) readChoice(choice, field, chunk);
+  else if (value.choices.length > 0) oddly(chunk, 'choice-ignored');
+  return chunk;
+}
+
+function readChoice(choice: WireRecord, field: 'delta' | 'message', chunk: ChatChunk): void {
+  if (typeof choice.finish_reason === 'string') chunk.finish = choice.finish_reason;
+  if (chunk.usage === undefined && choice.usage !== undefined) chunk.usage = readUsage(choice.usage);
+  const delta = choice[field];
+  if (!isRecord(delta)) {
+    oddly(chunk, `chunk-without-${field}`);
+    return;
+  }
+  if (typeof delta.content === 'string') chunk.text = delta.content;
+  else if (Array.isArray(delta.content)) readContentParts(delta.content, chunk);
+  else if (delta.content !== undefined && delta.content !== null) oddly(chunk, 'content-unreadable');
+  // Some servers send both names with the same text.
+  const reasoning = delta.reasoning_content || delta.reasoning;
+  if (typeof reasoning === 'string') chunk.reasoning += reasoning;
+  if (typeof delta.refusal === 'string') chunk.refusal = delta.refusal;
+  if (Array.isArray(delta.tool_calls)) {
+    if (delta.tool_calls.length > 0) chunk.calls = readCallDeltas(delta.tool_calls, (code) => oddly(chunk, code));
+  } else if (isRecord(delta.function_call)) {
+    // The form before tool calls: one call, no id.
+    chunk.calls = readCallDeltas([{ function: delta.function_call }], (code) => oddly(chunk, code));
+  }
+}
+
+function oddly(chunk: ChatChunk, code: string): void {
+  if (!chunk.odd.includes(code)) chunk.odd = [...chunk.odd, code];
+}
+
+function readContentParts(parts: readonly unknown[], chunk: ChatChunk): void {
+  for (const part of parts) {
+    if (!isRecord(part)) continue;
+    if (part.type === 'text' && typeof part.text === 'string') chunk.text += part.text;
+    if (part.type !== 'thinking' || !Array.isArray(part.thinking)) continue;
+    for (const piece of part.thinking)
+      if (isRecord(piece) && typeof piece.text === 'string') chunk.reasoning += piece.text;
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Messages → messages of the chat completions wire. Rule: pure, each message is converted once, and what the wire
+ * cannot say is said in text: a failed result by a marker, an image in a result by a user message after the results.
+ */
+import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
+import { textOf } from '../content.ts';
+import { isRecord } from './wireJson.ts';
+
+type WireContent =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } };
+interface WireToolCall {
+  readonly [unknown: string]: unknown;
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+type WireMessage =
+  | { readonly role: 'system'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string | readonly WireContent[] }
+  | { readonly role: 'assistant'; readonly content: string | null; readonly tool_calls?: readonly WireToolCall[] }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
+
+interface Converted {
+  readonly wire: WireMessage;
+  /** The images of a tool result, as a user message of their own. */
+  readonly images: WireMessage | undefined;
+}
+
+const converted = new WeakMap<Message, Converted>();
+
+/** The whole list as the wire takes it, the system text first. */
+export function wireMessages(system: string, messages: readonly Message[]): WireMessage[] {
+  const wire: WireMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
+  let held: WireMessage[] = [];
+  for (const message of messages) {
+    // Results must follow their calls without a gap, so images wait for the last of them.
+    if (held.length > 0 && message.role !== 'tool') {
+      wire.push(...held);
+      held = [];
+    }
+    let known = converted.get(message);
+    if (known === undefined) {
+      known = convert(message);
+      converted.set(message, known);
+    }
+    wire.push(known.wire);
+    if (known.images !== undefined) held.push(known.images);
+  }
+  wire.push(...held);
+  return wire;
+}
+
+function convert(message: Message): Converted {
+  if (message.role === 'user')
+    return { wire: { role: 'user', content: userContent(message.content) }, images: undefined };
+  if (message.role === 'assistant') {
+    const text = textOf(message.content);
+    if (message.toolCalls.length === 0) return { wire: { role: 'assistant', content: text }, images: undefined };
+    const calls = message.toolCalls.map(wireCall);
+    return { wire: { role: 'assistant', content: text === '' ? null : text, tool_calls: calls }, images: undefined };
+  }
+  return toolResult(message);
+}
+
+function userContent(parts: readonly StoredPart[]): string | readonly WireContent[] {
+  if (parts.every((part) => part.type === 'text')) {
+    return parts.length > 1 ? parts.map(wirePart) : textOf(parts);
+  }
+  return parts.map(wirePart);
+}
+
+function wirePart(part: StoredPart): WireContent {
+  if (part.type === 'text') return { type: 'text', text: part.text };
+  const { data, mediaType } = part;
+  if (/^(https?|data):/i.test(data)) return { type: 'image_url', image_url: { url: data } };
+  // Base64 has no colon: this is a reference nobody resolved, and a server would refuse the whole request for it.
+  if (data.slice(0, 256).includes(':')) return { type: 'text', text: `[image ${mediaType}: not available]` };
+  return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
+}
+
+const ERROR_MARK = '[tool error]';
+
+function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
+  const texts: string[] = message.isError ? [ERROR_MARK] : [];
+  const images: WireContent[] = [];
+  for (const part of message.content) {
+    const said = wirePart(part);
+    if (said.type === 'text') texts.push(said.text);
+    else images.push(said);
+  }
+  const { callId } = message;
+  if (images.length > 0) texts.push(`[${images.length} image(s) of this result follow in the next user message]`);
+  return {
+    wire: { role: 'tool', tool_call_id: callId, content: texts.join('\n') },
+    images:
+      images.length === 0
+        ? undefined
+        : {
+            role: 'user',
+            content: [{ type: 'text', text: `Image(s) of the result of tool call ${callId}:` }, ...images],
+          },
+  };
+}
+
+/** A call as it came: the provider's own fields merged back in, below the known ones. */
+function wireCall(call: ToolCall): WireToolCall {
+  const { function: ofFunction, ...extra } = ownFields(call.extra);
+  const name = wireName(call.name);
+  return {
+    ...extra,
+    id: call.callId,
+    type: 'function',
+    function: { ...ownFields(ofFunction), name, arguments: wireArguments(call) },
+  };
+}
+
+function ownFields(value: Json | undefined): { [key: string]: Json } {
+  if (!isRecord(value)) return {};
+  return Object.fromEntries(Object.entries(value as { [key: string]: Json }).filter(([key]) => key !== '__proto__'));
+}
+
+/** A name the model made up may hold characters for which servers refuse the whole history. */
+function wireName(name: string): string {
+  return /^[\w.:/-]{1,128}$/.test(name) ? name : name.replace(/[^\w.:/-]/g, '_').slice(0, 128) || 'unnamed';
+}
+
+/** Always the text of a JSON object: servers that parse the history fail on anything else, for ever after. */
+function wireArguments(call: ToolCall): string {
+  if (call.argsText !== undefined) return JSON.stringify({ invalid_arguments: call.argsText });
+  return JSON.stringify(isRecord(call.args) ? call.args : { invalid_arguments: call.args });
+}

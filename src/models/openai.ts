@@ -1,0 +1,110 @@
+/**
+ * Chat completions models: OpenAI's, and every server that speaks the same wire. Rule: one request a call and no
+ * retry of its own; every failure is a ModelError the run can act on.
+ */
+import { ConfigurationError } from '../errors.ts';
+import { chatRequestBody } from './chatRequest.ts';
+import { type ChatCall, chatStream } from './chatStream.ts';
+import { type Model, ModelError, type ModelRequest, type Prices } from './model.ts';
+import {
+  type ClientOptions,
+  isVendorHost,
+  type PreparedRequest,
+  prepareRequest,
+  vendorClient,
+} from './openaiClient.ts';
+
+export interface OpenAIOptions extends ClientOptions {
+  /** Tokens the model can be given and give in one call. */
+  contextWindow?: number;
+  /** Sent as the output limit where a request names none. */
+  maxOutputTokens?: number;
+  prices?: Prices;
+}
+
+/**
+ * A model behind a chat completions API. Key and base URL come from the options, else from OPENAI_API_KEY and
+ * OPENAI_BASE_URL as the vendor's client reads them; `headers` are sent with every request, and `fetch` sends it.
+ * Throws ConfigurationError for a missing key or an unusable option.
+ */
+export function openai(modelName: string, options: OpenAIOptions = {}): Model {
+  if (typeof modelName !== 'string' || modelName.trim() === '') {
+    throw new ConfigurationError("openai() needs the model's name, as its server knows it");
+  }
+  const contextWindow = tokenCount('contextWindow', options.contextWindow);
+  const maxOutputTokens = tokenCount('maxOutputTokens', options.maxOutputTokens);
+  const connection = connect(options);
+  const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
+  const bodyOf = (request: ModelRequest): string =>
+    chatRequestBody(request, { modelName, limitField, maxOutputTokens });
+  return {
+    id: modelName,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(options.prices === undefined ? {} : { prices: options.prices }),
+    secrets: connection.secrets,
+    stream: (request, { signal }) =>
+      chatStream(
+        connection.call(() => bodyOf(request)),
+        signal,
+      ),
+  };
+}
+
+interface Connection {
+  readonly baseURL: string;
+  readonly secrets: readonly string[];
+  /** A call whose body is written when it is sent. */
+  call(body: () => string): ChatCall;
+}
+
+/** Holds URL and headers between calls; after a 401 they are built anew, since the environment may hold a new key. */
+function connect(options: ClientOptions): Connection {
+  const first = vendorClient(options);
+  const secrets = secretsOf(first.apiKey, options.headers);
+  let client: typeof first | undefined = first;
+  let prepared: PreparedRequest | undefined;
+
+  async function prepare(): Promise<PreparedRequest> {
+    try {
+      client ??= vendorClient(options);
+    } catch (cause) {
+      throw new ModelError({ code: 'auth', message: 'the key was refused, and there is no other', cause });
+    }
+    if (client.apiKey && !secrets.includes(client.apiKey)) secrets.push(client.apiKey);
+    prepared = await prepareRequest(client);
+    return prepared;
+  }
+
+  return {
+    baseURL: first.baseURL,
+    secrets,
+    call: (body) => ({
+      secrets,
+      url: first.baseURL,
+      async send(signal) {
+        const { url, headers } = prepared ?? (await prepare());
+        const send = options.fetch ?? globalThis.fetch;
+        const response = await send(url, { method: 'POST', headers, body: body(), signal });
+        if (response.status === 401) client = prepared = undefined;
+        return response;
+      },
+    }),
+  };
+}
+
+/** The key, and what `headers` hold under a name that tells of a credential. */
+function secretsOf(apiKey: string | null, headers: Record<string, string> = {}): string[] {
+  const secrets = new Set(apiKey ? [apiKey] : []);
+  for (const [name, value] of Object.entries(headers)) {
+    if (!/authorization|key|token|secret|cookie/i.test(name)) continue;
+    const credential = value.replace(/^\s*(bearer|basic|token)\s+/i, '').trim();
+    if (credential !== '') secrets.add(credential);
+  }
+  return [...secrets];
+}
+
+function tokenCount(name: string, value: number | undefined): number | undefined {
+  if (value === undefined || (Number.isInteger(value) && value > 0)) return value;
+  throw new ConfigurationError(`openai(): ${name} must be a positive whole number of tokens, got ${value}`);
+}

@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
+import { wireMessages } from '../../src/models/chatMessages.ts';
+import { userSays } from './sse.ts';
+
+const text = (words: string): StoredPart => ({ type: 'text', text: words });
+const image = (data: string): StoredPart => ({ type: 'image', mediaType: 'image/png', data });
+const call = (fields: Partial<ToolCall> = {}): ToolCall => ({
+  callId: 'a',
+  name: 'read',
+  args: { path: 'x' },
+  ...fields,
+});
+const asks = (...toolCalls: ToolCall[]): Message => ({ role: 'assistant', content: [], toolCalls });
+const result = (callId: string, content: StoredPart[], isError = false): Message => ({
+  role: 'tool',
+  callId,
+  content,
+  isError,
+});
+/** The only tool call of the only message. */
+const wireCallOf = (fields: Partial<ToolCall>) => {
+  const [message] = wireMessages('', [asks(call(fields))]);
+  if (message?.role !== 'assistant' || message.tool_calls?.[0] === undefined) throw new Error('there is no call');
+  return message.tool_calls[0];
+};
+
+describe('a conversation on the wire', () => {
+  it('keeps its order, the system text first', () => {
+    const messages: Message[] = [
+      userSays('read x'),
+      { role: 'assistant', content: [text('I '), text('read')], toolCalls: [call()] },
+      result('a', [text('line 1'), text('line 2')]),
+      { role: 'assistant', content: [text('done')], toolCalls: [] },
+    ];
+    expect(wireMessages('be brief', messages)).toEqual([
+      { role: 'system', content: 'be brief' },
+      { role: 'user', content: 'read x' },
+      {
+        role: 'assistant',
+        content: 'I read',
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'read', arguments: '{"path":"x"}' } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'line 1\nline 2' },
+      { role: 'assistant', content: 'done' },
+    ]);
+  });
+
+  it('has no system message where there is no system text', () => {
+    expect(wireMessages('', [userSays('a')])).toEqual([{ role: 'user', content: 'a' }]);
+  });
+
+  it('has null content where an assistant only calls', () => {
+    expect(wireMessages('', [asks(call())])[0]).toMatchObject({ role: 'assistant', content: null });
+  });
+
+  it('marks a failed result in its text', () => {
+    const [failed, fine] = wireMessages('', [result('a', [text('no such file')], true), result('b', [text('ok')])]);
+    expect(failed).toEqual({ role: 'tool', tool_call_id: 'a', content: '[tool error]\nno such file' });
+    expect(fine).toEqual({ role: 'tool', tool_call_id: 'b', content: 'ok' });
+  });
+
+  it('converts a message once', () => {
+    const messages = [userSays('a'), asks(call()), result('a', [text('b')])];
+    const first = wireMessages('x', messages);
+    const second = wireMessages('y', [...messages, userSays('c')]);
+    expect(second.slice(1, 4).every((message, at) => message === first[at + 1])).toBe(true);
+    expect(second).toHaveLength(5);
+  });
+});
+
+describe('images on the wire', () => {
+  it('are image_url parts: base64 as a data URL, a URL as it is', () => {
+    const content = [
+      text('look'),
+      image('aGVsbG8='),
+      image('https://x.test/a.png'),
+      image('data:image/gif;base64,R0lG'),
+    ];
+    expect(wireMessages('', [{ role: 'user', content }])[0]?.content).toEqual([
+      { type: 'text', text: 'look' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,aGVsbG8=' } },
+      { type: 'image_url', image_url: { url: 'https://x.test/a.png' } },
+      { type: 'image_url', image_url: { url: 'data:image/gif;base64,R0lG' } },
+    ]);
+  });
+
+  it('that are references nobody resolved are named in text', () => {
+    const wire = wireMessages('', [{ role: 'user', content: [image('blob:sha256-abc')] }]);
+    expect(wire[0]?.content).toEqual([{ type: 'text', text: '[image image/png: not available]' }]);
+  });
+
+  it('of tool results follow after the last result of the round', () => {
+    const messages = [
+      asks(call(), call({ callId: 'b' })),
+      result('a', [text('a picture'), image('AAAA')]),
+      result('b', [image('BBBB')], true),
+      userSays('next'),
+    ];
+    const wire = wireMessages('', messages);
+    expect(wire.map((message) => message.role)).toEqual(['assistant', 'tool', 'tool', 'user', 'user', 'user']);
+    expect(wire[1]?.content).toBe('a picture\n[1 image(s) of this result follow in the next user message]');
+    expect(wire[2]?.content).toBe('[tool error]\n[1 image(s) of this result follow in the next user message]');
+    expect(wire[3]?.content).toEqual([
+      { type: 'text', text: 'Image(s) of the result of tool call a:' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    ]);
+    expect(JSON.stringify(wire[4])).toContain('tool call b');
+    expect(wire[5]?.content).toBe('next');
+  });
+
+  it('of the last results come at the end', () => {
+    const wire = wireMessages('', [asks(call()), result('a', [image('AAAA')])]);
+    expect(wire.map((message) => message.role)).toEqual(['assistant', 'tool', 'user']);
+  });
+});
+
+describe('a tool call that goes back', () => {
+  it('has the fields its provider gave it, below the known ones', () => {
+    const extra: Json = {
+      extra_content: { google: { thought_signature: 'c2ln' } },
+      id: 'forged',
+      type: 'forged',
+      function: { tag: 7, name: 'forged', arguments: 'forged' },
+    };
+    expect(wireCallOf({ extra })).toEqual({
+      extra_content: { google: { thought_signature: 'c2ln' } },
+      id: 'a',
+      type: 'function',
+      function: { tag: 7, name: 'read', arguments: '{"path":"x"}' },
+    });
+  });
+
+  it('ignores fields that are no record, and prototype keys', () => {
+    for (const extra of [null, 7, 'text', [1], JSON.parse('{"__proto__":{"x":1}}') as Json]) {
+      const wire = wireCallOf({ extra });
+      expect(Object.keys(wire)).toEqual(['id', 'type', 'function']);
+      expect(Object.getPrototypeOf(wire)).toBe(Object.prototype);
+    }
+  });
+
+  it.each<[string, Partial<ToolCall>, string]>([
+    ['an object', { args: { a: 1 } }, '{"a":1}'],
+    ['no arguments', { args: {} }, '{}'],
+    ['text that did not parse', { args: null, argsText: '{"a":1}{"b"' }, '{"invalid_arguments":"{\\"a\\":1}{\\"b\\""}'],
+    ['a list', { args: [1] }, '{"invalid_arguments":[1]}'],
+    ['null', { args: null }, '{"invalid_arguments":null}'],
+  ])('always has the text of an object as arguments: %s', (_name, fields, text) => {
+    expect(wireCallOf(fields).function.arguments).toBe(text);
+  });
+
+  it.each([
+    ['read_file', 'read_file'],
+    ['mcp.server/tool:x-1', 'mcp.server/tool:x-1'],
+    ['read the file!', 'read_the_file_'],
+    ['', 'unnamed'],
+    ['n'.repeat(500), 'n'.repeat(128)],
+  ])('has a name servers take: %s', (name, wire) => {
+    expect(wireCallOf({ name }).function.name).toBe(wire);
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { callDelta, callsIn, codesIn, DONE, finished, frame, type Played, playPieces } from './sse.ts';
+
+/** A reply of these chunks that ends with tool_calls. */
+const playCalls = (...chunks: unknown[]): Promise<Played> =>
+  playPieces([frame(...chunks, finished('tool_calls')) + DONE]);
+const head = (id: string | undefined, name: string, index?: number, text = '') => ({
+  ...(index === undefined ? {} : { index }),
+  ...(id === undefined ? {} : { id }),
+  type: 'function',
+  function: { name, arguments: text },
+});
+const tail = (text: string, fields: object = {}) => ({ ...fields, function: { arguments: text } });
+
+describe('what no call can be', () => {
+  it('a call without a name is dropped and named', async () => {
+    const { parts, error } = await playCalls(callDelta(tail('{"a":1}', { index: 0, id: 'a' })));
+    expect(error).toBeUndefined();
+    expect(callsIn(parts)).toEqual([]);
+    expect(codesIn(parts)).toEqual(['call-without-name']);
+  });
+
+  it('an id of 100,000 characters is replaced', async () => {
+    const { parts } = await playCalls(callDelta(head('x'.repeat(100_000), 'f', 0, '{}')));
+    expect(callsIn(parts)).toEqual([{ id: 'call_1', name: 'f', args: '{}' }]);
+    expect(codesIn(parts)).toEqual(['id-too-long']);
+  });
+
+  it('a million items that are no calls are one diagnostic', async () => {
+    const items = `"x",`.repeat(1_000_000);
+    const { parts, error } = await playCalls(`{"choices":[{"delta":{"tool_calls":[${items}"x"]}}]}`);
+    expect(error).toBeUndefined();
+    expect(codesIn(parts)).toEqual(['call-not-object']);
+  });
+
+  it('indexes of any kind are only marks', async () => {
+    const { parts } = await playCalls(
+      ...[-1, 1e300, 0.5, '0', null].map((index) => callDelta({ index, id: `i${index}`, function: { name: 'f' } })),
+    );
+    expect(callsIn(parts)).toHaveLength(5);
+  });
+
+  it('arguments as an object nested 100,000 deep fail as text and do not throw', async () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const fn = `{"name":"f","arguments":{"x":${deep}}}`;
+    const chunk = `{"choices":[{"delta":{"tool_calls":[{"id":"a","function":${fn}}]}}]}`;
+    const { parts, error } = await playCalls(chunk);
+    expect(error).toBeUndefined();
+    expect(() => JSON.parse(callsIn(parts)[0]?.args ?? '{}')).toThrow(SyntaxError);
+  });
+});
+
+describe('fields this library does not know', () => {
+  it('are kept with the call, from the call and from its function', async () => {
+    const signature = { google: { thought_signature: 'c2ln' } };
+    const { parts } = await playCalls(
+      callDelta({ index: 0, id: 'a', extra_content: signature, function: { name: 'f', arguments: '', tag: 7 } }),
+      callDelta(tail('{}', { index: 0, later: true, nothing: null })),
+    );
+    expect(parts.find((part) => part.type === 'tool-call')).toEqual({
+      type: 'tool-call',
+      callId: 'a',
+      name: 'f',
+      args: '{}',
+      extra: { extra_content: signature, function: { tag: 7 }, later: true },
+    });
+  });
+
+  it('lose prototype keys at any depth', async () => {
+    const evil = '"__proto__":{"x":1},"e":{"__proto__":{"y":1},"k":[{"__proto__":1}]}';
+    const chunk = `{"choices":[{"delta":{"tool_calls":[{"id":"a",${evil},"function":{"name":"f"}}]}}]}`;
+    const { parts } = await playCalls(chunk);
+    const call = parts.find((part) => part.type === 'tool-call');
+    expect(JSON.stringify(call)).toBe(
+      '{"type":"tool-call","callId":"a","name":"f","args":"","extra":{"e":{"k":[{}]}}}',
+    );
+    const { e } = (call as unknown as { extra: { e: { k: [object] } } }).extra;
+    expect([e, e.k[0]].map((record) => Object.getPrototypeOf(record))).toEqual([Object.prototype, Object.prototype]);
+  });
+
+  it('are dropped and named where they are nested too deep', async () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const { parts, error } = await playCalls(
+      `{"choices":[{"delta":{"tool_calls":[{"id":"a","e":${deep},"function":{"name":"f","arguments":"{}"}}]}}]}`,
+    );
+    expect(error).toBeUndefined();
+    expect(callsIn(parts)).toEqual([{ id: 'a', name: 'f', args: '{}' }]);
+    expect(codesIn(parts)).toEqual(['extra-too-deep']);
+  });
+
+  it('in 50,000 pieces with a field each cost linear time and are kept', async () => {
+    const pieces = Array.from({ length: 50_000 }, (_, at) =>
+      callDelta({ id: 'a', [`k${at}`]: 1, function: { name: 'f' } }),
+    );
+    const { parts } = await playCalls(...pieces);
+    const call = parts.find((part) => part.type === 'tool-call');
+    expect(Object.keys(call?.extra ?? {})).toHaveLength(50_000);
+  });
+});
