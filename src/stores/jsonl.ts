@@ -1,0 +1,105 @@
+/**
+ * The store of one file a conversation: `<directory>/<id>.jsonl`, its lease in `<id>.jsonl.lock/` and its blobs in
+ * `<id>.blobs/`. Rule: opening reports the first of not a file, busy, damaged; only an open handle writes.
+ */
+import { readdir, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { ConfigurationError } from '../errors.ts';
+import { codeOf, makeDirectory, resolveRegular, storeError } from './jsonlDisk.ts';
+import { type Durability, JsonlFile } from './jsonlFile.ts';
+import { JsonlHandle } from './jsonlHandle.ts';
+import { holderOf, takeLease } from './jsonlLease.ts';
+import { readableEntries } from './jsonlLenient.ts';
+import { fileNameOf, idOf } from './jsonlName.ts';
+import type { ConversationInfo, LogStore } from './store.ts';
+import { conversationSummary, newestFirst } from './summary.ts';
+
+export interface JsonlStoreOptions {
+  /** An append is acknowledged after the write (`process`, the default) or after the disk has it (`power`). */
+  durability?: Durability;
+}
+
+/** Conversations as files of a directory, which is created (0700) when the first one is opened; files get 0600. */
+export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): LogStore {
+  const durability = durabilityIn(directory, options);
+  const root = resolve(directory);
+  const durable = durability === 'power';
+  return {
+    async open(id) {
+      const name = join(root, fileNameOf(id));
+      await makeDirectory(root, durable);
+      // The lease belongs to the file itself, so that a link to it is no second way in.
+      const { path } = await resolveRegular(name);
+      const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
+      try {
+        const file = await JsonlFile.open(path, id, durability);
+        return new JsonlHandle(id, file, lease, { folder: blobFolder(name), durable });
+      } catch (error) {
+        await lease.release();
+        throw error;
+      }
+    },
+    async list() {
+      const found: ConversationInfo[] = [];
+      for (const fileName of await namesIn(root)) {
+        const id = idOf(fileName);
+        const listed = id === null ? null : await listedAs(id, join(root, fileName));
+        if (listed) found.push(listed);
+      }
+      return newestFirst(found);
+    },
+    async delete(id) {
+      const name = join(root, fileNameOf(id));
+      const { path, exists } = await resolveRegular(name);
+      if (!exists) return;
+      const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
+      try {
+        for (const part of [name, path, blobFolder(name)]) await rm(part, { recursive: true, force: true });
+      } catch (cause) {
+        await lease.release();
+        throw storeError(`cannot delete conversation "${id}"`, cause);
+      }
+      await lease.remove();
+    },
+  };
+}
+
+/** Null for what is no conversation of its own. One log that cannot be read at all does not hide the others. */
+async function listedAs(id: string, name: string): Promise<ConversationInfo | null> {
+  try {
+    const { path } = await resolveRegular(name);
+    const summary = conversationSummary(id);
+    for await (const entry of readableEntries(path, id)) summary.add(entry);
+    return summary.result(await holderOf(leaseFolder(path)));
+  } catch {
+    return null;
+  }
+}
+
+async function namesIn(root: string): Promise<string[]> {
+  try {
+    return await readdir(root);
+  } catch (cause) {
+    if (codeOf(cause) === 'ENOENT') return [];
+    throw storeError(`cannot list ${root}`, cause);
+  }
+}
+
+function leaseFolder(path: string): string {
+  return `${path}.lock`;
+}
+
+function blobFolder(name: string): string {
+  return name.replace(/\.jsonl$/, '.blobs');
+}
+
+function durabilityIn(directory: string, options: JsonlStoreOptions): Durability {
+  if (typeof directory !== 'string' || directory === '') {
+    throw new ConfigurationError(`jsonlStore expects the path of a directory, got ${JSON.stringify(directory)}`);
+  }
+  const stray = Object.keys(options).find((key) => key !== 'durability');
+  if (stray !== undefined) throw new ConfigurationError(`jsonlStore knows no option "${stray}", only durability`);
+  const { durability = 'process' } = options;
+  if (durability === 'process' || durability === 'power') return durability;
+  throw new ConfigurationError(`durability is 'process' or 'power', got ${JSON.stringify(durability)}`);
+}

@@ -1,0 +1,153 @@
+/**
+ * The file of one conversation, open for writing. Rule: one write call an append, of whole lines; a write that fails
+ * is taken back; nothing is written to a file that is no longer the one that was opened and checked.
+ */
+import { constants, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
+import { CorruptLogError, StoreConflictError } from '../errors.ts';
+import { openRegular, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
+import { entryLine, headerLine, judgeLine } from './jsonlLine.ts';
+import { linesOf } from './jsonlLines.ts';
+import { type Scan, scanLog } from './jsonlScan.ts';
+
+/** What an acknowledged append survives: the end of the process, or a loss of power. */
+export type Durability = 'process' | 'power';
+
+const { O_APPEND, O_CREAT, O_RDWR } = constants;
+
+export class JsonlFile {
+  readonly #path: string;
+  readonly #file: FileHandle;
+  readonly #inode: number;
+  readonly #durability: Durability;
+  readonly #id: string;
+  readonly #scan: Scan;
+  /** What the file is known to hold; more than `#scan.end` where a tail waits to be cut. */
+  #size: number;
+
+  private constructor(
+    path: string,
+    file: FileHandle,
+    found: { size: number; ino: number },
+    id: string,
+    scan: Scan,
+    durability: Durability,
+  ) {
+    this.#path = path;
+    this.#file = file;
+    this.#inode = found.ino;
+    this.#size = found.size;
+    this.#id = id;
+    this.#scan = scan;
+    this.#durability = durability;
+  }
+
+  /** Opens or creates. Throws CorruptLogError, having changed nothing. */
+  static async open(path: string, id: string, durability: Durability): Promise<JsonlFile> {
+    const file = await openRegular(path, O_RDWR | O_APPEND | O_CREAT);
+    try {
+      const found = await file.stat();
+      const scan = await scanLog(file, found.size, id);
+      if (durability === 'power' && found.size === 0) await syncDirectory(dirname(path));
+      return new JsonlFile(path, file, found, id, scan, durability);
+    } catch (cause) {
+      await file.close();
+      throw storeError(`cannot read ${path}`, cause);
+    }
+  }
+
+  /** The seq of the next entry. */
+  get next(): number {
+    return this.#scan.offsets.length;
+  }
+
+  get notices(): readonly Diagnostic[] {
+    return this.#scan.notices;
+  }
+
+  /** Not to be called again before it has settled. Throws StoreConflictError, and RunchartError `store`. */
+  async append(entries: readonly LogEntry[]): Promise<void> {
+    this.#refuseChanged();
+    const { headerId, open } = this.#scan;
+    const prefix = Buffer.from(`${open ? '\n' : ''}${headerId === null ? headerLine(this.#id) : ''}`);
+    const lines = entries.map((entry) => entryLine(entry, headerId ?? this.#id));
+    try {
+      await this.#repair();
+      await writeAll(this.#file, Buffer.concat([prefix, ...lines]));
+      if (this.#durability === 'power') await this.#file.datasync();
+    } catch (cause) {
+      await this.#cut().catch(() => {
+        // The tail stays for the next append to cut; a new opening would take it for a torn write.
+        this.#size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? this.#size;
+      });
+      throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
+    }
+    this.#scan.headerId ??= this.#id;
+    this.#scan.open = false;
+    this.#scan.end += prefix.length;
+    for (const line of lines) {
+      this.#scan.offsets.push(this.#scan.end);
+      this.#scan.end += line.length;
+    }
+    this.#size = this.#scan.end;
+  }
+
+  /** The entries stored now, from seq `from` on. */
+  async *entries(from: number): AsyncGenerator<LogEntry> {
+    const { end, headerId } = this.#scan;
+    const until = this.next;
+    let next = Math.max(0, Math.ceil(from));
+    const offset = this.#scan.offsets[next];
+    if (offset === undefined) return;
+    for await (const line of linesOf(this.#file, offset, end)) {
+      const judged = judgeLine(line.bytes, headerId ?? this.#id, next, line.whole);
+      // Other lines were found to be repetitions when the file was checked.
+      if (judged.kind !== 'entry' || judged.entry.seq !== next) continue;
+      next += 1;
+      yield judged.entry;
+    }
+    if (next === until) return;
+    throw new CorruptLogError('corrupt', `${this.#path} was changed while it was open: expected ${until} entries`);
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  /** By path: one call tells deleted, replaced and changed, and the open handle keeps the inode from being used again. */
+  #refuseChanged(): void {
+    const found = statSync(this.#path, { throwIfNoEntry: false });
+    const what =
+      found === undefined
+        ? 'was deleted'
+        : found.ino !== this.#inode
+          ? 'was replaced'
+          : found.size !== this.#size
+            ? 'was changed'
+            : null;
+    if (what === null) return;
+    throw new StoreConflictError(`the store changed: ${this.#path} ${what} while it was open; open it again`);
+  }
+
+  /** Cuts what a crash left behind the last record and blanks zero bytes before it. */
+  async #repair(): Promise<void> {
+    if (this.#size !== this.#scan.end) await this.#cut();
+    if (this.#scan.zeros === null) return;
+    const { offset, length } = this.#scan.zeros;
+    // The log's own handle can only append.
+    const file = await open(this.#path, 'r+');
+    try {
+      await file.write(Buffer.alloc(length, ' '), 0, length, offset);
+    } finally {
+      await file.close();
+    }
+    this.#scan.zeros = null;
+  }
+
+  async #cut(): Promise<void> {
+    await this.#file.truncate(this.#scan.end);
+    this.#size = this.#scan.end;
+  }
+}

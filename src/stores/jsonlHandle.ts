@@ -1,0 +1,96 @@
+/**
+ * A conversation of the JSONL store, open. Rule: appends happen one after the other, each proves that the lease still
+ * holds and that the writer knows the log's length, and closing waits for those asked for.
+ */
+import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
+import { RunchartError, StoreConflictError } from '../errors.ts';
+import { getBlob, putBlob } from './jsonlBlobs.ts';
+import { storeError } from './jsonlDisk.ts';
+import type { JsonlFile } from './jsonlFile.ts';
+import type { Lease } from './jsonlLease.ts';
+import { refuseOutOfOrder } from './order.ts';
+import type { LogHandle } from './store.ts';
+
+export class JsonlHandle implements LogHandle {
+  readonly #id: string;
+  readonly #file: JsonlFile;
+  readonly #lease: Lease;
+  readonly #blobs: { folder: string; durable: boolean };
+  /** Settles when the last append asked for has. */
+  #turn: Promise<void> = Promise.resolve();
+  #closing: Promise<void> | null = null;
+
+  constructor(id: string, file: JsonlFile, lease: Lease, blobs: { folder: string; durable: boolean }) {
+    this.#id = id;
+    this.#file = file;
+    this.#lease = lease;
+    this.#blobs = blobs;
+  }
+
+  get notices(): readonly Diagnostic[] {
+    return this.#file.notices;
+  }
+
+  async *read(from = 0): AsyncGenerator<LogEntry> {
+    this.#refuseClosed();
+    try {
+      for await (const entry of this.#file.entries(from)) {
+        yield entry;
+        this.#refuseClosed();
+      }
+    } catch (cause) {
+      this.#refuseClosed();
+      throw storeError(`cannot read the log of conversation "${this.#id}"`, cause);
+    }
+  }
+
+  append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
+    if (this.#closing !== null) return Promise.reject(this.#closed());
+    const done = this.#turn.then(() => this.#append(entries, expectedSeq));
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  async putBlob(bytes: Uint8Array, mediaType: string): Promise<string> {
+    this.#refuseClosed();
+    return putBlob(this.#blobs.folder, bytes, mediaType, this.#blobs.durable);
+  }
+
+  async getBlob(reference: string): Promise<Uint8Array> {
+    this.#refuseClosed();
+    return getBlob(this.#blobs.folder, reference);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#turn.then(() => this.#release());
+    return this.#closing;
+  }
+
+  async #release(): Promise<void> {
+    try {
+      await this.#file.close();
+    } catch (cause) {
+      throw storeError(`cannot close the log of conversation "${this.#id}"`, cause);
+    } finally {
+      await this.#lease.release();
+    }
+  }
+
+  async #append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
+    refuseOutOfOrder(this.#id, this.#file.next, entries, expectedSeq);
+    if (!this.#lease.holds()) {
+      throw new StoreConflictError(
+        `lease ${this.#lease.token} of conversation "${this.#id}" is no longer held: another process took it over`,
+      );
+    }
+    if (entries.length > 0) await this.#file.append(entries);
+  }
+
+  #refuseClosed(): void {
+    if (this.#closing !== null) throw this.#closed();
+  }
+
+  #closed(): RunchartError {
+    return new RunchartError('closed', `the log of conversation "${this.#id}" is closed: open it again`);
+  }
+}

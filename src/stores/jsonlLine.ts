@@ -1,0 +1,163 @@
+/**
+ * One line of a JSONL log, both ways. Rule: the first line names the format, its version and the conversation; each
+ * further line is one entry, begins with its seq, and leaves out what the header says and a `runId` of null. Reading
+ * judges and never throws; what would not be read is not written.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { LogEntry } from '../../machines/vocabulary.ts';
+import { RunchartError } from '../errors.ts';
+
+const FORMAT = 'runchart-log';
+const VERSION = 1;
+export const MAX_LINE_BYTES = 64 * 1024 * 1024;
+/** Beyond a few thousand levels other readers overflow their stack; entries stay far below. */
+const MAX_DEPTH = 512;
+/** How many places of a damaged line are tried for the complete record behind it. */
+const MAX_SPLICES = 8;
+
+export type Judged =
+  /** `zeros`: bytes of 0x00 before the record. `spliced`: a torn record stands before it. */
+  | { kind: 'entry'; entry: LogEntry; zeros: number; spliced: boolean }
+  /** Nothing but white space and zero bytes. */
+  | { kind: 'blank' }
+  | { kind: 'encoding' | 'not_json' | 'corrupt'; why: string };
+
+export type JudgedHeader =
+  | { kind: 'header'; conversationId: string | null }
+  | { kind: 'blank' }
+  | { kind: 'encoding' | 'not_json' | 'no_header' | 'version'; why: string };
+
+export function headerLine(conversationId: string): string {
+  return `${JSON.stringify({ format: FORMAT, version: VERSION, conversationId })}\n`;
+}
+
+/** Throws RunchartError `store` for an entry no reader would take back. */
+export function entryLine(entry: LogEntry, headerId: string): Buffer {
+  const { seq, at, conversationId, runId, ...rest } = entry;
+  const short: { [key: string]: unknown } = { seq, at };
+  if (conversationId !== headerId) short.conversationId = conversationId;
+  if (runId !== null) short.runId = runId;
+  let line: string;
+  try {
+    line = `${JSON.stringify({ ...short, ...rest })}\n`;
+  } catch (cause) {
+    throw new RunchartError('store', `entry ${seq} (${entry.type}) is not JSON: ${String(cause)}`, { cause });
+  }
+  if (isTooDeep(entry, line.length)) {
+    throw new RunchartError('store', `entry ${seq} (${entry.type}) is nested deeper than ${MAX_DEPTH} levels`);
+  }
+  const bytes = Buffer.from(line);
+  if (bytes.length > MAX_LINE_BYTES) {
+    throw new RunchartError(
+      'store',
+      `entry ${seq} (${entry.type}) takes ${bytes.length} bytes, at most ${MAX_LINE_BYTES} fit: store it as a blob`,
+    );
+  }
+  return bytes;
+}
+
+export function judgeHeader(bytes: Buffer): JudgedHeader {
+  if (leadingZeros(bytes) === bytes.length || isBlank(bytes)) return { kind: 'blank' };
+  if (!isUtf8(bytes)) return { kind: 'encoding', why: 'it is not valid UTF-8' };
+  const header = parsed(bytes.toString());
+  if (header === undefined) return { kind: 'not_json', why: 'it is not JSON' };
+  if (!isRecord(header) || own(header, 'format') !== FORMAT) {
+    return { kind: 'no_header', why: `expected the first line to be a header of format "${FORMAT}"` };
+  }
+  const version = own(header, 'version');
+  if (version !== VERSION) {
+    return { kind: 'version', why: `expected version ${VERSION}, got ${shown(version)}: use a newer runchart` };
+  }
+  const id = own(header, 'conversationId');
+  return { kind: 'header', conversationId: typeof id === 'string' ? id : null };
+}
+
+/** `expected`: the seq that fits here. `whole`: a newline ends the line, so it was not cut by a crash of its writer. */
+export function judgeLine(bytes: Buffer, headerId: string, expected: number, whole: boolean): Judged {
+  const zeros = leadingZeros(bytes);
+  const rest = zeros === 0 ? bytes : bytes.subarray(zeros);
+  if (isBlank(rest)) return { kind: 'blank' };
+  if (!isUtf8(rest)) return { kind: 'encoding', why: 'it is not valid UTF-8' };
+  const text = rest.toString();
+  const value = parsed(text);
+  if (value !== undefined) {
+    const entry = restored(value, headerId, text.length);
+    return typeof entry === 'string'
+      ? { kind: 'corrupt', why: entry }
+      : { kind: 'entry', entry, zeros, spliced: false };
+  }
+  const spliced = whole ? spliceOf(text, headerId, expected) : null;
+  if (spliced) return { kind: 'entry', entry: spliced, zeros, spliced: true };
+  return { kind: 'not_json', why: 'it is not JSON' };
+}
+
+/**
+ * The complete record behind a torn one on the same line. Only in a line that is whole: at a torn end, arguments that
+ * look like a record could be taken for one.
+ */
+function spliceOf(text: string, headerId: string, expected: number): LogEntry | null {
+  const start = `{"seq":${expected},`;
+  let at = 0;
+  for (let tries = 0; tries < MAX_SPLICES; tries += 1) {
+    at = text.indexOf(start, at + 1);
+    if (at === -1) return null;
+    const value = parsed(text.slice(at));
+    const entry = value === undefined ? 'not JSON' : restored(value, headerId, text.length);
+    if (typeof entry !== 'string') return entry;
+  }
+  return null;
+}
+
+/** The full entry, or what is wrong with it. */
+function restored(value: unknown, headerId: string, length: number): LogEntry | string {
+  if (!isRecord(value)) return 'it is not an object';
+  if (isTooDeep(value, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
+  const { seq, at, conversationId = headerId, runId = null, ...rest } = value;
+  if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${shown(seq)}, expected a whole number`;
+  if (typeof at !== 'number') return `its time is ${shown(at)}, expected a number`;
+  if (typeof conversationId !== 'string') return 'its conversationId is not a text';
+  if (runId !== null && typeof runId !== 'string') return 'its runId is neither a text nor null';
+  if (typeof own(value, 'type') !== 'string') return `its type is ${shown(own(value, 'type'))}, expected a text`;
+  // What a type's own fields hold is the reader's to judge: a newer version may know more types.
+  return { seq, at, conversationId, runId, ...rest } as unknown as LogEntry;
+}
+
+/** A level takes at least two characters, so a short line needs no walk. */
+function isTooDeep(value: object, length: number): boolean {
+  return length > 2 * MAX_DEPTH && isDeeper(value, MAX_DEPTH);
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is { [key: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function own(value: { [key: string]: unknown }, key: string): unknown {
+  return Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+function shown(value: unknown): string {
+  return (JSON.stringify(value) ?? 'nothing').slice(0, 80);
+}
+
+function leadingZeros(bytes: Buffer): number {
+  let count = 0;
+  while (count < bytes.length && bytes[count] === 0) count += 1;
+  return count;
+}
+
+function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09);
+}

@@ -1,0 +1,133 @@
+/**
+ * The check of a whole log before it is opened for writing. Rule: of all that is wrong the first of encoding,
+ * line_too_long, no_header, version, corrupt, gap, fork is reported; what a crash of the writer can leave at the end
+ * is tolerated, with a notice, and cut at the next write. Scanning changes nothing.
+ */
+import type { FileHandle } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Diagnostic, Json, LogEntry } from '../../machines/vocabulary.ts';
+import { CorruptLogError } from '../errors.ts';
+import { judgeHeader, judgeLine } from './jsonlLine.ts';
+import { type Line, linesOf } from './jsonlLines.ts';
+
+export interface Scan {
+  /** What the header says; null where there is no header yet. */
+  headerId: string | null;
+  /** Offset of the line that holds entry n, by n. */
+  offsets: number[];
+  /** Where the next line goes; what the file holds behind it is cut first. */
+  end: number;
+  /** The last kept line has no newline yet. */
+  open: boolean;
+  /** Zero bytes before the last record, to be blanked before anything follows. */
+  zeros: { offset: number; length: number } | null;
+  notices: Diagnostic[];
+}
+
+const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];
+
+/** Throws CorruptLogError. `id`: the conversation the file is opened as. */
+export async function scanLog(file: FileHandle, size: number, id: string): Promise<Scan> {
+  const scanner = new Scanner(file, size, id);
+  try {
+    for await (const line of linesOf(file, 0, size)) await scanner.take(line);
+  } catch (error) {
+    if (!(error instanceof CorruptLogError)) throw error;
+    scanner.fail(error);
+  }
+  return scanner.finish();
+}
+
+class Scanner {
+  readonly #file: FileHandle;
+  readonly #size: number;
+  readonly #id: string;
+  readonly #scan: Scan = { headerId: null, offsets: [], end: 0, open: false, zeros: null, notices: [] };
+  #number = 0;
+  /** Blank lines and zero bytes, harmless as long as nothing follows: where they begin. */
+  #blankSince: { line: number; code: string } | null = null;
+  #headerSeen = false;
+  #next = 0;
+  #worst: CorruptLogError | null = null;
+
+  constructor(file: FileHandle, size: number, id: string) {
+    this.#file = file;
+    this.#size = size;
+    this.#id = id;
+  }
+
+  async take(line: Line): Promise<void> {
+    this.#number += 1;
+    const header = this.#headerSeen ? null : judgeHeader(line.bytes);
+    const judged = header ?? judgeLine(line.bytes, this.#scan.headerId ?? this.#id, this.#next, line.whole);
+    if (judged.kind === 'blank') {
+      this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero-bytes' : 'blank-tail' };
+      return;
+    }
+    if (!line.whole && (judged.kind === 'not_json' || judged.kind === 'encoding')) {
+      this.#notice('torn-tail', { bytes: line.bytes.length });
+      return;
+    }
+    if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);
+    this.#headerSeen = true;
+    if (judged.kind === 'header') this.#takeHeader(judged.conversationId);
+    else if (judged.kind === 'entry') await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
+    else if (judged.kind === 'not_json') this.#refuse(header ? 'no_header' : 'corrupt', judged.why);
+    else this.#refuse(judged.kind, judged.why);
+    this.#scan.end = line.offset + line.bytes.length + (line.whole ? 1 : 0);
+    this.#scan.open = !line.whole;
+  }
+
+  /** Keeps the failure that is to be reported. */
+  fail(error: CorruptLogError): void {
+    if (this.#worst === null || RANKS.indexOf(error.code) < RANKS.indexOf(this.#worst.code)) this.#worst = error;
+  }
+
+  finish(): Scan {
+    if (this.#worst !== null) throw this.#worst;
+    if (this.#blankSince !== null) this.#notice(this.#blankSince.code, { line: this.#blankSince.line });
+    return this.#scan;
+  }
+
+  #takeHeader(conversationId: string | null): void {
+    this.#scan.headerId = conversationId ?? this.#id;
+    if (this.#scan.headerId !== this.#id) this.#notice('renamed', { conversationId: this.#scan.headerId });
+  }
+
+  async #takeEntry(entry: LogEntry, offset: number, zeros: number, spliced: boolean): Promise<void> {
+    if (zeros > 0) {
+      this.#blankSince = { line: this.#number, code: 'zero-bytes' };
+      this.#scan.zeros = { offset, length: zeros };
+    }
+    if (entry.seq < this.#next) {
+      const same = isDeepStrictEqual(entry, await this.#stored(entry.seq));
+      if (same) this.#notice('duplicate', { line: this.#number }, entry.seq);
+      else this.#refuse('fork', `it holds another entry ${entry.seq} than an earlier line`);
+      return;
+    }
+    if (entry.seq > this.#next) this.#refuse('gap', `it holds entry ${entry.seq}, expected entry ${this.#next}`);
+    else this.#scan.offsets.push(offset);
+    this.#next = entry.seq + 1;
+    if (spliced) this.#notice('spliced-line', { line: this.#number }, entry.seq);
+  }
+
+  async #stored(seq: number): Promise<LogEntry | null> {
+    const offset = this.#scan.offsets[seq];
+    if (offset === undefined) return null;
+    for await (const line of linesOf(this.#file, offset, this.#size)) {
+      const judged = judgeLine(line.bytes, this.#scan.headerId ?? this.#id, seq, line.whole);
+      return judged.kind === 'entry' ? judged.entry : null;
+    }
+    return null;
+  }
+
+  #refuse(code: string, why: string, line = this.#number): void {
+    const said = `line ${line} of the log of conversation "${this.#id}" cannot be used: ${why}`;
+    this.fail(new CorruptLogError(code, `${said}; the file was left as it is`, line));
+  }
+
+  #notice(code: string, detail: Json, seq?: number): void {
+    if (this.#scan.notices.some((notice) => notice.code === code)) return;
+    this.#scan.notices.push(seq === undefined ? { code, detail } : { code, seq, detail });
+  }
+}

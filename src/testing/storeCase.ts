@@ -1,0 +1,74 @@
+/**
+ * What the cases of the store suite are made of. Rule: a case gets a fresh, empty store, knows only the contract, and
+ * fails by an AssertionError that says what was expected.
+ */
+import assert from 'node:assert/strict';
+import type { LogEntry, NewEntry } from '../../machines/vocabulary.ts';
+import { RunchartError } from '../errors.ts';
+import type { LogHandle, LogStore } from '../stores/store.ts';
+
+export type StoreCase = readonly [name: string, check: (store: LogStore) => Promise<unknown>];
+
+const AT = 1_700_000_000_000;
+
+/** An entry without the fields a log stamps; `runId` is null where it is left out. */
+type Body<E = NewEntry> = E extends NewEntry ? Omit<E, 'runId'> & { runId?: string | null } : never;
+
+/** `at` grows by a second an entry. */
+export function stamped(id: string, seq: number, body: Body): LogEntry {
+  return { seq, at: AT + seq * 1000, conversationId: id, runId: null, ...body } as LogEntry;
+}
+
+export function notice(id: string, seq: number, text = `entry ${seq}`): LogEntry {
+  return stamped(id, seq, { type: 'notice', code: 'case', text });
+}
+
+export function notices(id: string, from: number, count: number): LogEntry[] {
+  return Array.from({ length: count }, (_, index) => notice(id, from + index));
+}
+
+export function conversation(id: string, parent?: { conversationId: string; callId: string }): LogEntry {
+  const first = { type: 'conversation', schema: 1, cwd: '/home/case', createdAt: AT } as const;
+  return stamped(id, 0, parent ? { ...first, parent } : first);
+}
+
+export function modelReply(id: string, seq: number, costUsd: number | null): LogEntry {
+  const usage = { inputTokens: 9, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+  return stamped(id, seq, { type: 'model-reply', runId: 'run', turn: 1, model: 'm', finish: 'stop', usage, costUsd });
+}
+
+/** A log of these entries, numbered from 0 and closed again. */
+export async function write(store: LogStore, id: string, entries: readonly LogEntry[]): Promise<void> {
+  await opened(store, id, (handle) => handle.append(entries, 0));
+}
+
+export async function opened<T>(store: LogStore, id: string, use: (handle: LogHandle) => Promise<T>): Promise<T> {
+  const handle = await store.open(id);
+  try {
+    return await use(handle);
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function all(handle: LogHandle, from?: number): Promise<LogEntry[]> {
+  const entries: LogEntry[] = [];
+  for await (const entry of from === undefined ? handle.read() : handle.read(from)) entries.push(entry);
+  return entries;
+}
+
+export async function stored(store: LogStore, id: string): Promise<LogEntry[]> {
+  return opened(store, id, (handle) => all(handle));
+}
+
+/** The call must be refused with a RunchartError of this code, thrown or rejected. */
+export async function refused(code: string, call: () => unknown): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    assert.ok(RunchartError.isRunchartError(error), `expected a RunchartError with code ${code}, got ${error}`);
+    assert.equal(error.code, code);
+    return;
+  }
+  assert.fail(`expected to be refused with code ${code}`);
+}

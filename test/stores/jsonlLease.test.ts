@@ -1,0 +1,238 @@
+/** Who may write a log of the JSONL store: one living process, and the next one as soon as that is gone. */
+import { spawn } from 'node:child_process';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { holderOf, takeLease } from '../../src/stores/jsonlLease.ts';
+import { isSameProcess, lives, ownIdentity } from '../../src/stores/processIdentity.ts';
+import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
+import { children } from './child.ts';
+import { place } from './place.ts';
+
+const run = children();
+const HOLD = "const handle = await jsonlStore(directory).open('c'); say('open');";
+const TAKE = `
+  try {
+    const handle = await jsonlStore(directory).open('c');
+    say('open');
+  } catch (error) { say(error.code); }
+`;
+
+/** The fencing tokens of conversation `c`, with what their files hold. */
+async function leases(directory: string): Promise<Map<number, string>> {
+  const folder = join(directory, 'c.jsonl.lock');
+  const found = new Map<number, string>();
+  for (const name of await readdir(folder)) found.set(Number(name), await readFile(join(folder, name), 'utf8'));
+  return found;
+}
+
+describe('two processes', () => {
+  test('H-150 a log open in another process is busy, and is taken over at once when that process is killed', async () => {
+    const { directory, store } = await place();
+    const other = run(directory, `${HOLD} await handle.append([entry(0)], 0); say('wrote');`);
+    expect([await other.line(), await other.line()]).toEqual(['open', 'wrote']);
+    await expect(store.open('c')).rejects.toThrow(`process ${other.process.pid} `);
+    await refused('session_busy', () => store.delete('c'));
+    const [before = 0] = (await leases(directory)).keys();
+    await other.kill();
+    await opened(store, 'c', async (handle) => {
+      const [token = 0, ...more] = (await leases(directory)).keys();
+      expect(more).toEqual([]);
+      expect(token).toBeGreaterThan(before);
+      await handle.append([notice('c', 1)], 1);
+    });
+    expect((await stored(store, 'c')).map((entry) => entry.seq)).toEqual([0, 1]);
+  });
+
+  test('CKPT-6 of several processes that follow a dead one at the same time exactly one opens the log', async () => {
+    const { directory } = await place();
+    const dead = run(directory, HOLD);
+    expect(await dead.line()).toBe('open');
+    await dead.kill();
+    const takers = Array.from({ length: 4 }, () => run(directory, TAKE));
+    const answers = await Promise.all(takers.map((taker) => taker.line()));
+    expect(answers.sort()).toEqual(['open', 'session_busy', 'session_busy', 'session_busy']);
+  });
+
+  test('INV-5 a process killed while it writes leaves a log that opens, every acknowledged entry in it', async () => {
+    const { directory, store } = await place();
+    for (let round = 0; round < 4; round += 1) {
+      const writer = run(
+        directory,
+        `${HOLD}
+        let seq = 0;
+        for await (const found of handle.read()) seq = found.seq + 1;
+        for (;; seq += 1) { await handle.append([entry(seq)], seq); say(String(seq)); }`,
+      );
+      let acknowledged = await writer.line();
+      for (let count = 0; count < 25; count += 1) acknowledged = await writer.line();
+      await writer.kill();
+      const entries = await stored(store, 'c');
+      expect(entries.length).toBeGreaterThan(Number(acknowledged));
+      expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, index) => index));
+    }
+  });
+
+  test('CKPT-6 processes that open, append and close all at once never lose a lease they were given, or an entry', async () => {
+    const { directory, store } = await place();
+    const turns = 40;
+    const writers = Array.from({ length: 5 }, () =>
+      run(
+        directory,
+        `
+        for (let got = 0; got < ${turns}; ) {
+          try {
+            const handle = await jsonlStore(directory).open('c');
+            let seq = 0;
+            for await (const found of handle.read()) seq = found.seq + 1;
+            await handle.append([entry(seq)], seq);
+            await handle.close();
+            got += 1;
+          } catch (error) {
+            if (error.code !== 'session_busy') { say(error.code + ': ' + error.message); break; }
+          }
+        }
+        say('done');
+        `,
+      ),
+    );
+    expect(await Promise.all(writers.map((writer) => writer.line()))).toEqual(writers.map(() => 'done'));
+    const seqs = (await stored(store, 'c')).map((entry) => entry.seq);
+    expect(seqs).toEqual(Array.from({ length: writers.length * turns }, (_, index) => index));
+  });
+
+  test('a conversation another process holds is listed as active, and by its entries when that process is gone', async () => {
+    const { directory, store } = await place();
+    await write(store, 'c', [conversation('c')]);
+    const other = run(directory, HOLD);
+    await other.line();
+    expect((await store.list()).map((found) => found.status)).toEqual(['active']);
+    await other.kill();
+    expect((await store.list()).map((found) => found.status)).toEqual(['idle']);
+  });
+
+  test('a stopped process keeps its lease', async () => {
+    const { directory, store } = await place();
+    const other = run(directory, HOLD);
+    await other.line();
+    other.process.kill('SIGSTOP');
+    await refused('session_busy', () => store.open('c'));
+  });
+});
+
+describe('one process', () => {
+  test('H-149 a second store on the same directory is busy too, also through a link to the log', async () => {
+    const { directory, store, path } = await place();
+    await opened(store, 'c', async () => {
+      await refused('session_busy', () => jsonlStore(directory).open('c'));
+      await symlink(path('c.jsonl'), path('d.jsonl'));
+      await refused('session_busy', () => store.open('d'));
+    });
+  });
+
+  test('a lease that was given back leaves its number, and the next one is larger', async () => {
+    const { directory, store } = await place();
+    await opened(store, 'c', async () => {});
+    expect([...(await leases(directory))]).toEqual([[1, '']]);
+    await opened(store, 'c', async () => expect([...(await leases(directory)).keys()]).toEqual([2]));
+  });
+
+  test('a writer whose lease is gone is refused, and nothing is written', async () => {
+    const { store, path } = await place();
+    const handle = await store.open('c');
+    await handle.append([notice('c', 0)], 0);
+    await rm(path('c.jsonl.lock'), { recursive: true });
+    const next = await store.open('c');
+    await expect(handle.append([notice('c', 1)], 1)).rejects.toThrow(/lease 1 .* no longer held/);
+    await refused('store_conflict', () => handle.append([notice('c', 1)], 1));
+    await handle.close();
+    await refused('session_busy', () => store.open('c'));
+    await next.append([notice('c', 1)], 1);
+    await next.close();
+    expect(await stored(store, 'c')).toEqual(notices('c', 0, 2));
+  });
+
+  test('an opening that fails gives the lease back', async () => {
+    const { store, path } = await place();
+    await writeFile(path('c.jsonl'), 'not a log\n');
+    await refused('no_header', () => store.open('c'));
+    await refused('no_header', () => store.open('c'));
+    expect(await holderOf(path('c.jsonl.lock'))).toBe('nobody');
+  });
+
+  test('taking and giving back by many at once never has two holders, and every taker gets a turn', async () => {
+    const { path } = await place();
+    let holders = 0;
+    let turns = 0;
+    const taker = async () => {
+      for (let got = 0; got < 5; ) {
+        const lease = await takeLease(path('lock'), 'it').catch((error: { code?: string }) => {
+          if (error.code !== 'session_busy') throw error;
+        });
+        if (lease === undefined) {
+          await new Promise((resolve) => setImmediate(resolve));
+          continue;
+        }
+        holders += 1;
+        expect(holders).toBe(1);
+        expect(lease.holds()).toBe(true);
+        await new Promise((resolve) => setImmediate(resolve));
+        holders -= 1;
+        got += 1;
+        turns += 1;
+        await (turns % 4 === 0 ? lease.remove() : lease.release());
+      }
+    };
+    await Promise.all(Array.from({ length: 6 }, taker));
+    expect(turns).toBe(30);
+  });
+});
+
+describe('who counts as living', () => {
+  const own = ownIdentity();
+
+  /** A store whose conversation `c` has a lease with this text. */
+  async function leasedBy(text: string) {
+    const found = await place();
+    await mkdir(found.path('c.jsonl.lock'));
+    await writeFile(found.path('c.jsonl.lock/7'), text);
+    return found.store;
+  }
+
+  test('a process number given away again is another process', async () => {
+    expect(lives(own)).toBe(true);
+    expect(lives({ ...own, started: `${own.started}1` })).toBe(false);
+    const store = await leasedBy(JSON.stringify({ ...own, started: '1', token: 7 }));
+    await write(store, 'c', [notice('c', 0)]);
+  });
+
+  test('a host that was started again has none of its earlier processes; another host is believed', async () => {
+    expect(lives({ ...own, space: 'an earlier boot' })).toBe(false);
+    expect(lives({ ...own, space: 'another boot', host: 'another-host' })).toBe(true);
+    const store = await leasedBy(JSON.stringify({ ...own, space: 'x', host: 'another-host', token: 7 }));
+    await expect(store.open('c')).rejects.toThrow(`process ${process.pid} on another-host`);
+  });
+
+  test('a lease that cannot be read holds nothing', async () => {
+    for (const text of ['', '\0\0\0', '{"pid":', 'null', '{"pid":-1}', '{"pid":"1"}', `{"pid":${process.pid}}`]) {
+      await write(await leasedBy(text), 'c', [notice('c', 0)]);
+    }
+  });
+
+  test('a process that has ended but was not collected does not count', async () => {
+    // The shell starts a child and becomes a program that never collects it; only then the child is ended.
+    const shell = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    try {
+      const pid = Number(await new Promise((resolve) => shell.stdout.once('data', resolve)));
+      await expect.poll(() => readFile(`/proc/${shell.pid}/comm`, 'utf8'), { timeout: 10_000 }).toBe('sleep\n');
+      process.kill(pid, 'SIGKILL');
+      await expect.poll(() => readFile(`/proc/${pid}/stat`, 'utf8'), { timeout: 10_000 }).toMatch(/\) Z /);
+      const started = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[19];
+      expect(lives({ ...own, pid, started: started ?? null })).toBe(false);
+      expect(isSameProcess(own, { ...own, pid })).toBe(false);
+    } finally {
+      shell.kill('SIGKILL');
+    }
+  });
+});

@@ -1,0 +1,125 @@
+/**
+ * Meetings of several openers of the JSONL store, each brought about at its exact moment. Rule: what the other opener
+ * does in between is done by the real store.
+ */
+import { type FileHandle, mkdir, open, readdir, realpath } from 'node:fs/promises';
+import { afterEach, expect, test, vi } from 'vitest';
+import { takeLease } from '../../src/stores/jsonlLease.ts';
+import { notice, opened, stored, write } from '../../src/testing/storeCase.ts';
+import { place } from './place.ts';
+
+vi.mock('node:fs/promises', async (original) => {
+  const real = await original<typeof import('node:fs/promises')>();
+  return { ...real, realpath: vi.fn(real.realpath), mkdir: vi.fn(real.mkdir) };
+});
+
+const probe = await open(process.execPath);
+const fileHandle = Object.getPrototypeOf(probe) as { write(...rest: unknown[]): Promise<unknown> };
+await probe.close();
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Lets something happen after a taker has created its lease file and before it writes its name into it. */
+function beforeTheNameIsWritten(happens: () => Promise<void>): void {
+  const real = fileHandle.write;
+  vi.spyOn(fileHandle, 'write').mockImplementationOnce(async function (this: FileHandle, ...rest) {
+    await happens();
+    return real.apply(this, rest);
+  });
+}
+
+function moment(): { come: Promise<void>; arrive(): void } {
+  let arrive = () => {};
+  const come = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  return { come, arrive: () => arrive() };
+}
+
+test('a taker whose file was cleared by a holder that is gone again takes another', async () => {
+  const { path } = await place();
+  const folder = path('lock');
+  beforeTheNameIsWritten(async () => {
+    const passing = await takeLease(folder, 'it');
+    expect(await readdir(folder)).toEqual(['2']);
+    await passing.release();
+  });
+  const lease = await takeLease(folder, 'it');
+  expect(lease.holds()).toBe(true);
+  expect(await readdir(folder)).toEqual(['3']);
+  await expect(takeLease(folder, 'it')).rejects.toMatchObject({ code: 'session_busy' });
+  await lease.release();
+});
+
+test('a taker that was overtaken by a holder steps back and leaves that holder its lease', async () => {
+  const { path } = await place();
+  const folder = path('lock');
+  const held: { holds(): boolean; release(): Promise<void> }[] = [];
+  beforeTheNameIsWritten(async () => {
+    held.push(await takeLease(folder, 'it'));
+  });
+  await expect(takeLease(folder, 'it')).rejects.toMatchObject({ code: 'session_busy' });
+  expect(held.map((lease) => lease.holds())).toEqual([true]);
+  for (const lease of held) await lease.release();
+});
+
+test('of two takers that have both written their names before either looks exactly one gets the lease', async () => {
+  const { path } = await place();
+  const folder = path('lock');
+  const [secondThere, firstWritten, secondWritten] = [moment(), moment(), moment()];
+  const real = fileHandle.write;
+  let second: Promise<unknown> = Promise.resolve();
+  const writes = vi.spyOn(fileHandle, 'write');
+  writes.mockImplementationOnce(async function (this: FileHandle, ...rest) {
+    second = takeLease(folder, 'it');
+    await secondThere.come;
+    const written = await real.apply(this, rest);
+    firstWritten.arrive();
+    await secondWritten.come;
+    return written;
+  });
+  writes.mockImplementationOnce(async function (this: FileHandle, ...rest) {
+    secondThere.arrive();
+    await firstWritten.come;
+    const written = await real.apply(this, rest);
+    secondWritten.arrive();
+    return written;
+  });
+  const first = takeLease(folder, 'it');
+  const results = await Promise.allSettled([first, secondThere.come.then(() => second)]);
+  expect(results.map((result) => result.status).sort()).toEqual(['fulfilled', 'rejected']);
+  const refusal = results.find((result) => result.status === 'rejected');
+  expect(refusal).toMatchObject({ reason: { code: 'session_busy' } });
+});
+
+test('a taker whose folder was removed with a deleted log starts anew', async () => {
+  const { path } = await place();
+  const folder = path('lock');
+  beforeTheNameIsWritten(async () => {
+    await (await takeLease(folder, 'it')).remove();
+    await expect(readdir(folder)).rejects.toThrow('ENOENT');
+  });
+  const lease = await takeLease(folder, 'it');
+  expect(lease.holds()).toBe(true);
+  await lease.release();
+  vi.mocked(mkdir).mockImplementationOnce(async () => {
+    throw Object.assign(new Error('removed meanwhile'), { code: 'ENOENT' });
+  });
+  const next = await takeLease(folder, 'it');
+  expect(next.holds()).toBe(true);
+  await next.release();
+});
+
+test('a log another opener creates while it is looked for is a log', async () => {
+  const { store } = await place();
+  const real = (await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises')).realpath;
+  vi.mocked(realpath).mockImplementationOnce(async (path) => {
+    const missing = await real(path).catch((error: unknown) => error);
+    await write(store, 'c', [notice('c', 0)]);
+    throw missing;
+  });
+  await opened(store, 'c', (handle) => handle.append([notice('c', 1)], 1));
+  expect(await stored(store, 'c')).toEqual([notice('c', 0), notice('c', 1)]);
+});
