@@ -13,13 +13,13 @@ import {
   type HeldDecision,
   noOpenCalls,
   type OpenCalls,
+  type Rerun,
   type RunChartOutput,
   type RunInput,
   type Settings,
-  type SuspendedCall,
   type Trigger,
 } from './runContext.ts';
-import { stopReason } from './runSteps.ts';
+import { stopReason } from './runEnd.ts';
 import type { NewEntry, QueuedMessage, Settlement, StoredPart } from './vocabulary.ts';
 
 export interface ConversationInput {
@@ -37,7 +37,7 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting'> 
   /** Set by the transition that starts the run. */
   trigger: Trigger;
   /** Calls the host wants retried, for the next resumption. */
-  retries: readonly SuspendedCall[];
+  retries: readonly Rerun[];
   waiting: boolean;
 }
 
@@ -52,7 +52,7 @@ export type ConversationEvent =
   | { type: 'cancel.requested'; partial?: string }
   | { type: 'decision.arrived'; held: HeldDecision }
   /** `retry`: the call to run again when the conversation is resumed. */
-  | { type: 'outcome.settled'; callId: string; how: Settlement; retry?: SuspendedCall }
+  | { type: 'outcome.settled'; callId: string; how: Settlement; retry?: Rerun }
   | { type: 'steers.delivered'; messages: readonly QueuedMessage[] }
   | EffectDone
   | EffectFailed

@@ -40,6 +40,8 @@ export function judge(record: CallRecord | undefined, decision: Decision): Judge
   const told = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });
   const first = record.decisions.get(suspension);
   if (suspension < record.suspension) return told('stale');
+  // A call that was cancelled, or never suspended, ended without its decision.
+  if (first && record.status === 'ended' && !record.used.has(suspension)) return told('stale');
   if (first) return told(same(first, decision) ? 'duplicate' : 'conflict');
   const current = record.suspension;
   switch (record.status) {

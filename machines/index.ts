@@ -1,4 +1,6 @@
 /** The door of the pure half: charts, vocabulary and pure functions. */
+export type { Cases, Surroundings } from './cases.ts';
+export { chartCases } from './chartCases.ts';
 export { closed } from './closing.ts';
 export { type ConversationEvent, type ConversationInput, conversationMachine, runOf } from './conversation.machine.ts';
 export { type Judgement, judge } from './decisions.ts';
@@ -6,14 +8,15 @@ export { gatedAgain, gateWork } from './gateWork.ts';
 export { createTranscript, modelMessages, type Transcript } from './history.ts';
 export { type CallRecord, type Knowledge, learn, nothingKnown } from './knowledge.ts';
 export { modelCallMachine } from './modelCall.machine.ts';
+export { type ChartEffect, type NextState, nextState } from './nextState.ts';
 export * from './policies.ts';
 export * from './ports.ts';
 export { canonical, hash, printOf } from './print.ts';
-export { openCalls, repairs, replayable, restored } from './recovery.ts';
+export { openCalls, repairs, replayable, rerunOf, restored } from './recovery.ts';
 export { resumeToolCallMachine } from './resumeToolCall.machine.ts';
 export { runMachine } from './run.machine.ts';
 export * from './runContext.ts';
-export { stopReason } from './runSteps.ts';
+export { stopReason } from './runEnd.ts';
 export { toolCallMachine } from './toolCall.machine.ts';
 export { toolRoundMachine } from './toolRound.machine.ts';
 export type * from './vocabulary.ts';

@@ -22,6 +22,8 @@ export interface CallRecord {
   payload?: Json;
   /** The first durable decision of each suspension. */
   decisions: Map<number, Decision>;
+  /** The suspensions whose decision was acted on. */
+  used: Set<number>;
   settled?: 'ran' | 'didNotRun' | 'retry';
 }
 
@@ -84,6 +86,7 @@ function learnCall(
     suspension: 0,
     reason: '',
     decisions: new Map(),
+    used: new Set(),
   };
   known.calls.set(callId, argsText === undefined ? record : { ...record, argsText });
   known.open.add(callId);
@@ -92,6 +95,8 @@ function learnCall(
 function learnResult(known: Knowledge, record: CallRecord, entry: Extract<LogEntry, { type: 'tool-result' }>) {
   record.status = 'ended';
   record.outcome = entry.outcome;
+  // It ran again: the word of the host is kept.
+  if (record.settled === 'retry') delete record.settled;
   if (entry.code !== undefined) record.code = entry.code;
   known.open.delete(entry.callId);
   if (entry.outcome === 'unknown') known.unsettled.add(entry.callId);
@@ -103,7 +108,11 @@ function learnOfCall(known: Knowledge, entry: Extract<LogEntry, { callId: string
   if (!record) return;
   switch (entry.type) {
     case 'tool-started':
-      if (record.status !== 'ended' || record.settled === 'retry') record.status = 'started';
+      if (record.status !== 'ended' || record.settled === 'retry') {
+        record.status = 'started';
+        known.open.add(record.callId);
+      }
+      record.used.add(record.suspension);
       if (entry.args !== undefined) record.args = entry.args;
       return;
     case 'tool-suspended':
@@ -115,6 +124,9 @@ function learnOfCall(known: Knowledge, entry: Extract<LogEntry, { callId: string
       return;
     case 'decision':
       if (!record.decisions.has(entry.suspension)) record.decisions.set(entry.suspension, entry.decision);
+      return;
+    case 'decision-consumed':
+      record.used.add(entry.suspension);
       return;
     case 'tool-result':
       return learnResult(known, record, entry);

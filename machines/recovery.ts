@@ -7,12 +7,20 @@ import type { ConversationInput } from './conversation.machine.ts';
 import type { CallRecord, Knowledge } from './knowledge.ts';
 import type { RoundCall } from './ports.ts';
 import { printOf } from './print.ts';
-import type { Counters, HeldDecision, KeptCall, OpenCalls, Settings, SuspendedCall } from './runContext.ts';
+import type { Counters, HeldDecision, KeptCall, OpenCalls, Rerun, Settings, SuspendedCall } from './runContext.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 /** A call as gates and replays see it: it always passes the gates again. */
 export function replayable({ callId, name, args }: CallRecord): RoundCall {
   return { callId, name, gated: true, readOnly: false, print: printOf(name, args) };
+}
+
+/** The call as it runs once more. Nobody is asked again for what was decided already. */
+export function rerunOf(record: CallRecord): Rerun {
+  const { suspension } = record;
+  const decision = record.decisions.get(suspension);
+  const rerun = { call: replayable(record), suspension };
+  return decision ? { ...rerun, decision } : rerun;
 }
 
 /** How many entries of a call's own the table knows. */
@@ -43,7 +51,7 @@ export function repairs(known: Knowledge, idempotent: (name: string) => boolean)
 export function openCalls(known: Knowledge): OpenCalls {
   const suspended: SuspendedCall[] = [];
   const kept: KeptCall[] = [];
-  const reruns: SuspendedCall[] = [];
+  const reruns: Rerun[] = [];
   const held: HeldDecision[] = [];
   let last = '';
   for (const callId of known.open) {
@@ -52,11 +60,14 @@ export function openCalls(known: Knowledge): OpenCalls {
     const { suspension, status } = record;
     const call = replayable(record);
     if (status === 'suspended') suspended.push({ call, suspension });
-    else if (status === 'started') reruns.push({ call, suspension });
+    else if (status === 'started') reruns.push(rerunOf(record));
     else kept.push({ call, behind: last });
     last = callId;
     const decision = status === 'suspended' ? record.decisions.get(suspension) : undefined;
     if (decision) held.push({ callId, suspension, decision });
+  }
+  for (const record of known.calls.values()) {
+    if (record.settled === 'retry' && record.status === 'ended') reruns.push(rerunOf(record));
   }
   return { suspended, kept, reruns, decisions: held };
 }

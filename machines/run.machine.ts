@@ -1,16 +1,19 @@
 /**
  * RUN (run-lifecycle, State Machine): one request, or one resumption, from RunStart to its last checkpoint. The states
  * and arrows are the document's; `active` holds what can be cancelled, and the terminal tail behind it cannot. A
- * commit state waits until its checkpoint is durable, since what follows it may end the run.
+ * commit state waits until its checkpoint is durable, since what follows it may end the run. Where nothing waits in the
+ * states between, a transition goes through them in one step; its `meta.via` names them, and each leg is an arrow of
+ * the document.
  */
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
 import { leftWaiting } from './closing.ts';
 import { afterReplay, gateWork } from './gateWork.ts';
-import { limitReached } from './limits.ts';
-import { attemptStates, fallsBack, nextAttempt, nextModel, replies, retries, waitIsOver } from './modelCall.machine.ts';
+import { attemptStates, nextAttempt, nextModel } from './modelCall.machine.ts';
 import { type AppendFailed, door, type EffectDone, type EffectFailed, type TimerElapsed } from './ports.ts';
 import { type ResumeToolCallOutput, resumeToolCallMachine } from './resumeToolCall.machine.ts';
 import type { HeldDecision, RunChartOutput, RunContext, RunInput } from './runContext.ts';
+import * as end from './runEnd.ts';
+import { runGuards } from './runGuards.ts';
 import * as step from './runSteps.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
 import { type ToolRoundOutput, toolRoundMachine } from './toolRound.machine.ts';
@@ -32,17 +35,6 @@ export type RunEvent =
   | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
 
 const inWindow = (context: RunContext): boolean => context.settings.policies.decisionsDuringRound === 'immediate';
-const idle = ({ context }: { context: RunContext }): boolean => context.gate === 'closed';
-const waits = (context: RunContext): boolean => context.settings.policies.onPartialSuspend === 'wait';
-const isValue = (event: RunEvent, kind: string): boolean => event.type === 'effect.done' && event.value.kind === kind;
-const stopped = (event: RunEvent): boolean =>
-  event.type === 'xstate.done.actor.round' && event.output.kind === 'stopped';
-
-/** The calls of the last round that still wait for a person. */
-const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
-  slots
-    .filter((slot) => slot.status !== 'queued')
-    .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
 
 const run = setup({
   types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
@@ -58,11 +50,11 @@ const run = setup({
     askTerminate: assign(({ event }) =>
       event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {},
     ),
-    endEarly: assign((args) => ({ end: step.endOf(args) })),
-    endTerminated: assign((args) => ({ end: step.terminationOf(args) })),
+    endEarly: assign((args) => ({ end: end.endOf(args) })),
+    endTerminated: assign((args) => ({ end: end.terminationOf(args) })),
     endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
-    endNotDurable: assign((args) => ({ end: step.endOf(args), durable: false })),
+    endNotDurable: assign((args) => ({ end: end.endOf(args), durable: false })),
     closeAll: assign({ suspended: [], kept: [], reruns: [], decisions: [] }),
     closeKept: assign(({ context }) => leftWaiting(context)),
     hold: assign(({ context, event }) =>
@@ -92,52 +84,7 @@ const run = setup({
     stopRound: sendTo('round', { type: 'round.stopped' }),
     stopGate: stopChild('gate'),
   },
-  guards: {
-    replies,
-    retries,
-    fallsBack,
-    waitIsOver,
-    deadline: ({ context, event }) => event.type === 'timer.elapsed' && event.id === step.deadlineId(context),
-    nobodyAtStart: ({ context }) => !context.settings.phases.runStart,
-    nothingNew: ({ context }) => context.trigger.kind === 'resume',
-    replayed: ({ context }) => idle({ context }) && context.replayed > 0,
-    onlyUndecided: ({ context }) =>
-      idle({ context }) &&
-      context.trigger.kind === 'resume' &&
-      context.trigger.waited &&
-      context.suspended.length > 0 &&
-      context.steers.length === 0,
-    gateIdle: idle,
-    suspendedAnew: ({ context }) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
-    terminates: ({ event }) => isValue(event, 'terminate'),
-    nobodyPrepares: ({ context: { settings } }) => !settings.phases.stepStart && !settings.phases.beforeInference,
-    nobodyPreparesAtLimit: ({ context }) =>
-      !context.settings.phases.stepStart &&
-      !context.settings.phases.beforeInference &&
-      limitReached(context) !== undefined,
-    atLimit: ({ context }) => limitReached(context) !== undefined,
-    nobodyAfter: ({ context: { settings } }) => !settings.phases.afterInference && !settings.phases.stepEnd,
-    wasTerminated: ({ context }) => context.terminate !== undefined,
-    hasToolCalls: ({ context }) => context.calls.length > 0,
-    gateOpen: ({ context }) => !idle({ context }),
-    goesOn: ({ context: { reply, settings, steers, settled } }) =>
-      reply.finish === 'pause' ||
-      (reply.empty && settings.policies.onEmptyReply !== 'accept') ||
-      steers.length > 0 ||
-      settled > 0,
-    cutByLength: ({ context }) => context.reply.finish === 'length',
-    hasSuspended: ({ context }) => context.suspended.length > 0,
-    roundCancelled: ({ context, event }) => stopped(event) && context.end.termination === 'Cancelled',
-    roundBroken: ({ event }) => stopped(event),
-    stateConflict: ({ event }) => event.type === 'xstate.done.actor.round' && step.conflicts(event.output.slots),
-    allSuspended: ({ context }) => {
-      const calls = stillSuspended(context);
-      return idle({ context }) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));
-    },
-    nobodyAtEnd: ({ context }) => !context.settings.phases.runEnd,
-    nobodyHearsError: ({ context: { end, settings } }) =>
-      end.cause !== 'model' || (!settings.phases.afterInference && !settings.phases.stepEnd),
-  },
+  guards: runGuards,
 });
 
 /** Opens the gate where there is something to decide and none is open. */
@@ -183,7 +130,7 @@ const afterReply = [
 export const runMachine = run.createMachine({
   id: 'RUN',
   context: ({ input }) => step.contextOf(input),
-  output: ({ context }) => step.outputOf(context),
+  output: ({ context }) => end.outputOf(context),
   initial: 'active',
   // The terminal tail cannot be cancelled, but what arrives there is not lost either.
   on: {
@@ -219,7 +166,17 @@ export const runMachine = run.createMachine({
             { type: 'ask', params: step.askCommit('UserMessage') },
           ],
           always: { guard: 'nothingNew', target: 'ResumeReplay0' },
-          on: { 'effect.done': { target: 'ResumeReplay0' } },
+          on: {
+            'effect.done': [
+              {
+                guard: 'straightToModel',
+                target: 'LlmCall',
+                actions: 'startTurn',
+                meta: { via: ['ResumeReplay0', 'LoopTop', 'ResumeToolCall', 'StepPrepare'] },
+              },
+              { target: 'ResumeReplay0' },
+            ],
+          },
         },
         ResumeReplay0: {
           entry: openGate,
@@ -267,6 +224,12 @@ export const runMachine = run.createMachine({
           on: {
             'effect.done': [
               {
+                guard: 'repliesUnheard',
+                target: 'CommitAssistant',
+                actions: [{ type: 'log', params: step.replyEntries }, 'takeReply'],
+                meta: { via: ['AfterInference'] },
+              },
+              {
                 guard: 'replies',
                 target: 'AfterInference',
                 actions: [{ type: 'log', params: step.replyEntries }, 'takeReply'],
@@ -294,6 +257,7 @@ export const runMachine = run.createMachine({
             committing: {
               on: {
                 'effect.done': [
+                  { guard: 'endsUnheard', target: '#RUN.CommitFinished', meta: { via: ['NaturalEnd', 'RunEnd'] } },
                   { guard: 'wasTerminated', target: '#RUN.Terminate', actions: 'endTerminated' },
                   { guard: 'hasToolCalls', target: '#RUN.active.ToolRound' },
                   { guard: 'gateOpen', target: 'joining' },
@@ -329,7 +293,17 @@ export const runMachine = run.createMachine({
             { type: 'log', params: step.checkpoint('ToolResultsCommitted') },
             { type: 'ask', params: step.askCommit('ToolResultsCommitted') },
           ],
-          on: { 'effect.done': { target: 'ResumeAfterTool' } },
+          on: {
+            'effect.done': [
+              {
+                guard: 'straightToModel',
+                target: 'LlmCall',
+                actions: 'startTurn',
+                meta: { via: ['ResumeAfterTool', 'LoopTop', 'ResumeToolCall', 'StepPrepare'] },
+              },
+              { target: 'ResumeAfterTool' },
+            ],
+          },
         },
         ResumeAfterTool: {
           entry: openGate,
@@ -344,34 +318,34 @@ export const runMachine = run.createMachine({
         },
       },
     },
-    Terminate: { entry: [{ type: 'log', params: step.terminateEntries }, 'closeKept'], always: { target: 'RunEnd' } },
+    Terminate: { entry: [{ type: 'log', params: end.terminateEntries }, 'closeKept'], always: { target: 'RunEnd' } },
     NaturalEnd: { always: { target: 'RunEnd' } },
     Suspended: { always: { target: 'RunEnd' } },
-    Cancelled: { entry: [{ type: 'log', params: step.cancelEntries }, 'closeAll'], always: { target: 'RunEnd' } },
+    Cancelled: { entry: [{ type: 'log', params: end.cancelEntries }, 'closeAll'], always: { target: 'RunEnd' } },
     Error: {
-      entry: [{ type: 'log', params: step.errorEntries }, 'closeKept', { type: 'ask', params: step.askErrorPhases }],
+      entry: [{ type: 'log', params: end.errorEntries }, 'closeKept', { type: 'ask', params: end.askErrorPhases }],
       exit: { type: 'drop', params: ({ context }) => `${context.runId}/` },
       always: { guard: 'nobodyHearsError', target: 'RunEnd' },
       on: {
         'effect.done': { target: 'RunEnd' },
         'run.cancelled': { target: 'RunEnd' },
-        'append.failed': { target: 'RunEnd', actions: { type: 'log', params: step.lostEntries } },
+        'append.failed': { target: 'RunEnd', actions: { type: 'log', params: end.lostEntries } },
       },
     },
     RunEnd: {
-      entry: { type: 'ask', params: step.askEndPhase },
+      entry: { type: 'ask', params: end.askEndPhase },
       exit: { type: 'drop', params: ({ context }) => `${context.runId}/` },
       always: { guard: 'nobodyAtEnd', target: 'CommitFinished' },
       on: {
         'effect.done': { target: 'CommitFinished' },
         'run.cancelled': { target: 'CommitFinished' },
-        'append.failed': { target: 'CommitFinished', actions: { type: 'log', params: step.lostEntries } },
+        'append.failed': { target: 'CommitFinished', actions: { type: 'log', params: end.lostEntries } },
       },
     },
     CommitFinished: {
       entry: [
-        { type: 'log', params: step.closingEntries },
-        { type: 'ask', params: step.askFinish },
+        { type: 'log', params: end.closingEntries },
+        { type: 'ask', params: end.askFinish },
       ],
       on: {
         'effect.done': { target: 'Done' },

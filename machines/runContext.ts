@@ -32,6 +32,10 @@ export interface SuspendedCall {
   call: RoundCall;
   suspension: number;
 }
+/** A call that runs once more: what was decided of it still holds. */
+export interface Rerun extends SuspendedCall {
+  decision?: Decision;
+}
 /** A call of a sequential round that starts after the call it stands behind is settled. */
 export interface KeptCall {
   call: RoundCall;
@@ -48,7 +52,7 @@ export interface OpenCalls {
   suspended: readonly SuspendedCall[];
   kept: readonly KeptCall[];
   /** Calls that may run again: idempotent ones a crash cut off, and those the host wants retried. */
-  reruns: readonly SuspendedCall[];
+  reruns: readonly Rerun[];
   decisions: readonly HeldDecision[];
 }
 export const noOpenCalls: OpenCalls = { suspended: [], kept: [], reruns: [], decisions: [] };

@@ -2,14 +2,14 @@
  * The entries, requests and context changes of the run, one small pure function a step. Rule: each takes context and
  * event and returns data; nothing here decides where the run goes next.
  */
-import { closeCalls, closed } from './closing.ts';
-import { countReply, countRound, limitReached } from './limits.ts';
-import { failureOf, firstAttempt } from './modelCall.machine.ts';
+import { closed } from './closing.ts';
+import { countReply, countRound } from './limits.ts';
+import { firstAttempt } from './modelCall.machine.ts';
 import type { EffectRequest, Phase } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
-import type { End, RunChartOutput, RunContext, RunInput } from './runContext.ts';
+import type { RunContext, RunInput } from './runContext.ts';
 import type { Slot, ToolRoundInput } from './toolRound.machine.ts';
-import type { Json, NewEntry, QueuedMessage, StopReason, Termination } from './vocabulary.ts';
+import type { Json, NewEntry, QueuedMessage } from './vocabulary.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 
@@ -120,9 +120,10 @@ export function continuationEntries({ context }: Args): NewEntry[] {
 export function roundInput({ context }: { context: RunContext }): ToolRoundInput {
   const { runId, turn, calls, settings } = context;
   const { conversationId, policies, phases } = settings;
-  const sequential = policies.toolExecution === 'sequential';
-  const together = policies.toolExecution === 'parallel' || calls.every((call) => call.readOnly);
-  const window = sequential || !together ? 1 : policies.maxParallelTools;
+  const { toolExecution } = policies;
+  const together =
+    toolExecution === 'parallel' || (toolExecution === 'parallelIfReadOnly' && calls.every((call) => call.readOnly));
+  const [sequential, window] = together ? [false, policies.maxParallelTools] : [true, 1];
   const { suspensionsPerCall: suspensionsMax } = policies.limits;
   return { conversationId, runId, id: `${runId}/t${turn}/call`, calls, window, sequential, suspensionsMax, phases };
 }
@@ -166,128 +167,3 @@ export const leaveKept = ({ context }: Args): NewEntry[] =>
     context.kept.map(({ call }) => call.callId),
     'not_started',
   );
-
-export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
-  const { runId, settings } = context;
-  const text = event.type === 'run.cancelled' ? event.partial : undefined;
-  const kept: NewEntry[] =
-    text && settings.policies.partialReply === 'keep'
-      ? [{ runId, type: 'agent-output', item: { type: 'assistant', text, flag: 'interrupted' } }]
-      : [];
-  return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];
-};
-/** What a failed append may not take with it: what was said, and where the run began. */
-const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
-  'run-started',
-  'run-resumed',
-  'user-message',
-  'message-queued',
-  'continuation',
-]);
-export const errorEntries = ({ context, event }: Args): NewEntry[] => {
-  const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
-  return [...lost.filter(({ type }) => SAID.has(type)), ...closeCalls(withRound(context, event), 'kept', lost)];
-};
-export const terminateEntries = ({ context }: Args): NewEntry[] => [
-  ...closed(
-    context.runId,
-    context.calls.map((call) => call.callId),
-    'terminated',
-  ),
-  ...closeCalls({ ...context, calls: [] }, 'kept'),
-];
-const withRound = (context: RunContext, event: RunEvent): RunContext =>
-  event.type === 'xstate.done.actor.round' ? { ...context, slots: event.output.slots } : context;
-
-/** How an event that ends the run early ends it. */
-export function endOf({ context, event }: Args): End {
-  switch (event.type) {
-    case 'run.cancelled':
-      return { termination: 'Cancelled', cause: 'cancelled' };
-    case 'timer.elapsed':
-      return { termination: 'Cancelled', cause: 'timeout' };
-    case 'append.failed':
-      return { termination: 'Error', cause: 'store', error: event.error, lost: event.lost };
-    case 'effect.failed':
-      return { termination: 'Error', cause: event.cause, error: event.error };
-    case 'effect.done':
-      return { termination: 'Error', cause: 'model', error: failureOf(event) };
-    case 'xstate.done.actor.round':
-      return {
-        termination: 'Error',
-        cause: 'state',
-        error: { code: 'state', message: 'two calls of a round wrote one key of the state differently' },
-      };
-    default:
-      return context.end;
-  }
-}
-
-/** How the Terminate state ends the run: by a plugin, or by a limit. */
-export function terminationOf({ context, event }: Args): End {
-  const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;
-  if (asked) return { termination: 'PluginRequested', cause: asked.by };
-  return { termination: 'Stopped', cause: limitReached(context) ?? 'max_tokens' };
-}
-
-/** Plugins hear of a model call that failed for good. */
-export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {
-  const { end } = context;
-  const request = end.cause === 'model' ? askPhases(context, 'error', ['afterInference', 'stepEnd']) : undefined;
-  return request?.kind === 'phase' && end.error ? { ...request, failure: end.error } : request;
-}
-
-const RUN_END_MS = 5000;
-const CANCELLED_RUN_END_MS = 30;
-export function askEndPhase({ context }: { context: RunContext }): EffectRequest | undefined {
-  const { termination } = context.end;
-  const request = askPhases(context, 'end', ['runEnd']);
-  if (request?.kind !== 'phase') return undefined;
-  return { ...request, termination, limitMs: termination === 'Cancelled' ? CANCELLED_RUN_END_MS : RUN_END_MS };
-}
-
-export const askFinish = ({ context }: { context: RunContext }): EffectRequest => ({
-  kind: 'commit',
-  id: `${context.runId}/RunFinished`,
-  boundary: 'RunFinished',
-});
-
-/** What could not be stored is written again with what follows. */
-export const lostEntries = ({ event }: Args): NewEntry[] => (event.type === 'append.failed' ? [...event.lost] : []);
-
-const REASON: Record<Exclude<Termination, 'Suspended'>, StopReason> = {
-  NaturalEnd: 'completed',
-  PluginRequested: 'completed',
-  Stopped: 'error',
-  Cancelled: 'interrupted',
-  Error: 'error',
-};
-/** The boundary that closes the cycle (request-cycle-model, Boundary Rule). */
-export const stopReason = (end: End): StopReason | null =>
-  end.termination === 'Suspended' ? null : end.cause === 'timeout' ? 'error' : REASON[end.termination];
-
-/** Early decisions whose call never suspended. */
-const expiredDecisions = ({ decisions, suspended }: RunContext) =>
-  decisions.filter(({ callId }) => !suspended.some(({ call }) => call.callId === callId));
-
-/** What outlives the run. */
-export function outputOf(context: RunContext): RunChartOutput {
-  const { end, durable, counters, suspended, kept, reruns } = context;
-  const expired = new Set(expiredDecisions(context));
-  const decisions = context.decisions.filter((held) => !expired.has(held));
-  return { end, durable, counters, suspended, kept, reruns, decisions };
-}
-
-export function closingEntries({ context }: { context: RunContext }): NewEntry[] {
-  const { runId, end, suspended } = context;
-  const reason = stopReason(end);
-  const boundary: NewEntry = { runId, type: 'checkpoint', boundary: 'RunFinished' };
-  const expired = expiredDecisions(context).map(({ callId }): NewEntry => {
-    return { runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } };
-  });
-  if (reason === null) {
-    return [...expired, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];
-  }
-  const { cause } = end;
-  return [...expired, { runId, type: 'run-stop', reason, ...(cause !== undefined && { cause }) }, boundary];
-}

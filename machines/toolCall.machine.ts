@@ -53,26 +53,26 @@ function contentOf({ context, event }: Args): StoredPart[] {
   return text(`suspended more than ${context.suspensionsMax} times`);
 }
 
-function decided({ context, event }: Args): Partial<ToolCallContext> {
+/** What the deciding event makes of the call, once it has decided; a transition may decide and end in one step. */
+function outputOf({ context, event }: Args): ToolCallOutput {
+  if (context.output) return context.output;
   const { callId, name, print, refused } = context.call;
   const base = { callId, name, suspension: context.suspension };
   if (event.type !== 'effect.done') {
     const code = refused?.code ?? 'error';
-    return { output: { ...base, outcome: 'failed', code, print: `${print}:${code}` } };
+    return { ...base, outcome: 'failed', code, print: `${print}:${code}` };
   }
   const { value } = event;
   switch (value.kind) {
     case 'succeeded':
-      return {
-        output: { ...base, outcome: 'succeeded', print: value.print, ...(value.writes && { writes: value.writes }) },
-      };
+      return { ...base, outcome: 'succeeded', print: value.print, ...(value.writes && { writes: value.writes }) };
     case 'erred':
-      return { output: { ...base, outcome: 'failed', code: value.code, print: value.print } };
+      return { ...base, outcome: 'failed', code: value.code, print: value.print };
     case 'block':
     case 'refuse':
-      return { output: { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.code}` } };
+      return { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.code}` };
     default:
-      return { output: { ...base, outcome: 'failed', code: 'suspend_limit', print: `${print}:suspend_limit` } };
+      return { ...base, outcome: 'failed', code: 'suspend_limit', print: `${print}:suspend_limit` };
   }
 }
 
@@ -121,9 +121,9 @@ function afterRequest(args: Args): EffectRequest | undefined {
 }
 
 function resultEntries(args: Args): NewEntry[] {
-  const { runId, call, output } = args.context;
-  if (!output || output.outcome === 'suspended') return [];
-  const { outcome, code } = output;
+  const { runId, call } = args.context;
+  const { outcome, code } = outputOf(args);
+  if (outcome === 'suspended') return [];
   const entry = { runId, type: 'tool-result' as const, callId: call.callId, outcome, content: contentOf(args) };
   return [code === undefined ? entry : { ...entry, code }];
 }
@@ -149,7 +149,7 @@ export const toolCallMachine = setup({
   },
   actions: {
     ...door,
-    decide: assign(decided),
+    decide: assign((args) => ({ output: outputOf(args) })),
     suspend: assign(suspended),
   },
   guards: {
@@ -162,11 +162,12 @@ export const toolCallMachine = setup({
     refusedByGate: ({ event }) => event.value.kind === 'refuse',
     erred: ({ event }) => event.value.kind === 'erred',
     nobodyAfter: ({ context }) => !context.after,
+    succeedsUnheard: ({ context, event }) => !context.after && event.value.kind === 'succeeded',
   },
 }).createMachine({
   id: 'TOOL_CALL',
   context: ({ input }) => ({ ...input, output: undefined }),
-  output: ({ context }) => context.output as ToolCallOutput,
+  output: ({ event }) => (event as unknown as { output: ToolCallOutput }).output,
   initial: 'BeforeToolExecute',
   states: {
     BeforeToolExecute: {
@@ -194,6 +195,12 @@ export const toolCallMachine = setup({
         'effect.done': [
           { guard: 'suspendsTooOften', target: 'Failed', actions: 'decide' },
           { guard: 'suspends', target: 'Suspended', actions: 'suspend' },
+          {
+            guard: 'succeedsUnheard',
+            target: 'Done',
+            actions: { type: 'log', params: resultEntries },
+            meta: { via: ['Succeeded', 'AfterToolExecute'] },
+          },
           { guard: 'erred', target: 'Failed', actions: 'decide' },
           { target: 'Succeeded', actions: 'decide' },
         ],
@@ -213,6 +220,6 @@ export const toolCallMachine = setup({
         'effect.done': { target: 'Done', actions: { type: 'log', params: resultEntries } },
       },
     },
-    Done: { type: 'final' },
+    Done: { type: 'final', output: (args: Args) => outputOf(args) },
   },
 });

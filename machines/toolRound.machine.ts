@@ -3,7 +3,7 @@
  * and collects what became of each in call order. Ends Collected, or Stopped where the run ends it from outside; it
  * writes no result for calls it stopped: the run does, since it knows why.
  */
-import { type DoneActorEvent, setup } from 'xstate';
+import { type DoneActorEvent, sendTo, setup } from 'xstate';
 import { door, type Phases, type RoundCall } from './ports.ts';
 import { type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
 
@@ -43,6 +43,8 @@ export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
 type CallDone = DoneActorEvent<ToolCallOutput, string>;
 export type ToolRoundEvent = CallDone | { type: 'round.stopped' };
 
+type Args = { context: ToolRoundContext; event: ToolRoundEvent };
+
 const childId = (index: number): string => `call-${index}`;
 
 /** Where a finished child stands in the round. */
@@ -72,76 +74,91 @@ const round = setup({
     output: ToolRoundOutput;
   },
   actors: { toolCall: toolCallMachine },
-  actions: door,
+  actions: {
+    ...door,
+    // The run wants to know of a suspension at once: a decision may be waiting for it.
+    report: sendTo(
+      ({ self }) => self._parent ?? self,
+      ({ event }) => ({ type: 'call.suspended', output: event.type === 'round.stopped' ? undefined : event.output }),
+    ),
+  },
   guards: {
+    suspends: ({ event }) => event.type !== 'round.stopped' && event.output.outcome === 'suspended',
+    lastSuspends: ({ context, event }) =>
+      event.type !== 'round.stopped' &&
+      event.output.outcome === 'suspended' &&
+      context.live === 1 &&
+      closed(context, event.output),
     lastCall: ({ context, event }) =>
       event.type !== 'round.stopped' && context.live === 1 && closed(context, event.output),
   },
 });
 
-const launch = round.enqueueActions(({ context, enqueue }) => {
-  const count = Math.min(context.window, context.slots.length);
-  for (let index = 0; index < count; index++) {
-    const slot = context.slots[index];
-    if (slot) enqueue.spawnChild('toolCall', { id: childId(index), input: callInput(context, index, slot.call) });
-  }
-  const slots = context.slots.map((slot, index) => (index < count ? { ...slot, status: 'running' as const } : slot));
-  enqueue.assign({ slots, next: count, live: count });
-});
-
-const collect = round.enqueueActions(({ context, event, enqueue }) => {
-  if (event.type === 'round.stopped') return;
+/** The round after one more call has ended: its slot, and the next call launched where one may be. */
+function collected(context: ToolRoundContext, event: CallDone): Pick<ToolRoundContext, 'slots' | 'next' | 'live'> {
   const { output } = event;
   const slots = context.slots.slice();
   const index = indexOf(event);
   const slot = slots[index];
-  if (!slot) return;
-  slots[index] = { call: slot.call, status: output.outcome === 'suspended' ? 'suspended' : 'done', output };
-  enqueue.stopChild(event.actorId);
-  let { next, live } = context;
-  live -= 1;
-  const following = slots[next];
-  if (following && !closed(context, output)) {
-    enqueue.spawnChild('toolCall', { id: childId(next), input: callInput(context, next, following.call) });
-    slots[next] = { ...following, status: 'running' };
-    next += 1;
-    live += 1;
+  if (slot) slots[index] = { call: slot.call, status: output.outcome === 'suspended' ? 'suspended' : 'done', output };
+  const following = slots[context.next];
+  if (!following || closed(context, output)) return { slots, next: context.next, live: context.live - 1 };
+  slots[context.next] = { ...following, status: 'running' };
+  return { slots, next: context.next + 1, live: context.live };
+}
+
+const launch = round.enqueueActions(({ context, enqueue }) => {
+  for (let index = 0; index < context.next; index++) {
+    const slot = context.slots[index];
+    if (slot) enqueue.spawnChild('toolCall', { id: childId(index), input: callInput(context, index, slot.call) });
   }
-  enqueue.assign({ slots, next, live });
-  if (output.outcome === 'suspended') {
-    // The run wants to know at once: a decision may be waiting for this call.
-    enqueue.sendTo(({ self }) => self._parent ?? self, { type: 'call.suspended', output });
+});
+
+// Finished calls are not stopped one by one: they go with the round, which is bounded by the calls of one reply.
+const collect = round.assign(({ context, event, spawn }) => {
+  if (event.type === 'round.stopped') return {};
+  const after = collected(context, event);
+  const following = after.next > context.next ? context.slots[context.next] : undefined;
+  if (following) {
+    spawn('toolCall', { id: childId(context.next), input: callInput(context, context.next, following.call) });
   }
+  return after;
 });
 
 export const toolRoundMachine = round.createMachine({
   id: 'TOOL_ROUND',
-  context: ({ input }) => ({
-    conversationId: input.conversationId,
-    runId: input.runId,
-    id: input.id,
-    window: input.sequential ? 1 : input.window,
-    sequential: input.sequential,
-    suspensionsMax: input.suspensionsMax,
-    phases: input.phases,
-    slots: input.calls.map((call) => ({ call, status: 'queued' as const })),
-    next: 0,
-    live: 0,
-  }),
-  output: ({ event, context }) => ({
-    kind: (event as unknown as { output: ToolRoundOutput['kind'] }).output,
-    slots: context.slots,
-  }),
+  context: ({ input }) => {
+    const { conversationId, runId, id, sequential, suspensionsMax, phases, calls } = input;
+    const window = sequential ? 1 : input.window;
+    const live = Math.min(window, calls.length);
+    const slots = calls.map((call, index): Slot => ({ call, status: index < live ? 'running' : 'queued' }));
+    return { conversationId, runId, id, window, sequential, suspensionsMax, phases, slots, next: live, live };
+  },
+  output: ({ event }) => (event as unknown as { output: ToolRoundOutput }).output,
   initial: 'Running',
   on: { 'round.stopped': { target: '.Stopped' } },
   states: {
     Running: {
       entry: launch,
       on: {
-        'xstate.done.actor.*': [{ guard: 'lastCall', target: 'Collected', actions: collect }, { actions: collect }],
+        'xstate.done.actor.*': [
+          { guard: 'lastSuspends', target: 'Collected', actions: 'report' },
+          { guard: 'lastCall', target: 'Collected' },
+          { guard: 'suspends', actions: ['report', collect] },
+          { actions: collect },
+        ],
       },
     },
-    Collected: { type: 'final', output: 'collected' },
-    Stopped: { type: 'final', output: 'stopped' },
+    Collected: {
+      type: 'final',
+      output: ({ context, event }: Args): ToolRoundOutput => ({
+        kind: 'collected',
+        slots: event.type === 'round.stopped' ? context.slots : collected(context, event).slots,
+      }),
+    },
+    Stopped: {
+      type: 'final',
+      output: ({ context }: Args): ToolRoundOutput => ({ kind: 'stopped', slots: context.slots }),
+    },
   },
 });

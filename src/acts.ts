@@ -10,14 +10,14 @@ import {
   judge,
   type Knowledge,
   type NewEntry,
-  replayable,
+  rerunOf,
   type Settlement,
   type StoredPart,
 } from '../machines/index.ts';
 import { InvalidDecisionError } from './errors.ts';
 
 export type Act =
-  /** `aborted`: the caller's signal fired before the message was delivered. */
+  /** `aborted`: the run that this starts was cancelled before its delivery. */
   | {
       type: 'message.sent';
       messageId: string;
@@ -25,8 +25,8 @@ export type Act =
       kind: 'direct' | 'steer' | 'followUp';
       aborted?: boolean;
     }
-  | { type: 'resume.requested'; runId: string; continuation?: string }
-  | { type: 'promotion.requested' }
+  | { type: 'resume.requested'; runId: string; continuation?: string; aborted?: boolean }
+  | { type: 'promotion.requested'; aborted?: boolean }
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
   | { type: 'decision.proposed'; decision: Decision }
@@ -36,14 +36,17 @@ export interface Admitted {
   /** Events for the chart, in order. */
   events: readonly ConversationEvent[];
   /** What the host is told once the events' entries are durable. */
-  answer?: DecisionReceipt | 'applied' | 'unknown';
+  answer?: DecisionReceipt | 'applied' | 'unknown' | 'returned';
   /** The act is refused; nothing changes. */
   refused?: Error;
 }
 
 /** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
-const takesNoAnswer = (known: Knowledge, decision: Decision): boolean =>
-  decision.action === 'answer' && known.calls.get(decision.callId)?.reason === 'permission';
+function takesNoAnswer(known: Knowledge, { action, callId, suspension }: Decision): boolean {
+  const record = known.calls.get(callId);
+  if (action !== 'answer' || record?.status !== 'suspended' || record.reason !== 'permission') return false;
+  return suspension === undefined || suspension === record.suspension;
+}
 
 function admitDecision(known: Knowledge, decision: Decision): Admitted {
   if (takesNoAnswer(known, decision)) {
@@ -65,21 +68,27 @@ function admitDecision(known: Knowledge, decision: Decision): Admitted {
 function admitSettlement(known: Knowledge, callId: string, how: Settlement): Admitted {
   const record = known.calls.get(callId);
   if (!record || !known.unsettled.has(callId)) return { events: [], answer: 'unknown' };
-  const retry = 'retry' in how ? { retry: { call: replayable(record), suspension: record.suspension } } : {};
+  const retry = 'retry' in how ? { retry: rerunOf(record) } : {};
   const event: ConversationEvent = { type: 'outcome.settled', callId, how, ...retry };
   return { events: [event], answer: 'applied' };
 }
 
-export function admit(act: { type: string }, known: Knowledge): Admitted {
+/** `idle`: a message would start a run now. */
+export function admit(act: { type: string }, known: Knowledge, idle: boolean): Admitted {
   const given = act as Act;
   switch (given.type) {
     case 'decision.proposed':
       return admitDecision(known, given.decision);
     case 'settlement.proposed':
       return admitSettlement(known, given.callId, given.how);
-    case 'message.sent': {
+    case 'message.sent':
+    case 'resume.requested':
+    case 'promotion.requested': {
       const { aborted, ...event } = given;
-      return { events: aborted ? [event, { type: 'cancel.requested' }] : [event] };
+      if (!aborted) return { events: [event] };
+      // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
+      if (event.type === 'message.sent' && !idle) return { events: [], answer: 'returned' };
+      return { events: [event, { type: 'cancel.requested' }] };
     }
     default:
       return { events: [given] };

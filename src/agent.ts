@@ -2,49 +2,21 @@
  * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
  * here, at start; what differs between conversations is given when they are opened.
  */
-import {
-  type Decision,
-  type LogEntry,
-  learn,
-  type Message,
-  type NewEntry,
-  nothingKnown,
-  type PendingCall,
-} from '../machines/index.ts';
+import { type LogEntry, learn, type Message, type NewEntry, nothingKnown } from '../machines/index.ts';
+import { type AgentOptions, checkOptions } from './agentOptions.ts';
 import type { Content } from './content.ts';
 import { Conversation } from './conversation.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import { historyEntries } from './history.ts';
 import type { Model } from './models/model.ts';
-import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from './options.ts';
-import type { Plugin } from './plugins/plugin.ts';
+import { mergedPolicies, modelsOf, type Policies } from './options.ts';
 import { type Ports, platformPorts } from './ports.ts';
 import { type Redact, redactor } from './redact.ts';
 import type { RunResult } from './run.ts';
 import { Runtime } from './runtime.ts';
 import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
-import { definitionOf, type Tool } from './tools/define.ts';
 import { Toolbox } from './tools/prepare.ts';
-
-/** Called synchronously, never throws into a run. */
-export type InspectObserver = (event: unknown) => void;
-
-export interface AgentOptions {
-  model: Model;
-  instructions?: string;
-  tools?: readonly Tool[];
-  plugins?: readonly Plugin[];
-  /** Nested objects are merged key by key over the defaults. */
-  policies?: DeepPartial<Policies>;
-  store?: LogStore;
-  cwd?: string;
-  inspect?: InspectObserver;
-  /** Values that must never be logged; a model's own are added. */
-  secrets?: readonly string[];
-  authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
-  ports?: Partial<Ports>;
-}
 
 export interface Agent {
   /** Creates or restores; starts no work by itself. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
@@ -57,46 +29,11 @@ export interface Agent {
 }
 
 const SCHEMA = 1;
-const KEYS = [
-  'model',
-  'instructions',
-  'tools',
-  'plugins',
-  'policies',
-  'store',
-  'cwd',
-  'inspect',
-  'secrets',
-  'authorize',
-  'ports',
-];
-
 /** Where tools start: the process's directory where there is a process. */
 const hereDirectory = (): string => {
   const { process } = globalThis as { process?: { cwd?(): string } };
   return process?.cwd?.() ?? '/';
 };
-
-function checkTools(tools: readonly Tool[]): void {
-  const names = new Set<string>();
-  for (const tool of tools) {
-    if (!definitionOf(tool)) throw new ConfigurationError('tools must be made by defineTool');
-    if (names.has(tool.name)) throw new ConfigurationError(`two tools are named ${JSON.stringify(tool.name)}`);
-    names.add(tool.name);
-  }
-}
-
-function checkOptions(options: AgentOptions): void {
-  for (const key of Object.keys(options)) {
-    if (!KEYS.includes(key)) throw new ConfigurationError(`the option ${key} is unknown; known are ${KEYS.join(', ')}`);
-  }
-  if (typeof options.model?.stream !== 'function') {
-    throw new ConfigurationError("createAgent needs a model, for example openai('gpt-5.2')");
-  }
-  for (const plugin of options.plugins ?? []) {
-    if (typeof plugin?.name !== 'string' || plugin.name === '') throw new ConfigurationError('a plugin needs a name');
-  }
-}
 
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
@@ -112,7 +49,6 @@ class OpenAgent implements Agent {
   constructor(options: AgentOptions) {
     checkOptions(options);
     const tools = options.tools ?? [];
-    checkTools(tools);
     this.#options = options;
     this.#policies = mergedPolicies(options.policies);
     this.#models = modelsOf(options.model, this.#policies) as [Model, ...Model[]];
@@ -123,7 +59,10 @@ class OpenAgent implements Agent {
     this.#toolbox = new Toolbox(tools);
     this.#store = options.store ?? memoryStore();
     this.#ports = { ...platformPorts, ...options.ports };
-    this.#redact = redactor([...(options.secrets ?? []), ...this.#models.flatMap(({ secrets }) => secrets ?? [])]);
+    this.#redact = redactor(
+      options.secrets ?? [],
+      this.#models.map(({ secrets }) => secrets ?? []),
+    );
   }
 
   async open(id: string = this.#ports.newId(), options: { history?: readonly Message[]; cwd?: string } = {}) {

@@ -3,34 +3,29 @@
  * true once it is durable; nothing accepted is lost.
  */
 import type { Observable } from 'rxjs';
-import {
-  type Decision,
-  type DecisionReceipt,
-  type Json,
-  type LogEntry,
-  type Message,
-  type PendingCall,
-  type QueuedMessage,
-  runOf,
-  type Settlement,
+import type {
+  Decision,
+  DecisionReceipt,
+  Json,
+  LogEntry,
+  Message,
+  PendingCall,
+  QueuedMessage,
+  Settlement,
 } from '../machines/index.ts';
 import { type Content, storedContent } from './content.ts';
-import { AgentBusyError, DecisionRefusedError, LimitError, RunchartError } from './errors.ts';
-import { guarded } from './guard.ts';
-import { readDecision } from './inbox.ts';
+import { DecisionRefusedError, LimitError, RunchartError } from './errors.ts';
+import { isAllowed, readDecision, readSettlement } from './inbox.ts';
 import type { ConversationStatus, Live } from './live.ts';
+import { kindNow } from './messageKind.ts';
 import type { Policies } from './options.ts';
-import { type ConversationView, createProjector } from './projector/index.ts';
-import type { Run, RunHandle } from './run.ts';
-import { pendingCalls } from './runResult.ts';
+import type { ConversationView } from './projector/index.ts';
+import type { Receipt } from './receipts.ts';
+import type { Run } from './run.ts';
+import { pendingCalls, unsettledCalls } from './runResult.ts';
 import { Runs } from './runs.ts';
 import type { Runtime } from './runtime.ts';
-
-/** What became of a queued message; resolves once. */
-export interface Receipt {
-  readonly messageId: string;
-  readonly delivered: Promise<'delivered' | 'returned'>;
-}
+import { Streams } from './streams.ts';
 
 export interface ConversationOptions {
   id: string;
@@ -47,10 +42,10 @@ export class Conversation {
   readonly cwd: string;
   readonly live$: Observable<Live>;
   readonly view$: Observable<ConversationView>;
+  readonly #streams: Streams;
   readonly #options: ConversationOptions;
   readonly #runtime: Runtime;
   readonly #runs: Runs;
-  #projector: ReturnType<typeof createProjector> | undefined;
   #closed = false;
 
   constructor(options: ConversationOptions) {
@@ -60,19 +55,14 @@ export class Conversation {
     this.#options = options;
     this.#runtime = runtime;
     this.#runs = new Runs(runtime);
-    this.live$ = guarded(runtime.observerFailed, (subscriber) => runtime.live.subscribe(subscriber));
-    this.view$ = guarded(runtime.observerFailed, (subscriber) => {
-      subscriber.next(this.view());
-      return runtime.log.stream(runtime.log.entries.length, runtime.observerFailed).subscribe({
-        next: () => subscriber.next(this.view()),
-        complete: () => subscriber.complete(),
-      });
-    });
+    this.#streams = new Streams(runtime);
+    this.live$ = this.#streams.live$;
+    this.view$ = this.#streams.view$;
   }
 
   get status(): ConversationStatus {
-    const { status } = this.#runtime;
-    return this.#runtime.expecting && (status === 'idle' || status === 'error') ? 'active' : status;
+    const { status, expecting } = this.#runtime;
+    return expecting && status !== 'cancelling' ? 'active' : status;
   }
 
   /** What tools and plugins wrote with `state`; frozen. */
@@ -87,13 +77,7 @@ export class Conversation {
 
   /** Calls whose outcome is unknown and not settled. */
   get unsettled(): readonly PendingCall[] {
-    const { unsettled, calls } = this.#runtime.known;
-    return [...unsettled].flatMap((callId) => {
-      const record = calls.get(callId);
-      if (!record) return [];
-      const { name, args, suspension } = record;
-      return [{ callId, name, args, reason: 'unknown', suspension, path: [callId] }];
-    });
+    return unsettledCalls(this.#runtime.known);
   }
 
   get queue(): readonly QueuedMessage[] {
@@ -104,7 +88,7 @@ export class Conversation {
   send(content: Content, options: { signal?: AbortSignal; kind?: 'steer' | 'followUp' } = {}): Run {
     this.#mustBeOpen();
     const stored = storedContent(content);
-    const kind = options.kind ?? this.#kindNow();
+    const kind = options.kind ?? kindNow(this.status, this.#options.policies);
     const { handle } = this.#put(stored, kind, options.signal);
     return handle;
   }
@@ -129,9 +113,10 @@ export class Conversation {
     const record = this.#runtime.known.calls.get(read.callId);
     if (record && authorize) {
       const { callId, name, args, reason, suspension } = record;
-      const allowed = await authorize(read, { callId, name, args, reason, suspension, path: [callId] });
-      if (allowed !== true)
+      const call = { callId, name, args, reason, suspension, path: [callId] };
+      if (!(await isAllowed(() => authorize(read, call))))
         throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
+      this.#mustBeOpen();
     }
     if (record && record.decisions.size >= policies.limits.decisions) {
       throw new LimitError(`a call takes at most ${policies.limits.decisions} decisions (policies.limits.decisions)`);
@@ -142,19 +127,19 @@ export class Conversation {
   /** Continues what waits or was interrupted, in the same cycle. Never throws. */
   resume(): Run {
     if (this.#closed) return this.#runs.over('closed', 'the conversation is closed');
-    if (this.status === 'active' || this.status === 'cancelling') return this.#runs.current;
     return this.#runs.resume(this.#options.newId());
   }
 
   /** Settles a call whose outcome is unknown after a crash. */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
-    return (await this.#runtime.act({ type: 'settlement.proposed', callId, how })) as 'applied' | 'unknown';
+    const read = readSettlement(how);
+    return (await this.#runtime.act({ type: 'settlement.proposed', callId, how: read })) as 'applied' | 'unknown';
   }
 
   /** Ends the run under way, or the cycle that waits; resolves when its stop is durable. */
   async cancel(): Promise<void> {
-    const { status } = this.#runtime;
+    const { status } = this;
     if (status === 'idle' || status === 'error') return;
     await this.#runs.cancel();
   }
@@ -165,17 +150,11 @@ export class Conversation {
 
   /** Stored entries from `from` (inclusive), then live ones: no gap, no repeat. */
   log$(from = 0): Observable<LogEntry> {
-    return this.#runtime.log.stream(from, this.#runtime.observerFailed);
+    return this.#streams.log$(from);
   }
 
   view(): ConversationView {
-    if (!this.#projector) {
-      const projector = createProjector();
-      for (const entry of this.#runtime.log.entries) projector.push(entry);
-      this.#runtime.log.listen((entry) => projector.push(entry));
-      this.#projector = projector;
-    }
-    return this.#projector.view();
+    return this.#streams.view();
   }
 
   /** What the model would be sent now. */
@@ -187,52 +166,31 @@ export class Conversation {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.#runtime.status === 'active' || this.#runtime.status === 'cancelling') await this.#runs.cancel();
-    for (const { messageId } of this.queue) await this.#return(messageId);
+    do {
+      // What is given back now is not promoted when the run has ended.
+      const given = this.#runtime.queue.map(({ messageId }) => this.#runs.giveBack(messageId, 'closed'));
+      if (this.status === 'active' || this.status === 'cancelling') await this.#runs.cancel();
+      await Promise.all(given);
+    } while (this.status === 'active');
     await this.#runtime.close();
     this.#runs.close();
     this.#options.closed();
-  }
-
-  async #return(messageId: string): Promise<void> {
-    // A store that fails now keeps the message queued in the log; the next opening finds it.
-    await this.#runtime.act({ type: 'message.returned', messageId, why: 'closed' }).catch(() => undefined);
   }
 
   #mustBeOpen(): void {
     if (this.#closed) throw new RunchartError('closed', `the conversation ${this.id} is closed; open it again`);
   }
 
-  /** What a plain message is now, by state and policy. */
-  #kindNow(): 'direct' | 'steer' | 'followUp' {
-    const { whileActive, whileSuspended } = this.#options.policies;
-    switch (this.status) {
-      case 'active':
-        if (whileActive !== 'reject') return whileActive;
-        throw new AgentBusyError('agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()');
-      case 'cancelling':
-        if (whileActive !== 'reject') return whileActive;
-        throw new AgentBusyError('cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve');
-      case 'waiting':
-        if (whileSuspended !== 'reject') return 'followUp';
-        throw new AgentBusyError('agent_busy', 'agent is busy: a call waits for a decision; decide() it or cancel()');
-      default:
-        return 'direct';
-    }
-  }
-
   #put(content: ReturnType<typeof storedContent>, kind: 'direct' | 'steer' | 'followUp', signal?: AbortSignal) {
     const { policies, newId } = this.#options;
     const { status } = this;
     const waits = status !== 'idle' && status !== 'error';
-    if (waits && this.#runtime.known.queue.length >= policies.limits.queue) {
+    if (waits && this.#runtime.queue.length >= policies.limits.queue) {
       throw new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
     }
     const messageId = newId();
-    const steers = kind === 'steer' && (status === 'active' || status === 'cancelling');
-    const handle: RunHandle = steers ? this.#runs.current : this.#runs.open(runOf(messageId));
     const receipt = this.#runs.receipt(messageId);
-    this.#runs.send({ type: 'message.sent', messageId, content, kind }, handle, steers ? undefined : signal);
+    const handle = this.#runs.send({ type: 'message.sent', messageId, content, kind }, signal);
     return { handle, receipt };
   }
 }

@@ -4,12 +4,10 @@
  * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
  */
 import { type AnyActorRef, type AnyStateMachine, createActor, type InspectionEvent } from 'xstate';
-import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../machines/index.ts';
+import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../machines/index.ts';
+import { awaitAppend } from './appendWait.ts';
 import { connect } from './charts.ts';
-
-/** How long a cancel waits for an append under way, and for the last ones of the run that it ends. */
-const CANCEL_GRACE_MS = 50;
-const CLOSING_GRACE_MS = 30;
+import { Hurry } from './hurry.ts';
 
 export interface DriverOptions {
   machine: AnyStateMachine;
@@ -20,6 +18,8 @@ export interface DriverOptions {
   admit?(event: { type: string }): readonly { type: string }[];
   /** Called after each step, when what it logged is durable. */
   settled?(): void;
+  /** Whether a cancel is still being carried out. */
+  cancelling?(): boolean;
   /** An append failed, with what it took away. */
   refused?(error: unknown, lost: readonly NewEntry[]): void;
   /** The root chart broke: a defect. */
@@ -35,13 +35,12 @@ export class Driver {
   #entries: NewEntry[] = [];
   #asks: EffectRequest[] = [];
   #stepping = false;
-  /** The append a step waits for; a cancel may overtake it. */
-  #waiting: { overtake(): void } | undefined;
-  #cancelling = false;
+  readonly #hurry: Hurry;
 
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#journal = options.journal;
+    this.#hurry = new Hurry(options.setTimer);
     const { inspect } = options;
     this.root = createActor(options.machine, { input: options.input, ...(inspect && { inspect }) });
     connect(this.root.system, {
@@ -63,23 +62,13 @@ export class Driver {
     if (this.#finish(at)) this.#goOn();
   }
 
-  /** Whether a step is under way: what is put now is delivered later. */
-  get stepping(): boolean {
-    return this.#stepping;
-  }
-
   /** A cancel was put: it does not wait for a slow store. */
   hurry(): void {
-    if (!this.#stepping) return;
-    this.#cancelling = true;
-    const waiting = this.#waiting;
-    if (!waiting) return;
-    this.#options.setTimer(CANCEL_GRACE_MS, () => {
-      if (this.#waiting === waiting) waiting.overtake();
-    });
+    if (this.#stepping || this.#options.cancelling?.()) this.#hurry.begin();
   }
 
   stop(): void {
+    this.#hurry.end();
     this.#journal.bell(() => {});
     this.#journal.drop('');
     this.root.stop();
@@ -98,7 +87,7 @@ export class Driver {
       if (!this.#step(delivery)) return;
     }
     this.#stepping = false;
-    this.#cancelling = false;
+    if (!this.#hurry.calm && !this.#options.cancelling?.()) this.#hurry.end();
   }
 
   /** False where the step waits for its append; the drain goes on behind it. */
@@ -165,47 +154,30 @@ export class Driver {
     return this.#step({ at, completion: { type: 'append.failed', error: { code, message }, lost } });
   }
 
-  /**
-   * Waits for an append. Overtaken by a cancel, the step still starts nothing before its own entries are durable, and
-   * what was logged later is stored behind it; only the steps after it no longer wait.
-   */
   #await(pending: Promise<void>, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): void {
-    let overtaken = false;
-    let stopWaiting = (): void => {};
-    const giveUp = (): void => {
-      if (!asks.some(({ id }) => this.#askers.has(id))) return;
-      for (const { id } of asks) this.#askers.delete(id);
-      const error = { code: 'store', message: 'the store did not answer in time' };
-      // The entries may still land: nothing of them is lost, so nothing is written twice.
-      this.#journal.put({ type: 'append.failed', error, lost: [] });
-    };
-    const overtake = (): void => {
-      if (overtaken) return;
-      overtaken = true;
-      this.#waiting = undefined;
-      stopWaiting = this.#options.setTimer(CLOSING_GRACE_MS, giveUp);
-      this.#goOn();
-    };
-    this.#waiting = { overtake };
-    const landed = (): void => {
-      stopWaiting();
-      if (!overtaken) this.#waiting = undefined;
-      this.#begin(asks);
-      if (!overtaken) this.#goOn();
-    };
-    const failed = (error: unknown): void => {
-      stopWaiting();
-      if (!overtaken) {
-        this.#waiting = undefined;
-        if (this.#fail(error, lost, asks, at)) this.#goOn();
-        return;
-      }
-      for (const { id } of asks) this.#askers.delete(id);
-      this.#options.refused?.(error, lost);
-      this.#journal.put({ type: 'append.failed', error: failureOf(error), lost });
-    };
-    pending.then(landed, failed);
-    if (this.#cancelling) overtake();
+    const wait = awaitAppend(pending, {
+      ahead: () => this.#goOn(),
+      settled: () => this.#hurry.remove(wait),
+      landed: () => this.#begin(asks),
+      failed: (error, overtaken) => {
+        if (overtaken) this.#putFailure(failureOf(error), error, lost, asks);
+        else if (this.#fail(error, lost, asks, at)) this.#goOn();
+      },
+      tooLate: () => {
+        if (!asks.some(({ id }) => this.#askers.has(id))) return;
+        const error = { code: 'store', message: 'the store did not answer in time' };
+        // The entries may still land: nothing of them is lost, so nothing is written twice.
+        this.#putFailure(error, undefined, [], asks);
+      },
+    });
+    this.#hurry.add(wait);
+  }
+
+  /** A failure behind a step that others have overtaken: it waits its turn. */
+  #putFailure(error: Failure, thrown: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[]): void {
+    for (const { id } of asks) this.#askers.delete(id);
+    if (thrown !== undefined) this.#options.refused?.(thrown, lost);
+    this.#journal.put({ type: 'append.failed', error, lost });
   }
 
   #drop(prefix: string): void {

@@ -21,9 +21,13 @@ import { Gate } from './plugins/gate.ts';
 import { PhaseRunner, type Surroundings } from './plugins/phases.ts';
 import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
+import type { Redact } from './redact.ts';
+import { thrownText } from './thrown.ts';
 import type { ToolContext } from './tools/define.ts';
-import { erred, executeTool } from './tools/execute.ts';
-import type { PreparedCall, Toolbox } from './tools/prepare.ts';
+import { executeTool } from './tools/execute.ts';
+import type { PreparedCall, Toolbox, Waiting } from './tools/prepare.ts';
+import { cut, erred } from './tools/result.ts';
+import { guardListeners } from './tools/signal.ts';
 
 export interface EffectsOptions {
   models: readonly Model[];
@@ -32,6 +36,7 @@ export interface EffectsOptions {
   policies: Policies;
   ports: Ports;
   around: Surroundings;
+  redact: Redact;
   attended: boolean;
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
@@ -112,6 +117,8 @@ export class Effects {
       callsMax: policies.limits.toolCallsPerTurn,
       pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
       ready: (prepared) => void this.#ready.set(prepared.call.callId, prepared),
+      redact: this.#options.redact,
+      waiting: { setTimer, signal: abort.signal },
       diagnose,
     });
     next.answered();
@@ -121,8 +128,9 @@ export class Effects {
 
   async #tool(request: Of<'tool'>, abort: AbortController): Promise<ToolValue> {
     const { runId, callId, idempotencyKey, decision } = request;
-    const { policies, ports, around, live } = this.#options;
-    const prepared = await this.#take(callId);
+    const { policies, ports, around, redact, live } = this.#options;
+    const { setTimer } = ports;
+    const prepared = await this.#take(callId, { setTimer, signal: abort.signal });
     if (!prepared) return erred('error', 'the call is not known any more');
     const since = ports.now();
     const progress = (update: Json): void => {
@@ -133,23 +141,22 @@ export class Effects {
     const { signal } = abort;
     const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state: this.#options.state(), progress };
     const context: ToolContext = decision ? { ...base, decision } : base;
-    const limits = {
-      timeoutMs: prepared.definition.timeoutMs ?? policies.limits.toolMs,
-      resultBytes: policies.limits.resultBytes,
-    };
-    progress('started');
+    const { resultBytes, toolMs } = policies.limits;
+    const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const late = (): void => around.diagnose('late_result', { callId });
-    const value = await executeTool(prepared, context, abort, limits, ports.setTimer, late);
+    guardListeners(abort.signal, (error) => around.diagnose('listener_error', { callId, message: thrownText(error) }));
+    progress('started');
+    const value = await executeTool(prepared, { context, abort, timeoutMs, resultBytes, redact, setTimer, late });
     progress('ended');
-    return decision?.action === 'edit' ? told(value, prepared.call) : value;
+    return decision?.action === 'edit' ? told(value, prepared.call, resultBytes) : value;
   }
 
-  async #take(callId: string): Promise<PreparedCall | undefined> {
+  async #take(callId: string, waiting: Waiting): Promise<PreparedCall | undefined> {
     const ready = this.#ready.get(callId);
     this.#ready.delete(callId);
     if (ready) return ready;
     const record = this.#known.calls.get(callId);
-    const preparation = record && (await this.#options.toolbox.prepare(record));
+    const preparation = record && (await this.#options.toolbox.prepare(record, waiting));
     return preparation?.kind === 'ready' ? preparation.prepared : undefined;
   }
 }
@@ -160,8 +167,8 @@ const replySeen = (value: Extract<ModelValue, { kind: 'reply' }>): Surroundings[
 });
 
 /** The model learns that it was not its own arguments that ran. */
-function told(value: ToolValue, call: ToolCall): ToolValue {
+function told(value: ToolValue, call: ToolCall, most: number): ToolValue {
   if (value.kind === 'pending') return value;
-  const note = `The user changed the arguments of this call before it ran: ${JSON.stringify(call.args)}`;
+  const note = `The user changed the arguments of this call before it ran: ${cut(JSON.stringify(call.args), most)}`;
   return { ...value, content: [...value.content, { type: 'text', text: note }] };
 }

@@ -2,40 +2,44 @@
  * Reads what a host sends: decisions and settlements. Rule: nothing from outside reaches a chart unparsed; what is
  * malformed is refused with what was expected, what came and what to do, and nothing is changed.
  */
-import type { Decision, Json } from '../machines/index.ts';
+import type { Decision, Json, Settlement } from '../machines/index.ts';
 import { InvalidDecisionError } from './errors.ts';
-import { toJson } from './json.ts';
+import { exactJson } from './exactJson.ts';
 
 const BYTES_MAX = 1_048_576;
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];
+type Fields = { readonly [key: string]: Json };
 
-function hasProto(value: unknown, depth = 0): boolean {
-  if (typeof value !== 'object' || value === null || depth > 64) return false;
-  if (Object.hasOwn(value, '__proto__')) return true;
-  return Object.values(value).some((child) => hasProto(child, depth + 1));
+function refuse(expected: string, what = 'a decision'): never {
+  throw new InvalidDecisionError(`${what} needs ${expected}; nothing was changed`);
 }
 
-function refuse(expected: string): never {
-  throw new InvalidDecisionError(`a decision needs ${expected}; nothing was changed`);
+/** The fields of an object that is JSON already. */
+function fieldsOf(input: unknown, what: string): Fields {
+  const json = exactJson(input, BYTES_MAX);
+  if (json.kind === 'refused') refuse(`to be JSON of at most ${BYTES_MAX} bytes (${json.why})`, what);
+  const { value } = json;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) refuse('to be an object', what);
+  return value;
 }
 
-function textField(given: { [key: string]: Json }, key: string): string | undefined {
-  const value = given[key];
-  if (value === undefined) return undefined;
-  return typeof value === 'string' ? value : refuse(`${key} to be a text`);
+/** Own fields only: `constructor` and its like are on every object. */
+const field = (given: Fields, key: string): Json | undefined => (Object.hasOwn(given, key) ? given[key] : undefined);
+
+function textField(given: Fields, key: string): string | undefined {
+  const value = field(given, key);
+  if (value === undefined || typeof value === 'string') return value;
+  return refuse(`${key} to be a text`);
 }
 
 /** A decision as it may enter the log. Throws InvalidDecisionError. */
 export function readDecision(input: unknown): Decision {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) refuse('to be an object');
-  if (hasProto(input)) refuse('no key __proto__, at any depth');
-  const json = toJson(input);
-  if (json.kind === 'refused') refuse(`to be JSON (${json.why})`);
-  if (JSON.stringify(json.value).length > BYTES_MAX) refuse(`to be at most ${BYTES_MAX} bytes`);
-  const given = json.value as { [key: string]: Json };
-  const { callId, suspension, action } = given;
+  const given = fieldsOf(input, 'a decision');
+  const callId = field(given, 'callId');
+  const suspension = field(given, 'suspension');
+  const action = field(given, 'action');
   if (typeof callId !== 'string' || callId === '') refuse('callId, the id of the call');
-  const known = typeof suspension === 'number' && Number.isInteger(suspension) && suspension >= 1;
+  const known = typeof suspension === 'number' && Number.isSafeInteger(suspension) && suspension >= 1;
   if (suspension !== undefined && !known) refuse('suspension to be a whole number from 1 on');
   if (typeof action !== 'string' || !ACTIONS.includes(action)) refuse(`action, one of ${ACTIONS.join(', ')}`);
   const by = textField(given, 'by');
@@ -43,15 +47,38 @@ export function readDecision(input: unknown): Decision {
   switch (action) {
     case 'deny': {
       const reason = textField(given, 'reason');
-      return reason === undefined ? { ...base, action } : { ...base, action, reason };
+      return Object.freeze(reason === undefined ? { ...base, action } : { ...base, action, reason });
     }
-    case 'edit':
-      return given.args === undefined ? refuse('args, the new arguments') : { ...base, action, args: given.args };
-    case 'answer':
-      return Object.hasOwn(given, 'payload')
-        ? { ...base, action, payload: given.payload ?? null }
-        : refuse('payload, the answer');
+    case 'edit': {
+      const args = field(given, 'args');
+      return args === undefined ? refuse('args, the new arguments') : Object.freeze({ ...base, action, args });
+    }
+    case 'answer': {
+      const payload = field(given, 'payload');
+      return payload === undefined ? refuse('payload, the answer') : Object.freeze({ ...base, action, payload });
+    }
     default:
-      return { ...base, action: 'approve' };
+      return Object.freeze({ ...base, action: 'approve' as const });
+  }
+}
+
+/** How an unknown outcome is settled, as it may enter the log. Throws InvalidDecisionError. */
+export function readSettlement(input: unknown): Settlement {
+  const what = 'a settlement';
+  const given = fieldsOf(input, what);
+  const keys = Object.keys(given);
+  const [key] = keys;
+  if (keys.length === 1 && key === 'ran') return Object.freeze({ ran: given.ran ?? null });
+  if (keys.length === 1 && key === 'didNotRun' && given.didNotRun === true) return Object.freeze({ didNotRun: true });
+  if (keys.length === 1 && key === 'retry' && given.retry === true) return Object.freeze({ retry: true });
+  return refuse('one of { ran: result }, { didNotRun: true } and { retry: true }', what);
+}
+
+/** Only a plain yes is one; an authorizer that throws has not said it. */
+export async function isAllowed(ask: () => boolean | Promise<boolean>): Promise<boolean> {
+  try {
+    return (await ask()) === true;
+  } catch {
+    return false;
   }
 }

@@ -25,9 +25,10 @@ export type {
   Usage,
   WireEvent,
 } from '../machines/index.ts';
-export { type Agent, type AgentOptions, createAgent, type InspectObserver } from './agent.ts';
+export { type Agent, createAgent } from './agent.ts';
+export type { AgentOptions, InspectObserver } from './agentOptions.ts';
 export type { Content, ContentPart } from './content.ts';
-export type { Conversation, Receipt } from './conversation.ts';
+export type { Conversation } from './conversation.ts';
 export * from './errors.ts';
 export type { ConversationStatus, Live } from './live.ts';
 export {
@@ -50,6 +51,7 @@ export type {
   ResolutionStep,
   ToolCallView,
 } from './projector/view.ts';
+export type { Receipt } from './receipts.ts';
 export { type Run, RunError, type RunResult } from './run.ts';
 export { memoryStore } from './stores/memory.ts';
 export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';

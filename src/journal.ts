@@ -18,11 +18,16 @@ export interface JournalOptions {
 
 /** What ends an effect that is under way. */
 type Stop = () => void;
+/** A completion that waits for its delivery, and what is to be told where it is dropped before. */
+interface Arrival {
+  completion: Completion;
+  dropped?(): void;
+}
 
 export class EmbeddedJournal implements Journal {
   readonly #options: JournalOptions;
   readonly #cancels: Completion[] = [];
-  #queue: Completion[] = [];
+  #queue: Arrival[] = [];
   #head = 0;
   /** In start order. */
   readonly #underWay = new Map<string, Stop>();
@@ -38,7 +43,7 @@ export class EmbeddedJournal implements Journal {
 
   put(completion: Completion): void {
     if (completion.type === 'act' && completion.priority === 'cancel') this.#cancels.push(completion);
-    else this.#queue.push(completion);
+    else this.#queue.push({ completion });
     this.#ring();
   }
 
@@ -78,22 +83,23 @@ export class EmbeddedJournal implements Journal {
       stop?.();
     }
     if (this.#head < this.#queue.length) {
-      this.#queue = this.#queue
-        .slice(this.#head)
-        .filter((waiting) => !('id' in waiting && waiting.id.startsWith(prefix)));
+      const isUnder = ({ completion }: Arrival): boolean => 'id' in completion && completion.id.startsWith(prefix);
+      const arrived = this.#queue.slice(this.#head);
+      this.#queue = arrived.filter((arrival) => !isUnder(arrival));
       this.#head = 0;
+      for (const arrival of arrived) if (isUnder(arrival)) arrival.dropped?.();
     }
   }
 
   #next(): Completion | undefined {
-    const completion = this.#queue[this.#head];
-    if (completion === undefined) return undefined;
+    const arrival = this.#queue[this.#head];
+    if (arrival === undefined) return undefined;
     this.#head += 1;
     if (this.#head === this.#queue.length) {
       this.#queue = [];
       this.#head = 0;
     }
-    return completion;
+    return arrival.completion;
   }
 
   #execute(request: EffectRequest): void {
@@ -104,7 +110,8 @@ export class EmbeddedJournal implements Journal {
     const arrive = (completion: Completion): void => {
       if (this.#underWay.get(id) !== stop) return this.#options.late(request, completion);
       this.#underWay.delete(id);
-      this.put(completion);
+      this.#queue.push({ completion, dropped: () => this.#options.late(request, completion) });
+      this.#ring();
     };
     const fail = (error: unknown): void => {
       const message = error instanceof Error ? error.message : String(error);

@@ -3,8 +3,12 @@
  * to be stored is made JSON or refused, never half of it.
  */
 import type { Json } from '../machines/index.ts';
+import { thrownMessage } from './thrown.ts';
 
 export const DEPTH_MAX = 64;
+
+const encoder = new TextEncoder();
+export const bytesOf = (text: string): number => encoder.encode(text).length;
 
 /** How deep brackets nest in a JSON text; strings are skipped. */
 function depthOf(text: string): number {
@@ -22,8 +26,15 @@ function depthOf(text: string): number {
   return deepest;
 }
 
+/** Numbers that JSON text cannot hold would be others after a reload. */
+export function jsonNumber(value: number): number {
+  if (!Number.isFinite(value)) throw new RangeError(`the number ${value} is not JSON`);
+  return value === 0 ? 0 : value;
+}
+
 /** A frozen copy with own properties only. */
 function ownCopy(value: Json): Json {
+  if (typeof value === 'number') return jsonNumber(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return Object.freeze(value.map(ownCopy)) as Json[];
   const copy: { [key: string]: Json } = {};
@@ -38,14 +49,21 @@ export function parseJson(text: string): Parsed {
   try {
     return { kind: 'parsed', value: ownCopy(JSON.parse(text) as Json) };
   } catch (error) {
-    return { kind: 'refused', why: error instanceof Error ? error.message : 'not JSON' };
+    return { kind: 'refused', why: thrownMessage(error) };
   }
 }
 
+/** Whose JSON text would be `{}`, whatever is inside. */
+const OPAQUE = [ArrayBuffer, DataView, Promise, WeakMap, WeakSet, WeakRef] as const;
+const isBinaryList = (value: object): value is Uint8Array => ArrayBuffer.isView(value) && !(value instanceof DataView);
+
 function plain(_key: string, value: unknown): unknown {
-  if (value instanceof Map) return [...value];
-  if (value instanceof Set) return [...value];
   if (typeof value === 'function' || typeof value === 'symbol') throw new TypeError(`a ${typeof value} is not JSON`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (value instanceof Map || value instanceof Set || isBinaryList(value)) return [...value];
+  if (value instanceof Error) return { ...value, name: value.name, message: value.message };
+  if (value instanceof RegExp) return String(value);
+  for (const kind of OPAQUE) if (value instanceof kind) throw new TypeError(`the content of ${kind.name} is not JSON`);
   return value;
 }
 
@@ -55,6 +73,6 @@ export function toJson(value: unknown): Parsed {
     const text = JSON.stringify(value, plain);
     return text === undefined ? { kind: 'parsed', value: null } : parseJson(text);
   } catch (error) {
-    return { kind: 'refused', why: error instanceof Error ? error.message : 'not JSON' };
+    return { kind: 'refused', why: thrownMessage(error) };
   }
 }

@@ -1,38 +1,118 @@
 /**
- * Secrets never enter the log. Rule: by value, in every string of an entry, before it is stamped; an entry without a
- * secret is returned as it is.
+ * Secrets never enter the log. Rule: by value, in every string that people, models and tools write, before it is
+ * stamped; what the library itself writes to find its way (types, ids, outcomes) stays as it is.
  */
+import type { NewEntry } from '../machines/index.ts';
+
 const MARK = '[redacted]';
-/** A shorter value would blank out ordinary words. */
-const SHORTEST = 8;
+/** Keys of local servers are often a word; a model's shorter key would blank out ordinary text. */
+const MODEL_SHORTEST = 8;
 
 export type Redact = <T>(value: T) => T;
+type Secrets = readonly string[];
 
-export function redactor(secrets: readonly string[]): Redact {
-  const values = [...new Set(secrets.filter((secret) => secret.length >= SHORTEST))].sort(
-    (a, b) => b.length - a.length,
-  );
-  if (values.length === 0) return (value) => value;
+/** The forms a value takes in a text, inside JSON text and inside a URL. */
+function formsOf(secret: string): string[] {
+  const forms = [secret, JSON.stringify(secret).slice(1, -1)];
+  try {
+    forms.push(encodeURIComponent(secret));
+  } catch {
+    // Half a surrogate pair has no form in a URL.
+  }
+  return forms;
+}
+
+function valuesOf(given: Secrets, ofModels: readonly Secrets[]): string[] {
+  const texts = (list: Secrets): string[] => list.filter((secret) => typeof secret === 'string' && secret !== '');
+  const long = texts(ofModels.flat()).filter((secret) => secret.length >= MODEL_SHORTEST);
+  const all = [...texts(given), ...long];
+  return [...new Set(all.flatMap(formsOf))].sort((a, b) => b.length - a.length);
+}
+
+function cleaned(value: unknown, clean: (text: string) => string): unknown {
+  if (typeof value === 'string') return clean(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => cleaned(item, clean));
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  let changed = false;
+  const fields = Object.entries(value).map(([key, child]) => {
+    const field = [clean(key), cleaned(child, clean)] as const;
+    changed ||= field[0] !== key || field[1] !== child;
+    return field;
+  });
+  return changed ? Object.fromEntries(fields) : value;
+}
+
+/**
+ * Takes secrets out of every string of a JSON value, keys too; a value without one is returned as it is. A model's
+ * list may grow while the agent lives.
+ */
+export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Redact {
+  let values = valuesOf(given, ofModels);
+  let counted = ofModels.flat().length;
   const clean = (text: string): string => {
     let result = text;
     for (const secret of values) if (result.includes(secret)) result = result.replaceAll(secret, MARK);
     return result;
   };
-  const walk = (value: unknown): unknown => {
-    if (typeof value === 'string') return clean(value);
-    if (typeof value !== 'object' || value === null) return value;
-    if (Array.isArray(value)) {
-      const items = value.map(walk);
-      return items.some((item, index) => item !== value[index]) ? items : value;
+  return (value) => {
+    let count = 0;
+    for (const { length } of ofModels) count += length;
+    if (count !== counted) {
+      counted = count;
+      values = valuesOf(given, ofModels);
     }
-    let changed = false;
-    const entries = Object.entries(value).map(([key, child]) => {
-      const cleaned = walk(child);
-      const name = clean(key);
-      changed ||= cleaned !== child || name !== key;
-      return [name, cleaned];
-    });
-    return changed ? Object.fromEntries(entries) : value;
+    return values.length === 0 ? value : (cleaned(value, clean) as typeof value);
   };
-  return (value) => walk(value) as typeof value;
+}
+
+/** Fields of an entry that somebody outside had a hand in. */
+const CONTENT: readonly string[] = [
+  'content',
+  'item',
+  'text',
+  'reason',
+  'by',
+  'args',
+  'payload',
+  'decision',
+  'how',
+  'writes',
+  'detail',
+  'summary',
+  'value',
+];
+/** Fields within those that name, and are told apart by. */
+const NAMES: ReadonlySet<string> = new Set(['type', 'callId', 'name', 'group', 'flag', 'action', 'mediaType']);
+
+type Fields = { [key: string]: unknown };
+
+function redactFields(value: unknown, redact: Redact): unknown {
+  if (Array.isArray(value)) return value.map((part) => redactFields(part, redact));
+  if (typeof value !== 'object' || value === null) return redact(value);
+  const fields = value as Fields;
+  // Encoded bytes hold no readable secret, and a short one would damage them.
+  const encoded = fields.type === 'image' && typeof fields.data === 'string' && !fields.data.includes('://');
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, child]) => [
+      key,
+      NAMES.has(key) || (encoded && key === 'data') ? child : redact(child),
+    ]),
+  );
+}
+
+/** An entry as it may be stored. */
+export function redactEntry(entry: NewEntry, redact: Redact): NewEntry {
+  if (entry.type === 'run-stop') return entry;
+  const fields = entry as unknown as Fields;
+  const changes: Fields = {};
+  for (const key of CONTENT) {
+    const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
+    if (value === undefined || (key === 'reason' && value === 'permission')) continue;
+    const named = key === 'content' || key === 'item' || key === 'decision';
+    changes[key] = named ? redactFields(value, redact) : redact(value);
+  }
+  return { ...entry, ...changes } as NewEntry;
 }

@@ -45,13 +45,12 @@ export interface Run extends AsyncIterable<LogEntry | Live> {
 }
 
 type Item = LogEntry | Live;
-/** What a handle needs of its conversation. */
+/** What a run shows to who reads it. */
 export interface RunSource {
   /** The run's entries so far. */
   entriesOf(handle: RunHandle): readonly LogEntry[];
   /** Calls `take` with each entry and signal of the run from now on; the answer ends it. */
   follow(handle: RunHandle, take: (item: Item) => void): () => void;
-  cancel(handle: RunHandle): Promise<void>;
 }
 
 export class RunHandle implements Run {
@@ -61,14 +60,16 @@ export class RunHandle implements Run {
   since: number | undefined;
   until: number | undefined;
   readonly #source: RunSource;
+  readonly #cancel: (handle: RunHandle) => Promise<void>;
   #resolve: (result: RunResult) => void = () => {};
   #onEnd = new Set<() => void>();
   #text: Promise<string> | undefined;
   #ended = false;
 
-  constructor(id: string, source: RunSource) {
+  constructor(id: string, source: RunSource, cancel: (handle: RunHandle) => Promise<void>) {
     this.id = id;
     this.#source = source;
+    this.#cancel = cancel;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -87,7 +88,7 @@ export class RunHandle implements Run {
   }
 
   cancel(): Promise<void> {
-    return this.#source.cancel(this);
+    return this.#cancel(this);
   }
 
   /** Calls back once the run is over. */

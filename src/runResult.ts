@@ -7,7 +7,7 @@ import {
   stopReason,
   type Usage,
 } from '../machines/index.ts';
-import { noUsage } from './models/attempt.ts';
+import { noUsage } from './models/part.ts';
 import type { RunResult } from './run.ts';
 
 const SUBTYPES: { [cause: string]: RunResult['subtype'] } = {
@@ -41,6 +41,30 @@ export function pendingCalls(known: Knowledge): PendingCall[] {
   }
   return pending;
 }
+
+/** Calls whose outcome is unknown and not settled. */
+export const unsettledCalls = ({ unsettled, calls }: Knowledge): PendingCall[] =>
+  [...unsettled].flatMap((callId) => {
+    const record = calls.get(callId);
+    if (!record) return [];
+    const { name, args, suspension } = record;
+    return [{ callId, name, args, reason: 'unknown', suspension, path: [callId] }];
+  });
+
+/** A run whose message was given back before it began. */
+export const givenBack = (runId: string): RunOutput => ({
+  runId,
+  termination: 'Cancelled',
+  cause: 'cancelled',
+  durable: true,
+});
+/** A run that had nothing to do. */
+export const nothingDone = (runId: string): RunOutput => ({
+  runId,
+  termination: 'NaturalEnd',
+  cause: 'end_turn',
+  durable: true,
+});
 
 export function runResult(output: RunOutput, entries: readonly LogEntry[], known: Knowledge): RunResult {
   const { runId, termination, cause, error } = output;

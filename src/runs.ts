@@ -1,201 +1,193 @@
 /**
  * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
- * what the log says and by nothing else, each exactly once.
+ * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
-import type { Subscription } from 'rxjs';
 import { type LogEntry, type RunOutput, runOf } from '../machines/index.ts';
 import type { Act } from './acts.ts';
-import type { Receipt } from './conversation.ts';
-import type { Live } from './live.ts';
-import { RunHandle, type RunSource } from './run.ts';
-import { runResult } from './runResult.ts';
+import { type Receipt, Receipts } from './receipts.ts';
+import { RunHandle } from './run.ts';
+import { RunFeed } from './runFeed.ts';
+import { givenBack, nothingDone, runResult } from './runResult.ts';
 import type { Runtime } from './runtime.ts';
 
 type Sent = Extract<Act, { type: 'message.sent' }>;
-type Take = (item: LogEntry | Live) => void;
+/** Acts that start a run when their turn comes. */
+type Starting = Extract<Act, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
+
 const GO_ON = 'Go on where you stopped.';
 
-export class Runs implements RunSource {
+export class Runs {
   readonly #runtime: Runtime;
+  readonly #feed: RunFeed;
   readonly #handles = new Map<string, RunHandle>();
-  readonly #receipts = new Map<string, (how: 'delivered' | 'returned') => void>();
-  readonly #followers = new Map<string, Set<Take>>();
-  /** Messages that wait for their turn, by run. */
-  readonly #waiting = new Map<RunHandle, Sent>();
+  readonly #receipts = new Receipts();
+  /** What was asked for and may still wait for its turn, by the run that it would start. */
+  readonly #asked = new Map<RunHandle, Starting>();
   /** Those who wait for a cycle that is being closed. */
   #closing: (() => void)[] = [];
-  /** Live signals are taken only while somebody follows a run. */
-  #signals: Subscription | undefined;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     runtime.log.listen((entry) => this.#hear(entry));
-    runtime.onEnded = (output) => this.#ended(output);
+    this.#feed = new RunFeed(runtime);
+    runtime.onEnded = (output) => this.#finish(this.open(output.runId), output);
     runtime.onStatus = (status) => {
       if (status !== 'cancelling') for (const resolve of this.#closing.splice(0)) resolve();
     };
   }
 
-  /** The run under way; a handle that is already over where there is none. */
-  get current(): RunHandle {
-    return this.open(this.#runtime.known.runId);
+  /** The run under way, or the one that was asked for and starts next. */
+  get current(): RunHandle | undefined {
+    const { runId } = this.#runtime;
+    if (runId !== undefined) return this.open(runId);
+    for (const [handle, act] of this.#asked) if (this.#runtime.starts(act)) return handle;
+    return undefined;
   }
 
   open(runId: string): RunHandle {
     const known = this.#handles.get(runId);
     if (known) return known;
-    const handle = new RunHandle(runId, this);
+    const handle = this.#made(runId);
     this.#handles.set(runId, handle);
     return handle;
   }
 
   receipt(messageId: string): Receipt {
-    const delivered = new Promise<'delivered' | 'returned'>((resolve) => this.#receipts.set(messageId, resolve));
-    return { messageId, delivered };
+    return this.#receipts.open(messageId);
   }
 
-  send(message: Sent, handle: RunHandle, signal?: AbortSignal): void {
-    const act: Sent = signal?.aborted ? { ...message, aborted: true } : message;
-    this.#waiting.set(handle, act);
+  /** The run that the message belongs to: a steer's is the one under way, another one's is its own. */
+  send(message: Sent, signal?: AbortSignal): RunHandle {
+    const steered = message.kind === 'steer' ? this.current : undefined;
+    const handle = steered ?? this.open(runOf(message.messageId));
+    if (steered) {
+      // A steer that could not be stored ends the run with the error; nothing else is to be told.
+      this.#runtime.act(message).catch(() => undefined);
+      return handle;
+    }
     if (signal && !signal.aborted) {
       const cancel = (): void => void this.cancel(handle);
       signal.addEventListener('abort', cancel, { once: true });
       handle.onEnd(() => signal.removeEventListener('abort', cancel));
     }
-    const delivered = (): boolean => this.#waiting.delete(handle);
-    // Where the message could not be stored its run ends with the error; nothing else is to be told.
-    this.#runtime.act(act).then(delivered, delivered);
+    void this.#ask(handle, signal?.aborted ? { ...message, aborted: true } : message).then((answer) => {
+      if (answer === 'returned') this.#giveBack(message.messageId);
+    });
+    return handle;
   }
 
   /** Continues the last cycle, or promotes a queued followUp, or has nothing to do. */
   resume(id: string): RunHandle {
-    const { known, transcript, status } = this.#runtime;
+    const { current } = this;
+    if (current) return current;
+    const { queue, known, transcript, status } = this.#runtime;
     const unfinished = known.cycle === 'stopped' && known.stop?.reason !== 'completed';
     const open = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
     if (status === 'waiting' || unfinished || open || known.open.size > 0) {
-      const handle = this.open(runOf(id));
       const continuation = transcript.endsWithAssistant() && status !== 'waiting' ? { continuation: GO_ON } : {};
-      this.#put({ type: 'resume.requested', runId: handle.id, ...continuation });
-      return handle;
+      const runId = runOf(id);
+      return this.#start(runId, { type: 'resume.requested', runId, ...continuation });
     }
-    const next = known.queue.find(({ kind }) => kind === 'followUp');
-    if (!next) return this.nothing(runOf(id));
-    const handle = this.open(runOf(next.messageId));
-    this.#put({ type: 'promotion.requested' });
-    return handle;
-  }
-
-  /** A run that had nothing to do. */
-  nothing(runId: string): RunHandle {
-    const handle = this.open(runId);
-    this.#finish(handle, { runId, termination: 'NaturalEnd', cause: 'end_turn', durable: true });
+    const next = queue.find(({ kind }) => kind === 'followUp');
+    if (next) return this.#start(runOf(next.messageId), { type: 'promotion.requested' });
+    const handle = this.open(runOf(id));
+    this.#finish(handle, nothingDone(handle.id));
     return handle;
   }
 
   /** A run that could not begin. */
   over(code: string, message: string): RunHandle {
-    const handle = new RunHandle('', this);
-    const output: RunOutput = {
-      runId: '',
-      termination: 'Error',
-      cause: code,
-      error: { code, message },
-      durable: false,
-    };
-    this.#finish(handle, output);
+    const handle = this.#made('');
+    const error = { code, message };
+    this.#finish(handle, { runId: '', termination: 'Error', cause: code, error, durable: false });
     return handle;
   }
 
   /** Ends a run, or without one whatever there is to end; resolves when its stop is durable. */
-  async cancel(handle?: RunHandle): Promise<void> {
+  async cancel(handle: RunHandle | undefined = this.current): Promise<void> {
     if (handle?.ended) return;
-    const messageId = handle && this.#queuedAs(handle);
-    if (messageId !== undefined) {
-      await this.#runtime.act({ type: 'message.returned', messageId, why: 'cancelled' }).catch(() => undefined);
-      return;
-    }
-    const waiting = handle && this.#waiting.get(handle);
-    if (handle && waiting && handle.since === undefined) {
-      waiting.aborted = true;
+    const act = handle && this.#asked.get(handle);
+    if (handle && act && this.#runtime.waits(act)) {
+      act.aborted = true;
       await handle.result;
       return;
     }
-    const busy = this.#runtime.status !== 'waiting';
-    const target = handle ?? (busy ? this.current : undefined);
+    const queued = this.#runtime.queue.find(({ messageId }) => runOf(messageId) === handle?.id);
+    if (queued) await this.giveBack(queued.messageId, 'cancelled');
+    if (handle?.ended) return;
     const stopped = new Promise<void>((resolve) => {
-      if (target) target.onEnd(resolve);
+      if (handle) handle.onEnd(resolve);
       else this.#closing.push(resolve);
     });
-    this.#runtime.cancel();
+    if (!handle || this.#runtime.runId === handle.id) this.#runtime.cancel();
     await stopped;
   }
 
+  /** Takes a message off the queue again. */
+  async giveBack(messageId: string, why: string): Promise<void> {
+    // A store that fails now keeps the message queued in the log; the next opening finds it.
+    await this.#runtime.act({ type: 'message.returned', messageId, why }).catch(() => undefined);
+  }
+
   close(): void {
-    for (const resolve of this.#receipts.values()) resolve('returned');
-    this.#receipts.clear();
-    for (const handle of [...this.#handles.values()]) {
-      this.#finish(handle, { runId: handle.id, termination: 'Cancelled', cause: 'cancelled', durable: true });
-    }
+    this.#receipts.close();
+    for (const handle of [...this.#handles.values()]) this.#finish(handle, givenBack(handle.id));
   }
 
-  entriesOf({ id, since, until }: RunHandle): readonly LogEntry[] {
-    if (since === undefined) return [];
-    return this.#runtime.log.entries.slice(since, until).filter((entry) => entry.runId === id);
+  #made(runId: string): RunHandle {
+    return new RunHandle(runId, this.#feed, (handle) => this.cancel(handle));
   }
 
-  follow({ id }: RunHandle, take: Take): () => void {
-    const followers = this.#followers.get(id) ?? new Set<Take>();
-    this.#followers.set(id, followers);
-    followers.add(take);
-    this.#signals ??= this.#runtime.live.subscribe((signal) => {
-      if ('runId' in signal) this.#tell(signal.runId, signal);
-    });
-    return () => {
-      followers.delete(take);
-      if (followers.size === 0) this.#followers.delete(id);
-      if (this.#followers.size > 0) return;
-      this.#signals?.unsubscribe();
-      this.#signals = undefined;
-    };
+  /** Puts an act; what cannot be stored ends the run that it starts, and that run tells. */
+  async #ask(handle: RunHandle, act: Starting): Promise<unknown> {
+    this.#asked.set(handle, act);
+    const answer = await this.#runtime.act(act).catch(() => undefined);
+    this.#asked.delete(handle);
+    return answer;
   }
 
-  /** The queued message that would start this run. */
-  #queuedAs(handle: RunHandle): string | undefined {
-    return this.#runtime.known.queue.find(({ messageId }) => runOf(messageId) === handle.id)?.messageId;
+  #start(runId: string, act: Starting): RunHandle {
+    const handle = this.open(runId);
+    void this.#ask(handle, act).then(() => this.#check(handle));
+    return handle;
   }
 
-  #tell(runId: string, item: LogEntry | Live): void {
-    const followers = this.#followers.get(runId);
-    if (followers) for (const take of followers) take(item);
+  /** What was asked for may have been overtaken by another act: then there is nothing left to do, or another run does it. */
+  #check(handle: RunHandle): void {
+    if (handle.ended || handle.since !== undefined) return;
+    if (this.#runtime.queue.some(({ messageId }) => runOf(messageId) === handle.id)) return;
+    const { current } = this;
+    if (!current) this.#finish(handle, nothingDone(handle.id));
+    else if (current !== handle) this.#join(handle, current);
+  }
+
+  #join(handle: RunHandle, other: RunHandle): void {
+    this.#handles.delete(handle.id);
+    void other.result.then((result) => handle.finish(result));
+  }
+
+  #giveBack(messageId: string): void {
+    this.#receipts.settle(messageId, 'returned');
+    const handle = this.#handles.get(runOf(messageId));
+    if (handle) this.#finish(handle, givenBack(handle.id));
   }
 
   #hear(entry: LogEntry): void {
-    const { runId } = entry;
-    if (entry.type === 'run-started' || entry.type === 'run-resumed') this.open(runId ?? '').since = entry.seq;
-    if (runId !== null) this.#tell(runId, entry);
-    if (entry.type !== 'user-message' && entry.type !== 'message-returned') return;
-    const returned = entry.type === 'message-returned';
-    this.#receipts.get(entry.messageId)?.(returned ? 'returned' : 'delivered');
-    this.#receipts.delete(entry.messageId);
-    const handle = returned ? this.#handles.get(runOf(entry.messageId)) : undefined;
-    if (handle) {
-      this.#finish(handle, { runId: handle.id, termination: 'Cancelled', cause: 'cancelled', durable: true });
+    const runId = entry.runId ?? '';
+    if (entry.type === 'run-started' || entry.type === 'run-resumed') this.open(runId).since = entry.seq;
+    else if (entry.type === 'message-returned') this.#giveBack(entry.messageId);
+    else if (entry.type === 'user-message') {
+      this.#receipts.settle(entry.messageId, 'delivered');
+      // A steer that had to wait belongs to the run that takes it.
+      const own = entry.kind === 'steer' ? this.#handles.get(runOf(entry.messageId)) : undefined;
+      if (own) this.#join(own, this.open(runId));
     }
-  }
-
-  #ended(output: RunOutput): void {
-    this.#finish(this.open(output.runId), output);
-  }
-
-  /** What cannot be stored ends the run that it starts; that run tells. */
-  #put(act: Act): void {
-    this.#runtime.act(act).catch(() => undefined);
   }
 
   #finish(handle: RunHandle, output: RunOutput): void {
     handle.until = this.#runtime.log.entries.length;
     this.#handles.delete(handle.id);
-    this.#waiting.delete(handle);
-    handle.finish(runResult(output, this.entriesOf(handle), this.#runtime.known));
+    this.#asked.delete(handle);
+    handle.finish(runResult(output, this.#feed.entriesOf(handle), this.#runtime.known));
   }
 }

@@ -14,6 +14,7 @@ import {
   learn,
   type NewEntry,
   nothingKnown,
+  type QueuedMessage,
   type RunOutput,
   repairs,
   restored,
@@ -22,47 +23,20 @@ import {
 import { type Act, admit, diagnostic } from './acts.ts';
 import { bound } from './charts.ts';
 import { Driver } from './driver.ts';
-import { Effects } from './effects.ts';
+import type { Effects } from './effects.ts';
 import { EmbeddedJournal } from './journal.ts';
 import type { ConversationStatus, Live } from './live.ts';
 import { ConversationLog } from './log.ts';
-import type { Model } from './models/model.ts';
-import { type Policies, settingsOf } from './options.ts';
-import type { Surroundings } from './plugins/phases.ts';
-import type { Plugin } from './plugins/plugin.ts';
-import type { Ports } from './ports.ts';
-import type { Redact } from './redact.ts';
-import { NextRequest } from './request.ts';
-import type { LogHandle } from './stores/store.ts';
+import { settingsOf } from './options.ts';
+import type { RuntimeOptions } from './runtimeOptions.ts';
+import { Standing } from './standing.ts';
+import { thrownText } from './thrown.ts';
+import { Tickets } from './tickets.ts';
 import { definitionOf } from './tools/define.ts';
-import { thrownText } from './tools/execute.ts';
-import type { Toolbox } from './tools/prepare.ts';
+import { wiredEffects } from './wiring.ts';
 
 /** Rebuilt once a process with the driver's actions. */
 let chart: typeof conversationMachine | undefined;
-
-export interface RuntimeOptions {
-  id: string;
-  cwd: string;
-  handle: LogHandle;
-  entries: LogEntry[];
-  instructions: string;
-  models: readonly [Model, ...Model[]];
-  toolbox: Toolbox;
-  plugins: readonly Plugin[];
-  policies: Policies;
-  ports: Ports;
-  redact: Redact;
-  attended: boolean;
-  inspect?: (event: unknown) => void;
-}
-
-/** An act on its way: its host is answered when what it logged is durable. */
-interface Ticket {
-  answer?: unknown;
-  resolve(answer: unknown): void;
-  reject(error: unknown): void;
-}
 
 export class Runtime {
   readonly log: ConversationLog;
@@ -73,9 +47,8 @@ export class Runtime {
   readonly #effects: Effects;
   readonly #journal;
   #driver: Driver | undefined;
-  /** Acts that wait for their turn, and acts whose entries are not durable yet. */
-  readonly #acts = new Map<object, Ticket>();
-  #tickets: Ticket[] = [];
+  #standing: Standing | undefined;
+  readonly #tickets = new Tickets();
   #status: ConversationStatus = 'idle';
   #state: { readonly [key: string]: Json } | undefined;
   /** Called when a run is over and when the status changed. */
@@ -88,7 +61,9 @@ export class Runtime {
     this.log = new ConversationLog({ id, handle, entries, redact });
     this.log.listen((entry) => this.#learn(entry));
     for (const entry of entries) this.#fold(entry);
-    this.#effects = this.#makeEffects();
+    const { log, known, transcript, live } = this;
+    const diagnose = (code: string, detail?: Json): void => this.diagnose(code, detail);
+    this.#effects = wiredEffects(options, { log, known, transcript, live, diagnose, state: () => this.state });
     const embedded = new EmbeddedJournal({
       execute: this.#effects.execute,
       append: (batch, at) => this.log.append(batch, at),
@@ -111,10 +86,12 @@ export class Runtime {
       setTimer: ports.setTimer,
       admit: (act) => this.#admit(act),
       settled: () => this.#settled(),
-      refused: (error) => this.#refused(error),
+      cancelling: () => this.status === 'cancelling',
+      refused: (error) => this.#tickets.refuse(error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
     });
+    this.#standing = new Standing(this.#driver.root);
     this.#driver.start(ports.now());
     this.#status = this.status;
   }
@@ -129,11 +106,7 @@ export class Runtime {
   }
 
   get status(): ConversationStatus {
-    const value = this.#driver?.root.getSnapshot().value as string | { [key: string]: string } | undefined;
-    if (value === undefined) return 'idle';
-    if (typeof value === 'string') return value === 'waiting' ? 'waiting' : value === 'closing' ? 'cancelling' : 'idle';
-    if (value.busy) return value.busy === 'cancelling' ? 'cancelling' : 'active';
-    return value.idle === 'error' ? 'error' : 'idle';
+    return this.#standing?.status ?? 'idle';
   }
 
   get state(): { readonly [key: string]: Json } {
@@ -143,16 +116,37 @@ export class Runtime {
 
   /** Puts an act; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
   act(event: Act): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.#acts.set(event, { resolve, reject });
-      this.#journal.put({ type: 'act', event });
-    });
+    const answered = this.#tickets.open(event);
+    this.#journal.put({ type: 'act', event });
+    return answered;
   }
 
-  /** A message that waits for its turn would start a run. */
+  /** Whether an act has not been delivered yet. */
+  waits(act: Act): boolean {
+    return this.#tickets.waits(act);
+  }
+
+  /** Whether an act has not been delivered yet, and starts a run when it is. */
+  starts(act: Act): boolean {
+    if (!this.#tickets.waits(act)) return false;
+    if (act.type === 'message.sent') return this.#standing?.isIdle === true;
+    return act.type === 'resume.requested' || act.type === 'promotion.requested';
+  }
+
+  /** Something that waits for its turn starts a run. */
   get expecting(): boolean {
-    for (const act of this.#acts.keys()) if ((act as Act).type === 'message.sent') return true;
+    for (const act of this.#tickets.waiting) if (this.starts(act)) return true;
     return false;
+  }
+
+  /** The run under way, durable or not yet. */
+  get runId(): string | undefined {
+    return this.#standing?.runId;
+  }
+
+  /** Messages that were accepted and are not delivered, durable or not yet. */
+  get queue(): readonly QueuedMessage[] {
+    return this.#standing?.queue ?? [];
   }
 
   /** Ends what runs, ahead of everything that waits. */
@@ -189,9 +183,7 @@ export class Runtime {
   }
 
   #settled(): void {
-    const tickets = this.#tickets;
-    this.#tickets = [];
-    for (const ticket of tickets) ticket.resolve(ticket.answer);
+    this.#tickets.settle();
     const { status } = this;
     if (status === this.#status) return;
     this.#status = status;
@@ -199,19 +191,10 @@ export class Runtime {
     if (this.live.observed) this.live.next({ type: 'status', status });
   }
 
-  #refused(error: unknown): void {
-    const tickets = this.#tickets;
-    this.#tickets = [];
-    for (const ticket of tickets) ticket.reject(error);
-  }
-
   #admit(act: { type: string }): readonly { type: string }[] {
-    const { events, answer, refused } = admit(act, this.known);
-    const ticket = this.#acts.get(act);
-    this.#acts.delete(act);
-    if (refused) ticket?.reject(refused);
-    else if (ticket) this.#tickets.push({ ...ticket, answer });
-    return events;
+    const admitted = admit(act, this.known, this.#standing?.isIdle === true);
+    this.#tickets.delivered(act, admitted);
+    return admitted.events;
   }
 
   #broke(error: unknown): void {
@@ -222,26 +205,8 @@ export class Runtime {
 
   #late(request: EffectRequest, completion: Completion): void {
     const value = completion.type === 'effect.done' ? completion.value : undefined;
-    if (request.kind === 'tool' && value?.kind === 'succeeded')
-      this.diagnose('late_result', { callId: request.callId });
-  }
-
-  #makeEffects(): Effects {
-    const { id, cwd, instructions, models, toolbox, plugins, policies, ports, attended } = this.#options;
-    const { transcript, known } = this;
-    const around: Surroundings = {
-      conversationId: id,
-      cwd,
-      entries: this.log.entries,
-      transcript,
-      known,
-      next: new NextRequest({ instructions, toolbox, transcript, model: models[0] }),
-      reply: undefined,
-      setTimer: ports.setTimer,
-      diagnose: (code, detail) => this.diagnose(code, detail),
-    };
-    const send = (signal: Live): void => this.live.next(signal);
-    const live = () => (this.live.observed ? send : undefined);
-    return new Effects({ models, toolbox, plugins, policies, ports, around, attended, live, state: () => this.state });
+    if (request.kind !== 'tool' || value?.kind !== 'succeeded') return;
+    const { runId, callId } = request;
+    this.#journal.put({ type: 'note', entries: [diagnostic(runId, 'late_result', { callId })] });
   }
 }

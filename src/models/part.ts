@@ -16,7 +16,13 @@ export const noUsage: Usage = {
   reasoningTokens: 0,
 };
 const COUNTS = Object.keys(noUsage) as (keyof Usage)[];
-const REASONS: ReadonlySet<unknown> = new Set<FinishReason>(['stop', 'tool-calls', 'length', 'content-filter', 'pause']);
+const REASONS: ReadonlySet<unknown> = new Set<FinishReason>([
+  'stop',
+  'tool-calls',
+  'length',
+  'content-filter',
+  'pause',
+]);
 
 const textOr = (value: unknown, other: string): string => (typeof value === 'string' ? value : other);
 const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0 && Number.isFinite(value);

@@ -8,7 +8,14 @@ import { deepFreeze } from '../freeze.ts';
 import type { Redact } from '../redact.ts';
 import { ARGS_LONGEST, parsedCall } from '../tools/args.ts';
 import { definitionOf } from '../tools/define.ts';
-import { type Preparation, type PreparedCall, refused, roundCall, type Toolbox, type Waiting } from '../tools/prepare.ts';
+import {
+  type Preparation,
+  type PreparedCall,
+  refused,
+  roundCall,
+  type Toolbox,
+  type Waiting,
+} from '../tools/prepare.ts';
 import type { RawCall, RawReply } from './attempt.ts';
 import type { Model, Prices } from './model.ts';
 
@@ -27,6 +34,8 @@ export interface ReplyOptions {
 }
 
 const ID_LONGEST = 256;
+/** More calls of one reply are not even answered one by one. */
+const CALLS_MOST = 1_024;
 
 /** USD of one reply; null where a price is unknown. */
 export function costOf(usage: Usage, prices: Prices | undefined): number | null {
@@ -105,6 +114,8 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
   const ids = new FreshIds(known);
+  const most = Math.max(CALLS_MOST, options.callsMax);
+  let dropped = 0;
   let empty = true;
   for (const item of raw.items) {
     if (item.type !== 'call') {
@@ -113,6 +124,10 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
       continue;
     }
     empty = false;
+    if (calls.length >= most) {
+      dropped += 1;
+      continue;
+    }
     const call = ownCall(options, item.call, ids);
     const preparation: Preparation = await prepare(options, item.call, call, calls.length, raw.finish === 'length');
     if (preparation.kind === 'ready') ready(preparation.prepared);
@@ -121,6 +136,7 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
     items.push({ type: 'tool-call', ...call, ...(group && { group }) });
     calls.push(roundCall(call, preparation, pluginGates));
   }
+  if (dropped > 0) options.diagnose('calls_dropped', { kept: most, dropped });
   const { finish, usage } = raw;
   const costUsd = costOf(usage, model.prices);
   return { kind: 'reply', items, calls, finish, empty, usage, costUsd, model: model.id };

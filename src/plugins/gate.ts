@@ -1,17 +1,16 @@
 /**
- * The gate before a tool runs (run-lifecycle, BeforeToolExecute): arguments, then permission, then plugins, where a
- * block beats a suspension and that beats an allow. Rule: anything that goes wrong here blocks; a replay is checked
- * again, but nobody is asked twice.
+ * The gate before a tool runs (run-lifecycle, BeforeToolExecute): arguments, then plugins, which may rewrite them, then
+ * permission for what will really run; a block beats a suspension and that beats an allow. Rule: anything that goes
+ * wrong here blocks; a replay is checked again, but nobody is asked twice.
  */
 import type { CallRecord, Decision, EffectRequest, GateValue, Json, ToolCall } from '../../machines/index.ts';
-import { toJson } from '../json.ts';
-import { thrownText } from '../tools/execute.ts';
-import type { PreparedCall, Toolbox } from '../tools/prepare.ts';
+import { thrownText } from '../thrown.ts';
+import type { PreparedCall, Toolbox, Waiting } from '../tools/prepare.ts';
 import { PHASE_MS, phaseContext, type Surroundings } from './phases.ts';
 import { type Plugin, within } from './plugin.ts';
+import { readVerdict } from './verdict.ts';
 
 type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
-type Verdict = void | { block: string } | { suspend: { reason: string; payload?: Json } } | { args: Json };
 
 export interface GateOptions {
   plugins: readonly Plugin[];
@@ -42,36 +41,47 @@ export class Gate {
 
   async pass(request: GateRequest, signal: AbortSignal): Promise<GateValue> {
     const { around, toolbox, ready } = this.#options;
+    const waiting = { setTimer: around.setTimer, signal };
     const { decision } = request;
     const record = around.known.calls.get(request.callId);
     if (!record) return refuse('error', 'the call is not in the log');
-    const preparation = await toolbox.prepare(callOf(record, decision));
+    // An answer that came before the call was known to wait for approval is no approval: it is asked for again.
+    if (decision?.action === 'answer' && record.reason === 'permission') return this.#approval(record.name);
+    const preparation = await toolbox.prepare(callOf(record, decision), waiting);
     if (preparation.kind === 'refused') return refuse(preparation.code, preparation.text);
-    const { prepared } = preparation;
-    const asked = decision ? undefined : await this.#permission(prepared);
-    if (asked) return asked;
-    const verdict = await this.#ask(prepared, request, signal);
-    if (verdict.kind !== 'ready') return verdict;
-    ready(verdict.prepared);
-    const { args } = verdict.prepared.call;
+    const verdict = await this.#ask(preparation.prepared, request, signal);
+    if (verdict.kind !== 'passed') return verdict;
+    const { prepared, suspend } = verdict;
+    const asked = decision ? undefined : await this.#permission(prepared, signal);
+    const stays = asked ?? suspend;
+    if (stays) return stays;
+    ready(prepared);
+    const { args } = prepared.call;
     const changed = args !== record.args;
-    const by = prepared.definition.needsApproval === undefined || decision ? undefined : 'needsApproval';
+    const by = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
     return { kind: 'allow', ...(changed && { args }), ...(by && { by }) };
   }
 
   /** Nothing where the call may go on without being asked for. */
-  async #permission({ definition, args }: PreparedCall): Promise<GateValue | undefined> {
+  async #permission({ definition, args }: PreparedCall, signal: AbortSignal): Promise<GateValue | undefined> {
     const { needsApproval } = definition;
     if (needsApproval === undefined || needsApproval === false) return undefined;
     if (typeof needsApproval === 'function') {
+      const { setTimer, diagnose } = this.#options.around;
       try {
-        if ((await needsApproval(args as never)) === false) return undefined;
+        if ((await within(PHASE_MS, { setTimer, signal }, () => needsApproval(args as never))) === false)
+          return undefined;
       } catch (error) {
-        this.#options.around.diagnose('approval_error', { tool: definition.name, message: thrownText(error) });
+        if (signal.aborted) throw error;
+        diagnose('approval_error', { tool: definition.name, message: thrownText(error) });
       }
     }
+    return this.#approval(definition.name);
+  }
+
+  #approval(name: string): GateValue {
     if (this.#options.attended) return { kind: 'suspend', reason: 'permission' };
-    return block('denied', `${definition.name} needs approval, and nobody can be asked here. It was not run.`);
+    return block('denied', `${name} needs approval, and nobody can be asked here. It was not run.`);
   }
 
   async #ask(first: PreparedCall, request: GateRequest, signal: AbortSignal) {
@@ -83,15 +93,15 @@ export class Gate {
       if ('code' in verdict) return verdict.code;
       const { said } = verdict;
       if (!said) continue;
-      if ('block' in said) return block('blocked', `Blocked by ${plugin.name}: ${said.block}`);
-      if ('suspend' in said) suspend ??= suspension(said.suspend);
-      if ('args' in said) {
-        const again = await this.#rewritten(prepared, said.args, request);
-        if ('kind' in again && again.kind !== 'ready') return again;
+      if (said.block !== undefined) return block('blocked', `Blocked by ${plugin.name}: ${said.block}`);
+      suspend ??= said.suspend;
+      if (said.args !== undefined) {
+        const again = await this.#rewritten(prepared, said.args, { setTimer: this.#options.around.setTimer, signal });
+        if (again.kind !== 'ready') return again;
         prepared = again.prepared;
       }
     }
-    return suspend ?? { kind: 'ready' as const, prepared };
+    return { kind: 'passed' as const, prepared, suspend };
   }
 
   async #verdict(plugin: Plugin, prepared: PreparedCall, request: GateRequest, signal: AbortSignal) {
@@ -105,28 +115,22 @@ export class Gate {
       ...(decision && { decision }),
     };
     try {
-      const said: Verdict = await within(PHASE_MS, around.setTimer, () => plugin.beforeToolExecute?.(context));
+      const { setTimer } = around;
+      const act = (): unknown => plugin.beforeToolExecute?.(context);
+      const said = readVerdict(await within(PHASE_MS, { setTimer, signal }, act));
       return { said };
     } catch (error) {
+      if (signal.aborted) throw error;
       const message = thrownText(error);
       around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
       return { code: block('plugin_error', `The check of ${plugin.name} failed, so the call was not run: ${message}`) };
     }
   }
 
-  /** A rewrite is validated, and permission is looked at again. */
-  async #rewritten(prepared: PreparedCall, args: Json, request: GateRequest) {
-    const json = toJson(args);
-    if (json.kind === 'refused') return block('plugin_error', `a check gave arguments that are no JSON: ${json.why}`);
+  /** A rewrite is validated like what the model wrote. */
+  async #rewritten(prepared: PreparedCall, args: Json, waiting: Waiting) {
     const { callId, name } = prepared.call;
-    const preparation = await this.#options.toolbox.prepare({ callId, name, args: json.value });
-    if (preparation.kind === 'refused') return refuse(preparation.code, preparation.text);
-    const asked = request.decision ? undefined : await this.#permission(preparation.prepared);
-    return asked ?? preparation;
+    const preparation = await this.#options.toolbox.prepare({ callId, name, args }, waiting);
+    return preparation.kind === 'refused' ? refuse(preparation.code, preparation.text) : preparation;
   }
-}
-
-function suspension({ reason, payload }: { reason: string; payload?: Json }): GateValue {
-  const json = payload === undefined ? undefined : toJson(payload);
-  return { kind: 'suspend', reason, ...(json?.kind === 'parsed' && { payload: json.value }) };
 }

@@ -15,7 +15,7 @@ import type {
 import { storedContent } from '../content.ts';
 import { toJson } from '../json.ts';
 import type { NextRequest } from '../request.ts';
-import { thrownText } from '../tools/execute.ts';
+import { thrownText } from '../thrown.ts';
 import { type PhaseContext, type Plugin, RequiredPluginError, within } from './plugin.ts';
 
 export const PHASE_MS = 30_000;
@@ -72,7 +72,7 @@ export class PhaseRunner {
       const taking = this.#plugins.filter((plugin) => typeof plugin[phase] === 'function');
       for (const plugin of taking) {
         const verdict = await this.#call(plugin, phase, request, signal, taking.length);
-        if (signal.aborted || !verdict) continue;
+        if (!verdict) continue;
         this.#around.next.addContext(verdict.context);
         if (verdict.request) this.#around.next.patch(verdict.request);
         if (verdict.state) writes = { ...writes, ...this.#stateOf(plugin, verdict.state) };
@@ -99,11 +99,15 @@ export class PhaseRunner {
         outcome,
         result: content,
       };
-      const act = () => plugin.afterToolExecute?.(context);
-      const verdict = await this.#guarded(plugin, 'afterToolExecute', PHASE_MS, true, act);
+      // A result of no known form is the plugin's fault, so it is read where its faults are caught.
+      const act = async () => {
+        const said = await plugin.afterToolExecute?.(context);
+        return said && { context: said.context, result: said.result && storedContent(said.result) };
+      };
+      const verdict = await this.#guarded(plugin, 'afterToolExecute', { ms: PHASE_MS, strict: true, signal }, act);
       if (!verdict) continue;
       this.#around.next.addContext(verdict.context);
-      if (verdict.result !== undefined) content = storedContent(verdict.result);
+      content = verdict.result || content;
     }
     return content;
   }
@@ -122,13 +126,20 @@ export class PhaseRunner {
     // The plugins of a limited phase share its time.
     const ms = limitMs === undefined ? PHASE_MS : limitMs / sharing;
     const act = plugin[phase] as (c: unknown) => Verdict | undefined | Promise<Verdict | undefined>;
-    return this.#guarded(plugin, phase, ms, strict, () => act.call(plugin, context));
+    return this.#guarded(plugin, phase, { ms, strict, signal }, () => act.call(plugin, context));
   }
 
-  async #guarded<T>(plugin: Plugin, phase: Phase, ms: number, strict: boolean, act: () => T | Promise<T>) {
+  async #guarded<T>(
+    plugin: Plugin,
+    phase: Phase,
+    { ms, strict, signal }: { ms: number; strict: boolean; signal: AbortSignal },
+    act: () => T | Promise<T>,
+  ) {
     try {
-      return await within(ms, this.#around.setTimer, act);
+      return await within(ms, { setTimer: this.#around.setTimer, signal }, act);
     } catch (error) {
+      // Nobody waits for this phase any more: what it says is no fault, and no other plugin is called.
+      if (signal.aborted) throw error;
       const message = thrownText(error);
       if (plugin.required && strict) {
         throw new RequiredPluginError(

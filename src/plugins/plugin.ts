@@ -76,23 +76,25 @@ export class RequiredPluginError extends Error {
   readonly code = 'plugin_error';
 }
 
-const LATE = Symbol('late');
-
-/** Waits for a phase no longer than `ms`; what it says later counts for nothing. */
+/** Waits for a phase no longer than `ms`, and not beyond the abort of its effect; what it says later counts for nothing. */
 export async function within<T>(
   ms: number,
-  setTimer: (ms: number, fire: () => void) => () => void,
+  { setTimer, signal }: { setTimer(ms: number, fire: () => void): () => void; signal: AbortSignal },
   act: () => Awaitable<T>,
 ): Promise<T> {
+  signal.throwIfAborted();
+  const said = Promise.resolve(act());
   let stop = (): void => {};
-  const late = new Promise<typeof LATE>((resolve) => {
-    stop = setTimer(ms, () => resolve(LATE));
+  let leave = (): void => {};
+  const over = new Promise<never>((_, reject) => {
+    stop = setTimer(ms, () => reject(new Error(`took longer than ${ms} ms`)));
+    leave = () => reject(signal.reason);
+    signal.addEventListener('abort', leave, { once: true });
   });
   try {
-    const value = await Promise.race([Promise.resolve(act()), late]);
-    if (value === LATE) throw new Error(`took longer than ${ms} ms`);
-    return value as T;
+    return await Promise.race([said, over]);
   } finally {
     stop();
+    signal.removeEventListener('abort', leave);
   }
 }

@@ -81,12 +81,15 @@ function made(answer: ToolAnswer): ToolResult {
 export const answerOf = (value: unknown): ToolAnswer | undefined =>
   typeof value === 'object' && value !== null ? answers.get(value) : undefined;
 
+const stateOf = (options: StateOption | undefined): StateOption =>
+  options?.state === undefined ? {} : { state: options.state };
+
 /** The explicit results of a tool (run-lifecycle, TOOL_CALL). `state` writes keys of the conversation's state. */
 export const toolResult = {
   success: (content: ResultContent, options?: StateOption): ToolResult =>
-    made({ status: 'success', content, ...options }),
+    made({ status: 'success', content, ...stateOf(options) }),
   warning: (content: ResultContent, options?: StateOption): ToolResult =>
-    made({ status: 'warning', content, ...options }),
+    made({ status: 'warning', content, ...stateOf(options) }),
   error: (content: ResultContent, code?: string): ToolResult =>
     made(code === undefined ? { status: 'error', content } : { status: 'error', content, code }),
   pending: (suspend: { reason: string; payload?: Json }): ToolResult => made({ status: 'pending', suspend }),

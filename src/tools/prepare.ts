@@ -1,27 +1,40 @@
 /**
  * A tool call made ready to run: the tool is known, the arguments are parsed once and validated. Rule: what cannot
- * run is refused here with a text the model can mend it by; nothing of it reaches a gate or a tool.
+ * run is refused here with a text the model can mend it by; nothing of it reaches a gate or a tool. A schema that
+ * throws, answers nonsense or does not answer at all refuses the call.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type Json, printOf, type RoundCall, type ToolCall } from '../../machines/index.ts';
+import { ConfigurationError } from '../errors.ts';
 import { deepFreeze } from '../freeze.ts';
-import { parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
+import { within } from '../plugins/plugin.ts';
+import { thrownMessage, thrownText } from '../thrown.ts';
+import { ownArgs, unreadable } from './args.ts';
 import { definitionOf, type Tool, type ToolDefinition } from './define.ts';
 
-const ARGS_TEXT_MAX = 65_536;
+/** How long a schema may think about the arguments of one call. */
+const CHECK_MS = 30_000;
 const NAMES_SHOWN = 5;
+const NAME_SHOWN = 100;
+const ISSUES_SHOWN = 20;
+const ISSUE_SHOWN = 500;
 
 export interface PreparedCall {
   call: ToolCall;
   tool: Tool;
   definition: ToolDefinition;
-  /** What the schema made of the arguments; frozen. */
+  /** What the schema made of the arguments; a frozen copy. */
   args: unknown;
 }
 export type Preparation = { kind: 'ready'; prepared: PreparedCall } | { kind: 'refused'; code: string; text: string };
+/** How a wait for somebody else's code is bounded. */
+export interface Waiting {
+  setTimer(ms: number, fire: () => void): () => void;
+  signal: AbortSignal;
+}
 
-const refused = (code: string, text: string): Preparation => ({ kind: 'refused', code, text });
+export const refused = (code: string, text: string): Preparation => ({ kind: 'refused', code, text });
 
 /** The tools of an agent by their exact name. */
 export class Toolbox {
@@ -43,50 +56,55 @@ export class Toolbox {
     const names = [...this.#tools.keys()];
     const close = names.filter((known) => known.toLowerCase() === wanted || known.toLowerCase().includes(wanted));
     const shown = (close.length > 0 ? close : names).slice(0, NAMES_SHOWN).join(', ');
-    return `There is no tool ${JSON.stringify(name)}.${shown && ` Did you mean: ${shown}?`}`;
+    return `There is no tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}.${shown && ` Did you mean: ${shown}?`}`;
   }
 
-  /** Validates a call; the schema may be asynchronous. */
-  async prepare(call: ToolCall): Promise<Preparation> {
+  /** Validates a call; the schema may be asynchronous. Rejects only where the signal was aborted meanwhile. */
+  async prepare(call: ToolCall, waiting: Waiting): Promise<Preparation> {
     const tool = this.find(call.name);
     const definition = tool && definitionOf(tool);
     if (!tool || !definition) return refused('unknown_tool', this.missing(call.name));
-    if (call.argsText !== undefined) {
-      const seen = call.argsText.slice(0, 200);
-      return refused('invalid_arguments', `The arguments of ${call.name} are no JSON object: ${JSON.stringify(seen)}`);
+    const why = unreadable(call);
+    if (why !== undefined) return refused('invalid_arguments', why);
+    try {
+      const given = definition.parameters['~standard'].validate(call.args);
+      const result = 'then' in given ? await within(CHECK_MS, waiting, () => given) : given;
+      if (result.issues) return refused('invalid_arguments', issuesText(call.name, result.issues));
+      if (!('value' in result)) throw new TypeError('the schema answered neither a value nor issues');
+      return { kind: 'ready', prepared: { call, tool, definition, args: ownArgs(result.value) } };
+    } catch (error) {
+      if (waiting.signal.aborted) throw error;
+      return refused('invalid_arguments', `The arguments of ${call.name} could not be checked: ${thrownText(error)}`);
     }
-    const result = await definition.parameters['~standard'].validate(call.args);
-    if (result.issues) return refused('invalid_arguments', issuesText(call.name, result.issues));
-    return { kind: 'ready', prepared: { call, tool, definition, args: deepFreeze(result.value) } };
   }
 }
 
+const keyText = (key: unknown): string =>
+  String(typeof key === 'object' && key !== null && 'key' in key ? key.key : key);
+
 function issuesText(name: string, issues: readonly StandardSchemaV1.Issue[]): string {
-  const lines = issues.map(({ path, message }) => {
-    const at = path?.map((key) => String(typeof key === 'object' ? key.key : key)).join('.');
-    return at ? `${at}: ${message}` : message;
+  if (!Array.isArray(issues)) throw new TypeError('the issues of the schema are no list');
+  const lines = issues.slice(0, ISSUES_SHOWN).map(({ path, message }) => {
+    const at = path?.map(keyText).join('.');
+    return (at ? `${at}: ${message}` : String(message)).slice(0, ISSUE_SHOWN);
   });
-  return `Invalid arguments for ${name}:\n${lines.join('\n')}`;
+  const left = issues.length - lines.length;
+  return [`Invalid arguments for ${name}:`, ...lines, ...(left > 0 ? [`and ${left} more`] : [])].join('\n');
 }
 
-/** JSON Schema of a tool's arguments, as its schema library gives it. */
+type JsonSchemaSource = { jsonSchema?: { input(o: { target: string }): Json } };
+
+/** JSON Schema of a tool's arguments, as its schema library gives it. Throws ConfigurationError where it cannot. */
 function specOf(tool: Tool): ToolSpec {
-  const definition = definitionOf(tool);
-  const standard = definition?.parameters['~standard'] as { jsonSchema?: { input(o: { target: string }): Json } };
-  const given = standard?.jsonSchema?.input({ target: 'draft-07' }) ?? { type: 'object' };
-  const { $schema: _, ...parameters } = given as { [key: string]: Json };
-  return deepFreeze({ name: tool.name, description: tool.description, parameters });
-}
-
-/** A model's call with its arguments parsed once; an empty text is no arguments. */
-export function parsedCall(callId: string, name: string, argsText: string, extra?: Json): ToolCall {
-  const parsed = parseJson(argsText.trim() === '' ? '{}' : argsText);
-  const object = parsed.kind === 'parsed' && typeof parsed.value === 'object' && parsed.value !== null;
-  const isRecord = object && !Array.isArray(parsed.value);
-  const call: ToolCall = isRecord
-    ? { callId, name, args: parsed.value }
-    : { callId, name, args: null, argsText: argsText.slice(0, ARGS_TEXT_MAX) };
-  return extra === undefined ? call : { ...call, extra };
+  const standard = definitionOf(tool)?.parameters['~standard'] as JsonSchemaSource | undefined;
+  try {
+    const given = standard?.jsonSchema?.input({ target: 'draft-07' }) ?? { type: 'object' };
+    const { $schema: _, ...parameters } = given as { [key: string]: Json };
+    return deepFreeze({ name: tool.name, description: tool.description, parameters });
+  } catch (cause) {
+    const why = thrownMessage(cause);
+    throw new ConfigurationError(`the parameters of tool "${tool.name}" have no JSON Schema: ${why}`, { cause });
+  }
 }
 
 /** How the round sees a call. `pluginGates`: some plugin takes part in BeforeToolExecute. */

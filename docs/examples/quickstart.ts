@@ -1,0 +1,34 @@
+/** The first example of the README: a tool, a scripted model, one request. It needs no key and no network. */
+// #region quickstart
+import { createAgent, defineTool, type Model } from 'runchart';
+import * as z from 'zod';
+
+const weather = defineTool({
+  name: 'weather',
+  description: 'The weather in a city now.',
+  parameters: z.object({ city: z.string() }),
+  execute: ({ city }) => `18 °C and dry in ${city}`,
+});
+
+// A model is whatever streams parts. This one is a script: it asks for the tool, then quotes what the tool said.
+const model: Model = {
+  id: 'scripted',
+  async *stream({ messages }) {
+    const last = messages.at(-1);
+    if (last?.role === 'tool') {
+      const [said] = last.content;
+      yield { type: 'text-delta', text: said?.type === 'text' ? `A light one: ${said.text}.` : '' };
+      yield { type: 'finish', reason: 'stop' };
+    } else {
+      yield { type: 'tool-call', callId: 'call_1', name: 'weather', args: '{"city":"Lisbon"}' };
+      yield { type: 'finish', reason: 'tool-calls' };
+    }
+  },
+};
+
+const agent = createAgent({ model, tools: [weather] });
+const conversation = await agent.open();
+console.log(await conversation.send('Do I need a jacket in Lisbon?').text);
+console.log(...conversation.log().map(({ type }) => type));
+await agent.close();
+// #endregion

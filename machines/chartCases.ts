@@ -1,0 +1,19 @@
+/**
+ * What path generation needs to know of each chart: where it may start, what may come, what its guards depend on, and
+ * what its surroundings can do. Rule: data and pure functions; nothing here is reached by a running conversation.
+ */
+import { conversationCases } from './conversation.cases.ts';
+import { modelCallCases } from './modelCall.cases.ts';
+import { resumeToolCallCases } from './resumeToolCall.cases.ts';
+import { runCases } from './run.cases.ts';
+import { toolCallCases } from './toolCall.cases.ts';
+import { toolRoundCases } from './toolRound.cases.ts';
+
+export const chartCases = {
+  conversation: conversationCases,
+  run: runCases,
+  toolRound: toolRoundCases,
+  toolCall: toolCallCases,
+  resumeToolCall: resumeToolCallCases,
+  modelCall: modelCallCases,
+};

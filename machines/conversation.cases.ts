@@ -1,0 +1,117 @@
+/** Cases of CONVERSATION: fresh, restored with a queue, and waiting; every act of a host and every end of a run. */
+import type { Cases } from './cases.ts';
+import type { ConversationContext, ConversationInput } from './conversation.machine.ts';
+import { conversationSurroundings } from './conversation.surroundings.ts';
+import { type ChartPolicies, defaultPolicies } from './policies.ts';
+import { callOf } from './run.inputs.ts';
+import { type End, freshCounters, type HeldDecision, noOpenCalls, type RunChartOutput } from './runContext.ts';
+import { noPhases } from './toolRound.cases.ts';
+import type { NewEntry, QueuedMessage } from './vocabulary.ts';
+
+const held: HeldDecision = { callId: 's', suspension: 1, decision: { callId: 's', action: 'approve' } };
+const waiting = { ...noOpenCalls, suspended: [{ call: callOf('s'), suspension: 1 }] };
+const followUp: QueuedMessage = { messageId: 'f0', kind: 'followUp', content: [] };
+
+/** `acts`: how many messages and resumptions may come. */
+function conversation(
+  acts: number,
+  start: Partial<ConversationInput> = {},
+  policies: Partial<ChartPolicies> = {},
+): ConversationInput {
+  const limits = { ...defaultPolicies.limits, queue: acts };
+  return {
+    settings: {
+      conversationId: 'c',
+      policies: { ...defaultPolicies, ...policies, limits },
+      phases: noPhases,
+      models: ['m'],
+    },
+    open: noOpenCalls,
+    counters: freshCounters,
+    queue: [],
+    runId: '',
+    waiting: false,
+    ...start,
+  };
+}
+
+const inputs: readonly ConversationInput[] = [
+  conversation(2),
+  conversation(2, {}, { promoteFollowUpOn: ['completed'] }),
+  conversation(1, { queue: [followUp], runId: 'q0' }),
+  conversation(1, { open: waiting, runId: 'q0', waiting: true }),
+  conversation(1, { open: { ...waiting, decisions: [held] }, runId: 'q0', waiting: true, queue: [followUp] }),
+];
+
+const ended = (end: End, rest: Partial<RunChartOutput> = {}) => ({
+  type: 'xstate.done.actor.run',
+  actorId: 'run',
+  output: { end, durable: true, counters: freshCounters, ...noOpenCalls, ...rest },
+});
+const error = { code: 'disk', message: 'no space left' };
+const ends = [
+  ended({ termination: 'NaturalEnd', cause: 'end_turn' }),
+  ended({ termination: 'NaturalEnd', cause: 'end_turn' }, { durable: false }),
+  ended({ termination: 'Cancelled', cause: 'cancelled' }),
+  ended({ termination: 'Error', cause: 'model', error }),
+  // What waited still waits after an error; the next request does not answer it.
+  ended({ termination: 'Error', cause: 'store', error }, waiting),
+  ended({ termination: 'Suspended' }, waiting),
+  ended({ termination: 'Suspended' }, { ...waiting, decisions: [held] }),
+];
+
+/** Messages and resumptions, in the order in which they come. */
+const acts = ['n1', 'n2'];
+const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
+  type: 'message.sent',
+  messageId,
+  content: [],
+  kind,
+});
+const lost: readonly NewEntry[][] = [
+  [],
+  [{ runId: 'q0', type: 'decision', ...held }],
+  [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
+];
+
+export const conversationCases = {
+  inputs,
+  cases: {
+    'message.sent': acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
+    'resume.requested': [
+      { type: 'resume.requested', runId: 'n1' },
+      { type: 'resume.requested', runId: 'n2', continuation: 'Go on.' },
+    ],
+    'promotion.requested': [{ type: 'promotion.requested' }],
+    'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', messageId, why: 'host' })),
+    'cancel.requested': [{ type: 'cancel.requested' }],
+    'decision.arrived': [{ type: 'decision.arrived', held }],
+    'outcome.settled': [
+      { type: 'outcome.settled', callId: 'x', how: { didNotRun: true } },
+      {
+        type: 'outcome.settled',
+        callId: 'x',
+        how: { retry: true },
+        retry: { call: { ...callOf('x'), gated: false }, suspension: 0 },
+      },
+    ],
+    'steers.delivered': acts.map((messageId) => ({
+      type: 'steers.delivered',
+      messages: [{ messageId, kind: 'steer', content: [] }],
+    })),
+    'effect.done': [{ type: 'effect.done', id: '', value: { kind: 'committed' } }],
+    'effect.failed': [{ type: 'effect.failed', id: 'q/', cause: 'executor', error }],
+    'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),
+    'xstate.done.actor.run': ends,
+  },
+  projection: ({ queue, open, retries, waiting: waits, runId }: ConversationContext) => ({
+    queue: queue.map(({ messageId, kind }) => [messageId, kind]),
+    suspended: open.suspended.map(({ call }) => call.callId),
+    decisions: open.decisions.length,
+    reruns: open.reruns.length,
+    retries: retries.length,
+    waits,
+    begun: runId !== '',
+  }),
+  surroundings: conversationSurroundings,
+} satisfies Cases;

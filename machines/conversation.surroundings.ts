@@ -1,0 +1,93 @@
+/**
+ * What can happen around a CONVERSATION that its own context does not tell: which messages, runs, decisions and
+ * settlements there were. Rule: what the host would refuse, or a run could not report, is not offered to a path.
+ */
+import type { AnyMachineSnapshot } from 'xstate';
+import type { Surroundings } from './cases.ts';
+import type { ConversationContext, ConversationEvent, ConversationInput } from './conversation.machine.ts';
+import type { AppendFailed } from './ports.ts';
+import type { RunChartOutput } from './runContext.ts';
+
+export interface ConversationWorld {
+  /** How many messages and resumptions a host has sent; the next one carries the next number. */
+  acts: number;
+  /** The decision on the suspended call, and whether a run has taken it up. */
+  decision: 'none' | 'durable' | 'taken';
+  /** The call with an unknown outcome, which only a restored conversation has. */
+  unsettled: boolean;
+}
+
+const contextOf = (state: AnyMachineSnapshot): ConversationContext => state.context as ConversationContext;
+const isQueued = (state: AnyMachineSnapshot, messageId: string): boolean =>
+  contextOf(state).queue.some((message) => message.messageId === messageId);
+
+/** A run that still waits holds what nobody has decided, or what was decided behind its last gate. */
+function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMachineSnapshot): boolean {
+  const { termination, cause } = output.end;
+  if (termination === 'Cancelled') return cause === 'timeout' || state.matches({ busy: 'cancelling' } as never);
+  if (output.suspended.length === 0) return true;
+  return world.decision === (output.decisions.length > 0 ? 'durable' : 'none');
+}
+
+/** What a failed append took away must have been there. */
+function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
+  const atRest = state.matches('idle' as never) || state.matches('waiting' as never);
+  return lost.every(({ type }) =>
+    type === 'decision' ? atRest && decision === 'durable' : atRest && !unsettled && contextOf(state).retries.length > 0,
+  );
+}
+
+export const conversationSurroundings: Surroundings<ConversationWorld> = {
+  start: (input) => {
+    const { open, runId, waiting } = input as ConversationInput;
+    const decision = open.decisions.length > 0 ? 'durable' : 'none';
+    return { acts: 0, decision, unsettled: runId !== '' && !waiting };
+  },
+  can: (world, given, state) => {
+    const event = given as ConversationEvent;
+    const { settings, open } = contextOf(state);
+    const isNext = (id: string): boolean => id === `n${world.acts + 1}` && world.acts < settings.policies.limits.queue;
+    switch (event.type) {
+      case 'message.sent':
+        return isNext(event.messageId);
+      case 'resume.requested':
+        return isNext(event.runId);
+      case 'message.returned':
+        return isQueued(state, event.messageId) || world.acts > 0;
+      case 'steers.delivered':
+        return event.messages.every(({ messageId }) => isQueued(state, messageId));
+      case 'decision.arrived':
+        return world.decision === 'none' && (open.suspended.length > 0 || state.matches('busy' as never));
+      case 'outcome.settled':
+        return world.unsettled;
+      case 'append.failed':
+        return appendFails(world, event, state);
+      case 'xstate.done.actor.run':
+        return runEnds(world, event.output, state);
+      default:
+        return true;
+    }
+  },
+  then: (world, given, state) => {
+    const event = given as ConversationEvent;
+    const { open } = contextOf(state);
+    const taken = world.decision === 'durable' && state.matches('busy' as never) && open.decisions.length > 0;
+    const now: ConversationWorld = taken ? { ...world, decision: 'taken' } : world;
+    switch (event.type) {
+      case 'message.sent':
+      case 'resume.requested':
+        return { ...now, acts: now.acts + 1 };
+      case 'decision.arrived':
+        return { ...now, decision: 'durable' };
+      case 'outcome.settled':
+        return { ...now, unsettled: false };
+      case 'append.failed': {
+        const lost = (type: string): boolean => event.lost.some((entry) => entry.type === type);
+        const decision = lost('decision') ? 'none' : now.decision;
+        return { ...now, decision, unsettled: now.unsettled || lost('call-settled') };
+      }
+      default:
+        return now;
+    }
+  },
+};

@@ -1,0 +1,64 @@
+/**
+ * What a chart would do next (conversation-requirements, REQ-BED-001). Rule: nothing is executed; equal state and
+ * event give equal answers, and effects come as plain records in the order in which the chart names them.
+ */
+import { type AnyMachineSnapshot, type AnyStateMachine, getInitialMicrosteps, getMicrosteps } from 'xstate';
+import type { EffectRequest } from './ports.ts';
+import type { NewEntry } from './vocabulary.ts';
+
+export type ChartEffect =
+  | { type: 'ask'; request: EffectRequest }
+  | { type: 'drop'; prefix: string }
+  | { type: 'log'; entries: readonly NewEntry[] }
+  /** A child chart starts: `src` is its name in the parent, `input` what it starts from. */
+  | { type: 'spawn'; id: string; src: string; input: unknown }
+  | { type: 'stop'; id: string };
+
+export interface NextState {
+  state: AnyMachineSnapshot;
+  effects: readonly ChartEffect[];
+  /** The state values on the way, each once where it stays; the last one is that of `state`. */
+  through: readonly unknown[];
+}
+
+type Action = { type: string; params: unknown };
+type Microstep = readonly [AnyMachineSnapshot, readonly Action[]];
+
+function effectOf({ type, params }: Action): ChartEffect | undefined {
+  switch (type) {
+    case 'ask':
+      return params === undefined ? undefined : { type, request: params as EffectRequest };
+    case 'drop':
+      return { type, prefix: params as string };
+    case 'log':
+      return (params as NewEntry[]).length === 0 ? undefined : { type, entries: params as NewEntry[] };
+    case 'xstate.spawnChild': {
+      const { id, src, input } = params as { id: string; src: unknown; input: unknown };
+      return { type: 'spawn', id, src: typeof src === 'string' ? src : '(inline)', input };
+    }
+    case 'xstate.stopChild':
+      return params === undefined ? undefined : { type: 'stop', id: (params as { id: string }).id };
+    default:
+      return undefined;
+  }
+}
+
+const sameValue = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/**
+ * The state that follows `event` and the effects of the step; effects of child charts are theirs. Without a state it
+ * is the chart's first one: then `event.input` is the chart's input.
+ */
+export function nextState(machine: AnyStateMachine, state: unknown, event: object): NextState {
+  const before = state as AnyMachineSnapshot | undefined;
+  const [first, ...steps]: Microstep[] =
+    before === undefined
+      ? getInitialMicrosteps(machine, (event as { input?: unknown }).input)
+      : [[before, []], ...getMicrosteps(machine, before, event as never)];
+  const last = steps.at(-1) ?? first;
+  if (!first || !last) throw new Error('a chart has a first state');
+  const effects = [first, ...steps].flatMap(([, actions]) => actions.flatMap((action) => effectOf(action) ?? []));
+  const values = steps.map(([{ value }]) => value);
+  const through = values.filter((value, index) => !sameValue(value, values[index - 1]));
+  return { state: last[0], effects, through };
+}

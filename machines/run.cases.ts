@@ -1,0 +1,133 @@
+/** Cases of RUN: one event for each outcome of its guards. The inputs and what can come when stand beside it. */
+import type { Cases } from './cases.ts';
+import { failedAttempt, textReply } from './modelCall.cases.ts';
+import type { EffectValue, RoundCall } from './ports.ts';
+import { callOf, runInputs, steer } from './run.inputs.ts';
+import { runSurroundings } from './run.surroundings.ts';
+import type { HeldDecision, RunContext } from './runContext.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { Slot, ToolRoundOutput } from './toolRound.machine.ts';
+
+const reply = (calls: string): EffectValue => {
+  const made: RoundCall[] = [...calls].map(callOf);
+  const items = made.map(({ callId, name }) => ({ type: 'tool-call' as const, callId, name, args: {} }));
+  return { ...textReply, items: [...textReply.items, ...items], calls: made, finish: 'tool-calls' };
+};
+const values: readonly EffectValue[] = [
+  { kind: 'committed' },
+  { kind: 'done' },
+  { kind: 'done', writes: { mode: 'plan' } },
+  { kind: 'terminate', by: 'budget', reason: 'enough' },
+  textReply,
+  { ...textReply, items: [], empty: true },
+  { ...textReply, finish: 'pause' },
+  { ...textReply, finish: 'length' },
+  reply('a'),
+  reply('ab'),
+  reply('c'),
+  failedAttempt,
+  { ...failedAttempt, code: 'auth', retryable: false },
+];
+
+const outputOf = (callId: string, outcome: ToolCallOutput['outcome'], suspension: number): ToolCallOutput => ({
+  callId,
+  name: 'write',
+  outcome,
+  print: `${callId}:${outcome}`,
+  suspension,
+});
+/** A letter for what became of each call: done, suspended, running, queued. */
+const STATUS: Record<string, Slot['status']> = { d: 'done', s: 'suspended', r: 'running', q: 'queued' };
+const slotsOf = (calls: string, how: string, writes: readonly number[] = []): Slot[] =>
+  [...calls].map((callId, index) => {
+    const status = STATUS[how[index] ?? ''] ?? 'queued';
+    const call = callOf(callId);
+    if (status === 'running' || status === 'queued') return { call, status };
+    const suspended = status === 'suspended';
+    const output = outputOf(callId, suspended ? 'suspended' : 'succeeded', suspended ? 1 : 0);
+    const write = writes[index];
+    return { call, status, output: write === undefined ? output : { ...output, writes: { mode: write } } };
+  });
+const round = (kind: ToolRoundOutput['kind'], slots: Slot[]) => ({
+  type: 'xstate.done.actor.round',
+  actorId: 'round',
+  output: { kind, slots },
+});
+const rounds = [
+  ...['d', 's'].flatMap((how) => [round('collected', slotsOf('a', how)), round('collected', slotsOf('c', how))]),
+  ...['dd', 'ds', 'sd', 'ss', 'sq'].map((how) => round('collected', slotsOf('ab', how))),
+  round('collected', slotsOf('ab', 'dd', [1, 1])),
+  round('collected', slotsOf('ab', 'dd', [1, 2])),
+  ...['r', 's'].flatMap((how) => [round('stopped', slotsOf('a', how)), round('stopped', slotsOf('c', how))]),
+  ...['rr', 'dr', 'sr', 'rs', 'ss', 'sq', 'rq'].map((how) => round('stopped', slotsOf('ab', how))),
+];
+
+const held = (callId: string, suspension: number): HeldDecision => ({
+  callId,
+  suspension,
+  decision: { callId, action: 'approve' },
+});
+const error = { code: 'disk', message: 'no space left' };
+const settled = ['a', 'b', 'c', 'k', 's', 't', 'x'].flatMap((callId) => [
+  outputOf(callId, 'succeeded', 0),
+  outputOf(callId, 'suspended', 1),
+  outputOf(callId, 'suspended', 2),
+]);
+const waits = ['t1', 't2'].flatMap((turn) => [2, 3, 4].map((attempt) => `r/${turn}/wait/${attempt}`));
+
+/**
+ * The parts of the context that guards and the surroundings read. What an earlier turn left behind is not read again
+ * and left out, and so is in the tail what the run does not report.
+ */
+function projection(context: RunContext): unknown {
+  const { end, steers, suspended, kept, reruns, decisions, replaying, calls, turn, counters } = context;
+  const waiting = suspended.map(({ call, suspension }) => `${call.callId}#${suspension}`);
+  const held = decisions.map(({ callId, suspension }) => `${callId}#${suspension}`);
+  const shared = { end: [end.termination, end.cause], calls: calls.map(({ callId }) => callId) };
+  const messages = steers.map(({ messageId }) => messageId);
+  if (end.termination !== 'NaturalEnd') {
+    return { ...shared, messages, undecided: waiting.filter((id) => !held.includes(id)) };
+  }
+  const { attempts, slots, reply: last, gate, replayed, settled: done, terminate } = context;
+  const modelCall = turn > counters.turns ? attempts : null;
+  const round = modelCall ? [] : slots.map(({ call, status }) => [call.callId, status]);
+  const decided = modelCall || calls.length + round.length > 0 ? null : last;
+  return {
+    ...shared,
+    waiting,
+    held,
+    messages,
+    kept: kept.map(({ call, behind }) => [call.callId, behind]),
+    reruns: reruns.map(({ call }) => call.callId),
+    replaying,
+    counters: [counters.turns, counters.emptyReplies],
+    modelCall,
+    round,
+    decided,
+    terminate: !modelCall && terminate !== undefined,
+    gate: [gate, replayed > 0, done > 0],
+  };
+}
+
+export const runCases = {
+  inputs: runInputs,
+  cases: {
+    'effect.done': values.map((value) => ({ type: 'effect.done', id: '', value })),
+    'timer.elapsed': ['r/deadline', ...waits].map((id) => ({ type: 'timer.elapsed', id })),
+    'effect.failed': [{ type: 'effect.failed', id: 'r/', cause: 'executor', error }],
+    'append.failed': [{ type: 'append.failed', error, lost: [] }],
+    'run.cancelled': [{ type: 'run.cancelled' }, { type: 'run.cancelled', partial: 'so f' }],
+    'decision.arrived': [held('a', 1), held('a', 2), held('b', 1), held('s', 1), held('t', 1)].map((decision) => ({
+      type: 'decision.arrived',
+      held: decision,
+    })),
+    'message.steered': ['m1', 'm2'].map((id) => ({ type: 'message.steered', message: steer(id) })),
+    'message.returned': ['m1', 'm2'].map((messageId) => ({ type: 'message.returned', messageId })),
+    'call.suspended': ['a', 'b', 'c'].map((id) => ({ type: 'call.suspended', output: outputOf(id, 'suspended', 1) })),
+    'call.settled': settled.map((output) => ({ type: 'call.settled', output })),
+    'xstate.done.actor.round': rounds,
+    'xstate.done.actor.gate': [{ type: 'xstate.done.actor.gate', actorId: 'gate', output: { outputs: [] } }],
+  },
+  projection,
+  surroundings: runSurroundings,
+} satisfies Cases;

@@ -1,0 +1,96 @@
+/**
+ * Where a RUN may start. Rule: each input switches a few policies, phases or open calls, and bounds what else can come
+ * by the limits it sets, so that its graph stays small.
+ */
+import { type ChartPolicies, defaultPolicies, type Limits } from './policies.ts';
+import type { Phases, RoundCall } from './ports.ts';
+import { freshCounters, type HeldDecision, noOpenCalls, type OpenCalls, type RunInput } from './runContext.ts';
+import { noPhases } from './toolRound.cases.ts';
+import type { QueuedMessage } from './vocabulary.ts';
+
+export const callOf = (callId: string): RoundCall => ({
+  callId,
+  name: 'write',
+  gated: true,
+  readOnly: false,
+  print: callId,
+});
+export const steer = (messageId: string): QueuedMessage => ({ messageId, kind: 'steer', content: [] });
+
+const allPhases = Object.fromEntries(Object.keys(noPhases).map((phase) => [phase, true])) as Record<keyof Phases, true>;
+const once = { ...defaultPolicies.modelRetry, attempts: 1 };
+/** Nothing comes from outside but what an input lets in. */
+const bare: Limits = { ...defaultPolicies.limits, turns: 2, queue: 0, decisions: 0, toolCallsPerTurn: 1 };
+
+type Change = Partial<Omit<ChartPolicies, 'limits'>> & { limits?: Partial<Limits>; phases?: Phases; models?: string[] };
+function run(change: Change, start: Partial<RunInput> = {}): RunInput {
+  const { limits, phases = noPhases, models = ['m'], ...policies } = change;
+  return {
+    ...noOpenCalls,
+    runId: 'r',
+    settings: {
+      conversationId: 'c',
+      policies: { ...defaultPolicies, modelRetry: once, ...policies, limits: { ...bare, ...limits } },
+      phases,
+      models,
+    },
+    trigger: { kind: 'message', message: { messageId: 'u', kind: 'direct', content: [] } },
+    counters: freshCounters,
+    steers: [],
+    ...start,
+  };
+}
+
+const resumed = (waited: boolean) => ({ trigger: { kind: 'resume', of: 'q', waited } }) as const;
+const waiting = (...ids: string[]) => ids.map((id) => ({ call: callOf(id), suspension: 1 }));
+const approved = (callId: string): HeldDecision => ({
+  callId,
+  suspension: 1,
+  decision: { callId, action: 'approve' },
+});
+const open = (calls: Partial<OpenCalls>): OpenCalls => ({ ...noOpenCalls, ...calls });
+
+const alone: Partial<Limits> = { toolCallsPerTurn: 0 };
+const pair: Partial<Limits> = { toolCallsPerTurn: 2, turns: 1 };
+
+export const runInputs: readonly RunInput[] = [
+  // A request alone: retries, a fallback, every kind of reply.
+  run({ modelRetry: { ...once, attempts: 2 }, models: ['m', 'n'], partialReply: 'keep' }),
+  // Every phase is heard, and the run has a deadline.
+  run({ phases: allPhases, modelRetry: { ...once, attempts: 2 }, limits: { runMs: 1000 } }),
+  run({ phases: { ...noPhases, runEnd: true }, limits: alone }),
+  run({ phases: { ...noPhases, stepStart: true }, limits: { ...alone, turns: 1 } }),
+  run({ phases: { ...noPhases, stepEnd: true }, limits: alone }),
+  // Decisions, taken at once or at the gate.
+  run({ limits: { ...pair, decisions: 2 } }),
+  run({ decisionsDuringRound: 'atGate', onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),
+  run({ onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),
+  run({ toolExecution: 'sequential', limits: { ...pair, decisions: 1 } }),
+  // Steers.
+  run({ limits: { queue: 1 } }),
+  run({ limits: { ...alone, queue: 2, turns: 3 } }, { steers: [steer('m1'), steer('m2')] }),
+  run({ queueDrain: 'all', limits: { ...alone, queue: 2 } }, { steers: [steer('m1'), steer('m2')] }),
+  // Replies without content, and limits.
+  run({ onEmptyReply: 'accept', limits: alone }),
+  run({ onEmptyReply: 'retry', limits: { ...alone, emptyReplies: 1 } }),
+  run({ limits: { turns: 0 } }),
+  // A new request while calls of an earlier one still wait.
+  run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s', 't') })),
+  run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
+  // Resumed: nothing decided, something decided, calls behind others, calls to run again, nothing open.
+  run({}, { ...open({ suspended: waiting('s') }), ...resumed(true) }),
+  run({ limits: { queue: 1 } }, { ...open({ suspended: waiting('s') }), ...resumed(true), steers: [steer('m1')] }),
+  run(
+    { limits: { ...alone, decisions: 2 } },
+    { ...open({ suspended: waiting('s', 't'), decisions: [approved('s')] }), ...resumed(true) },
+  ),
+  run(
+    { limits: alone },
+    {
+      ...open({ suspended: waiting('s'), decisions: [approved('s')], kept: [{ call: callOf('k'), behind: 's' }] }),
+      ...resumed(true),
+    },
+  ),
+  run({ limits: alone }, { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), ...resumed(false) }),
+  run({ limits: alone }, { trigger: { kind: 'resume', of: 'q', waited: false, continuation: 'Go on.' } }),
+];

@@ -1,0 +1,169 @@
+/**
+ * What can happen around a RUN that its own context does not tell: which calls were made and reported, which messages
+ * and decisions have come. Rule: an event that no round, gate or host would send next is not offered to a path.
+ */
+import type { AnyMachineSnapshot } from 'xstate';
+import type { Surroundings } from './cases.ts';
+import type { RunEvent } from './run.machine.ts';
+import type { HeldDecision, RunContext, RunInput } from './runContext.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { ToolRoundOutput } from './toolRound.machine.ts';
+
+export interface RunWorld {
+  /** Calls of all replies. */
+  made: readonly string[];
+  /** Calls of the round under way that it has reported suspended. */
+  reported: readonly string[];
+  steered: readonly string[];
+  decided: readonly string[];
+  cancelled: boolean;
+  /** Something came when the run was over but for its tail: one is enough. */
+  late: boolean;
+}
+const nothing: RunWorld = { made: [], reported: [], steered: [], decided: [], cancelled: false, late: false };
+
+const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+const keyOf = ({ callId, suspension }: HeldDecision): string => `${callId}#${suspension}`;
+const contextOf = (state: AnyMachineSnapshot): RunContext => state.context as RunContext;
+const inTail = (state: AnyMachineSnapshot): boolean => typeof state.value === 'string';
+const at = (state: AnyMachineSnapshot, ...names: string[]): boolean =>
+  names.some((active) => state.matches({ active } as never));
+
+function answers(world: RunWorld, { value }: Extract<RunEvent, { type: 'effect.done' }>, state: AnyMachineSnapshot) {
+  if (value.kind === 'terminate') return at(state, 'StepPrepare', 'AfterInference');
+  if (value.kind === 'done') return !value.writes || at(state, 'RunStart');
+  if (value.kind !== 'reply') return true;
+  const ids = value.calls.map(({ callId }) => callId);
+  const { toolCallsPerTurn } = contextOf(state).settings.policies.limits;
+  return ids.length <= toolCallsPerTurn && !ids.some((id) => world.made.includes(id));
+}
+
+/** The round is stopped and says so in the same step; nothing comes between. */
+const stopping = (state: AnyMachineSnapshot): boolean =>
+  at(state, 'ToolRound') && contextOf(state).end.termination !== 'NaturalEnd';
+
+function roundEnds(world: RunWorld, { kind, slots }: ToolRoundOutput, state: AnyMachineSnapshot): boolean {
+  const { calls, settings } = contextOf(state);
+  if ((kind === 'stopped') !== stopping(state)) return false;
+  if (idsOf(slots).join() !== calls.map(({ callId }) => callId).join()) return false;
+  const sequential = settings.policies.toolExecution === 'sequential';
+  const first = slots.findIndex(({ status }) => status === 'suspended');
+  return slots.every(({ status, call }, index) => {
+    if ((status === 'suspended') !== world.reported.includes(call.callId)) return false;
+    const behind = sequential && first >= 0 && index > first;
+    if (kind === 'collected' && (status === 'running' || (status === 'queued') !== behind)) return false;
+    return status === 'queued' || !behind;
+  });
+}
+
+function callSuspends(world: RunWorld, { callId }: ToolCallOutput, state: AnyMachineSnapshot): boolean {
+  const { calls, settings } = contextOf(state);
+  if (world.reported.includes(callId) || !calls.some((call) => call.callId === callId)) return false;
+  return settings.policies.toolExecution !== 'sequential' || world.reported.length === 0;
+}
+
+/** Calls the open gate may still settle, in its order; a call behind one that waits again is left out. */
+function toSettle({ replaying, kept, suspended }: RunContext): string[] {
+  const waiting = new Set(idsOf(suspended).filter((id) => !replaying.includes(id)));
+  return replaying.filter((id) => {
+    const behind = kept.find(({ call }) => call.callId === id)?.behind;
+    if (behind === undefined || !waiting.has(behind)) return true;
+    waiting.add(id);
+    return false;
+  });
+}
+
+function callSettles({ callId, outcome, suspension }: ToolCallOutput, state: AnyMachineSnapshot): boolean {
+  const { suspended } = contextOf(state);
+  if (!state.children.gate || toSettle(contextOf(state))[0] !== callId) return false;
+  const before = suspended.find(({ call }) => call.callId === callId)?.suspension ?? 0;
+  return outcome !== 'suspended' || suspension === before + 1;
+}
+
+function decisionComes(world: RunWorld, held: HeldDecision, state: AnyMachineSnapshot): boolean {
+  const { suspended, calls, replaying, decisions, settings } = contextOf(state);
+  const { callId, suspension } = held;
+  const current = suspended.find(({ call }) => call.callId === callId)?.suspension;
+  if (inTail(state)) {
+    return !world.late && suspension === current && !decisions.some((before) => keyOf(before) === keyOf(held));
+  }
+  if (world.decided.includes(keyOf(held)) || world.decided.length >= settings.policies.limits.decisions) return false;
+  if (suspension === current) return true;
+  const running = calls.some((call) => call.callId === callId) && !world.reported.includes(callId);
+  const early = current === undefined ? running : replaying.includes(callId);
+  return early && suspension === (current ?? 0) + 1;
+}
+
+function steerComes({ steered, late }: RunWorld, messageId: string, state: AnyMachineSnapshot): boolean {
+  const { queue } = contextOf(state).settings.policies.limits;
+  return inTail(state) ? queue > 0 && !late : !steered.includes(messageId) && steered.length < queue;
+}
+
+function cancelComes(world: RunWorld, partial: string | undefined, state: AnyMachineSnapshot): boolean {
+  const { partialReply } = contextOf(state).settings.policies;
+  return !world.cancelled && (partial === undefined) === (partialReply === 'discard' || !at(state, 'LlmCall'));
+}
+
+export const runSurroundings: Surroundings<RunWorld> = {
+  start: (input) => {
+    const { suspended, kept, reruns, decisions, steers } = input as RunInput;
+    return {
+      ...nothing,
+      made: idsOf([...suspended, ...kept, ...reruns]),
+      steered: steers.map(({ messageId }) => messageId),
+      decided: decisions.map(keyOf),
+    };
+  },
+  can: (world, given, state) => {
+    const event = given as RunEvent;
+    if (stopping(state) && event.type !== 'xstate.done.actor.round') return false;
+    switch (event.type) {
+      case 'effect.done':
+        return answers(world, event, state);
+      case 'xstate.done.actor.round':
+        return roundEnds(world, event.output, state);
+      case 'xstate.done.actor.gate':
+        return toSettle(contextOf(state)).length === 0;
+      case 'call.suspended':
+        return callSuspends(world, event.output, state);
+      case 'call.settled':
+        return callSettles(event.output, state);
+      case 'decision.arrived':
+        return decisionComes(world, event.held, state);
+      case 'message.steered':
+        return steerComes(world, event.message.messageId, state);
+      case 'message.returned':
+        return contextOf(state).steers.some(({ messageId }) => messageId === event.messageId);
+      case 'run.cancelled':
+        return cancelComes(world, event.partial, state);
+      case 'effect.failed':
+        return state.children.gate !== undefined || !at(state, 'CommitUser', 'CommitAssistant', 'CommitTool');
+      default:
+        return true;
+    }
+  },
+  then: (world, given, state) => {
+    const event = given as RunEvent;
+    const late = world.late || event.type === 'message.steered' || event.type === 'decision.arrived';
+    const cancelled = world.cancelled || event.type === 'run.cancelled';
+    if (inTail(state)) return { ...nothing, cancelled, late };
+    switch (event.type) {
+      case 'effect.done': {
+        const calls = event.value.kind === 'reply' ? event.value.calls.map(({ callId }) => callId) : [];
+        return { ...world, made: [...world.made, ...calls] };
+      }
+      case 'call.suspended':
+        return { ...world, reported: [...world.reported, event.output.callId].sort() };
+      case 'xstate.done.actor.round':
+        return { ...world, reported: [] };
+      case 'decision.arrived':
+        return { ...world, decided: [...world.decided, keyOf(event.held)].sort() };
+      case 'message.steered':
+        return { ...world, steered: [...world.steered, event.message.messageId].sort() };
+      case 'run.cancelled':
+        return { ...world, cancelled };
+      default:
+        return world;
+    }
+  },
+};

@@ -1,0 +1,86 @@
+/**
+ * The questions that the arrows of RUN ask, by the names the drawing prints. Rule: a guard reads context and event and
+ * nothing else.
+ */
+import { limitReached } from './limits.ts';
+import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
+import type { RunEvent } from './run.machine.ts';
+import type { RunContext } from './runContext.ts';
+import { conflicts, deadlineId } from './runSteps.ts';
+
+type Args = { context: RunContext; event: RunEvent };
+
+const idle = (context: RunContext): boolean => context.gate === 'closed';
+const waits = (context: RunContext): boolean => context.settings.policies.onPartialSuspend === 'wait';
+const isValue = (event: RunEvent, kind: string): boolean => event.type === 'effect.done' && event.value.kind === kind;
+const stopped = (event: RunEvent): boolean =>
+  event.type === 'xstate.done.actor.round' && event.output.kind === 'stopped';
+
+/** The calls of the last round that still wait for a person. */
+const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
+  slots
+    .filter((slot) => slot.status !== 'queued')
+    .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
+
+export const runGuards = {
+  replies,
+  retries,
+  fallsBack,
+  waitIsOver,
+  /** Nothing waits and nobody takes part before the next model call. */
+  straightToModel: ({ context }: Args) => {
+    const { gate, suspended, kept, reruns, steers, settings } = context;
+    const open = suspended.length + kept.length + reruns.length + steers.length;
+    const heard = settings.phases.stepStart || settings.phases.beforeInference;
+    return gate === 'closed' && open === 0 && !heard && limitReached(context) === undefined;
+  },
+  repliesUnheard: ({ context, event }: Args) =>
+    replies({ event }) && !context.settings.phases.afterInference && !context.settings.phases.stepEnd,
+  /** The reply ends the run, and nobody takes part in its end. */
+  endsUnheard: ({ context }: Args) => {
+    const { gate, calls, reply, steers, suspended, settled, terminate, settings } = context;
+    const plain = reply.finish === 'stop' && (!reply.empty || settings.policies.onEmptyReply === 'accept');
+    const open = calls.length + steers.length + suspended.length + settled;
+    return gate === 'closed' && plain && open === 0 && terminate === undefined && !settings.phases.runEnd;
+  },
+  deadline: ({ context, event }: Args) => event.type === 'timer.elapsed' && event.id === deadlineId(context),
+  nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
+  nothingNew: ({ context }: Args) => context.trigger.kind === 'resume',
+  replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
+  onlyUndecided: ({ context }: Args) =>
+    idle(context) &&
+    context.trigger.kind === 'resume' &&
+    context.trigger.waited &&
+    context.suspended.length > 0 &&
+    context.steers.length === 0,
+  gateIdle: ({ context }: Args) => idle(context),
+  suspendedAnew: ({ context }: Args) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
+  terminates: ({ event }: Args) => isValue(event, 'terminate'),
+  nobodyPrepares: ({ context: { settings } }: Args) => !settings.phases.stepStart && !settings.phases.beforeInference,
+  nobodyPreparesAtLimit: ({ context }: Args) =>
+    !context.settings.phases.stepStart &&
+    !context.settings.phases.beforeInference &&
+    limitReached(context) !== undefined,
+  atLimit: ({ context }: Args) => limitReached(context) !== undefined,
+  nobodyAfter: ({ context: { settings } }: Args) => !settings.phases.afterInference && !settings.phases.stepEnd,
+  wasTerminated: ({ context }: Args) => context.terminate !== undefined,
+  hasToolCalls: ({ context }: Args) => context.calls.length > 0,
+  gateOpen: ({ context }: Args) => !idle(context),
+  goesOn: ({ context: { reply, settings, steers, settled } }: Args) =>
+    reply.finish === 'pause' ||
+    (reply.empty && settings.policies.onEmptyReply !== 'accept') ||
+    steers.length > 0 ||
+    settled > 0,
+  cutByLength: ({ context }: Args) => context.reply.finish === 'length',
+  hasSuspended: ({ context }: Args) => context.suspended.length > 0,
+  roundCancelled: ({ context, event }: Args) => stopped(event) && context.end.termination === 'Cancelled',
+  roundBroken: ({ event }: Args) => stopped(event),
+  stateConflict: ({ event }: Args) => event.type === 'xstate.done.actor.round' && conflicts(event.output.slots),
+  allSuspended: ({ context }: Args) => {
+    const calls = stillSuspended(context);
+    return idle(context) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));
+  },
+  nobodyAtEnd: ({ context }: Args) => !context.settings.phases.runEnd,
+  nobodyHearsError: ({ context: { end, settings } }: Args) =>
+    end.cause !== 'model' || (!settings.phases.afterInference && !settings.phases.stepEnd),
+};

@@ -1,0 +1,56 @@
+/** Cases of TOOL_CALL: gated or not, refused, replayed, at its last suspension, with and without AfterToolExecute. */
+import type { Cases } from './cases.ts';
+import type { GateValue, ToolValue } from './ports.ts';
+import type { ToolCallContext, ToolCallInput } from './toolCall.machine.ts';
+
+const call = { callId: 'a', name: 'read', gated: false, readOnly: true, print: 'a' };
+const plain: ToolCallInput = {
+  conversationId: 'c',
+  runId: 'r',
+  id: 'r/t1/call/0',
+  call,
+  suspension: 0,
+  suspensionsMax: 2,
+  after: false,
+};
+const gated = { ...call, gated: true };
+const refused = { ...gated, refused: { code: 'unknown_tool', text: 'There is no such tool.' } };
+const again = { suspension: 1, decision: { callId: 'a', action: 'approve' } } as const;
+
+const inputs: readonly ToolCallInput[] = [
+  plain,
+  { ...plain, after: true },
+  { ...plain, call: gated },
+  { ...plain, call: gated, after: true },
+  { ...plain, call: refused },
+  { ...plain, call: refused, after: true },
+  { ...plain, call: gated, ...again },
+  { ...plain, call: gated, ...again, suspension: 2 },
+];
+
+const content = [{ type: 'text' as const, text: 'done' }];
+const gate: readonly GateValue[] = [
+  { kind: 'allow' },
+  { kind: 'allow', by: 'rule', args: { path: 'b' } },
+  { kind: 'block', code: 'blocked', text: 'no' },
+  { kind: 'refuse', code: 'invalid_arguments', text: 'path is missing' },
+  { kind: 'suspend', reason: 'permission' },
+];
+const tool: readonly ToolValue[] = [
+  { kind: 'succeeded', content, print: 'a:done' },
+  { kind: 'succeeded', content, print: 'a:done', writes: { mode: 'edit' } },
+  { kind: 'erred', content, print: 'a:error', code: 'error' },
+  { kind: 'pending', reason: 'form', payload: { field: 'name' } },
+];
+
+export const toolCallCases = {
+  inputs,
+  cases: {
+    'effect.done': [...gate, ...tool, { kind: 'shown' as const, content }].map((value) => ({
+      type: 'effect.done',
+      id: '',
+      value,
+    })),
+  },
+  projection: ({ output }: ToolCallContext) => output ?? null,
+} satisfies Cases;

@@ -1,0 +1,53 @@
+/**
+ * Waits for the append of a step. Rule: while it blocks, the steps behind it wait; once it was overtaken they no longer
+ * do, but the step still starts nothing before its own entries are durable, and what is logged later is stored behind
+ * it. An append that was given up counts as failed, though its entries may still land.
+ */
+export interface AppendWait {
+  /** The steps behind go on now. */
+  overtake(): void;
+  /** The time is up. */
+  giveUp(): void;
+}
+
+interface Outcome {
+  /** The steps behind go on. */
+  ahead(): void;
+  landed(): void;
+  /** `overtaken`: the steps behind did not wait for this. */
+  failed(error: unknown, overtaken: boolean): void;
+  /** It was given up; it is not told of again. */
+  tooLate(): void;
+  /** The append has come to its end, whatever it was. */
+  settled(): void;
+}
+
+export function awaitAppend(pending: Promise<void>, outcome: Outcome): AppendWait {
+  let blocks = true;
+  let givenUp = false;
+  const ahead = (): void => {
+    if (!blocks) return;
+    blocks = false;
+    outcome.ahead();
+  };
+  pending.then(
+    () => {
+      outcome.settled();
+      outcome.landed();
+      ahead();
+    },
+    (error: unknown) => {
+      outcome.settled();
+      if (!givenUp) outcome.failed(error, !blocks);
+    },
+  );
+  return {
+    overtake: ahead,
+    giveUp() {
+      if (givenUp) return;
+      givenUp = true;
+      outcome.tooLate();
+      ahead();
+    },
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * `runchart demo`: one request with a real tool on a real file, and one that needs approval, against a scripted model in
+ * a process of its own. Rule: everything but the model's words is the real thing, and nothing outside a new temporary
+ * directory is written.
+ */
+import { cp, mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+import { createAgent } from '../agent.ts';
+import type { Conversation } from '../conversation.ts';
+import type { RunResult } from '../index.ts';
+import type { Run } from '../run.ts';
+import { jsonlStore } from '../stores/jsonl.ts';
+import { codingTools } from '../tools/coding/index.ts';
+import { defineTool, type Tool } from '../tools/define.ts';
+import { type Asker, decidePending, terminalAsker } from './approval.ts';
+import { startDemoServer } from './demoServer.ts';
+import { followAsSteps } from './follow.ts';
+import { CANCELLED } from './interrupts.ts';
+import { logPath } from './place.ts';
+import type { Renderer } from './render.ts';
+import { outputTo, Screen } from './screen.ts';
+import { ORDER, QUESTION } from './script.ts';
+import { costText, count } from './tally.ts';
+import { loadAdapter } from './vendor.ts';
+
+const SESSION = 'demo';
+/** USD per million tokens; invented, so that there is a cost to show. */
+const PRICES = { input: 2, output: 8 };
+const SAMPLE = new URL('../../../docs/examples/sample/', import.meta.url);
+
+/** Does it and answers the exit code. */
+export async function demoCommand(signal: AbortSignal): Promise<number> {
+  const { openai } = await loadAdapter();
+  const output = outputTo(process.stdout);
+  const screen = new Screen({ reply: output, steps: output });
+  const place = await mkdtemp(join(tmpdir(), 'runchart-demo-'));
+  const workspace = join(place, 'workspace');
+  const sessions = join(place, 'sessions');
+  await cp(fileURLToPath(SAMPLE), workspace, { recursive: true });
+  const server = await startDemoServer();
+  const { baseURL, pid } = server;
+  screen.line(['bold', 'runchart demo'], ['dim', `: a scripted model at ${baseURL}, process ${pid}; all else is real`]);
+  const agent = createAgent({
+    model: openai('demo-model', { baseURL, apiKey: 'demo', prices: PRICES }),
+    instructions: 'You explain the files of one directory.',
+    tools: [...codingTools(), writeNote],
+    store: jsonlStore(sessions),
+    cwd: workspace,
+  });
+  try {
+    const conversation = await agent.open(SESSION);
+    const renderer = followAsSteps(conversation, 0, screen);
+    const code = await bothRequests(conversation, screen, signal);
+    if (code === 0) sayWhatWas({ conversation, screen, renderer, path: logPath(sessions, SESSION) });
+    return code;
+  } finally {
+    await agent.close();
+    await server.close();
+  }
+}
+
+const writeNote: Tool = defineTool({
+  name: 'WriteNote',
+  description: 'Writes a note into the working directory.',
+  parameters: z.object({
+    file_name: z.string().regex(/^[\w-]+\.md$/, 'expected a plain name that ends with .md'),
+    text: z.string().max(10_000),
+  }),
+  group: 'write-group',
+  needsApproval: true,
+  async execute({ file_name, text }, { cwd, signal }) {
+    await writeFile(join(cwd, file_name), text, { signal });
+    return `${file_name} was written, ${count(Buffer.byteLength(text), 'byte')}.`;
+  },
+});
+
+async function bothRequests(conversation: Conversation, screen: Screen, signal: AbortSignal): Promise<number> {
+  screen.line(['plain', '']);
+  const first = await ended(conversation.send(QUESTION, { signal }), screen, signal);
+  if (first.reason !== 'completed') return signal.aborted ? CANCELLED : 1;
+  screen.line(['plain', '']);
+  let last = await ended(conversation.send(ORDER, { signal }), screen, signal);
+  if (last.reason === null && !signal.aborted) {
+    await decidePending(conversation, screen, asker(screen, signal));
+    if (signal.aborted) await conversation.cancel();
+    else last = await ended(conversation.resume(), screen, signal);
+  }
+  if (signal.aborted) return CANCELLED;
+  return last.reason === 'completed' ? 0 : 1;
+}
+
+async function ended(run: Run, screen: Screen, signal: AbortSignal): Promise<RunResult> {
+  const cancel = (): void => void run.cancel();
+  signal.addEventListener('abort', cancel);
+  const result = await run.result;
+  signal.removeEventListener('abort', cancel);
+  if (result.error) screen.line(['red', `error (${result.error.code}): ${result.error.message}`]);
+  return result;
+}
+
+/** A person where there is a terminal; else the demo decides, and says so. */
+function asker(screen: Screen, signal: AbortSignal): Asker {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    return async () => {
+      screen.line(['yellow', '  there is no terminal to ask on: the demo approves this call by itself']);
+      return { action: 'approve', by: 'demo' };
+    };
+  }
+  const ask = terminalAsker(screen, signal);
+  return async (call) => {
+    const answer = await ask(call);
+    if (answer !== 'later') return answer;
+    screen.line(['yellow', '  no decision: the demo ends here, so it denies this call by itself']);
+    return { action: 'deny', by: 'demo' };
+  };
+}
+
+interface Shown {
+  conversation: Conversation;
+  screen: Screen;
+  renderer: Renderer;
+  path: string;
+}
+
+function sayWhatWas({ conversation, screen, renderer, path }: Shown): void {
+  const { total } = renderer;
+  const tokens = `${total.inputTokens.toLocaleString('en-US')} tokens in, ${total.outputTokens.toLocaleString('en-US')} out`;
+  const calls = conversation.view().cycles.flatMap(({ rounds }) => rounds.flatMap(({ output }) => output.calls));
+  const outcomes = calls.map(({ name, result }) => `${name} ${result?.outcome ?? 'open'}`).join(', ');
+  const row = (name: string, text: string): void => screen.line(['bold', name.padEnd(9)], ['plain', text]);
+  screen.line(['plain', '']);
+  row('result', `2 requests completed; ${outcomes}`);
+  row('cost', `${costText(total)} for ${count(total.turns, 'model call')}, ${tokens}, at the demo's invented prices`);
+  row('files', conversation.cwd);
+  row('log', `${path}, ${conversation.log().length} entries`);
+  row('further', `each entry of the log            less ${path}`);
+  row('', `the charts the runs went through ${invocation()} charts`);
+  row('', `a request to a model of yours    OPENAI_API_KEY=… ${invocation()} run -m <model> "<prompt>"`);
+}
+
+/** How this program was called, so that a hint can be typed as it stands. */
+function invocation(): string {
+  const script = process.argv[1] ?? 'runchart';
+  if (basename(script) === 'runchart') return 'runchart';
+  const path = relative(process.cwd(), script);
+  return `node ${path.startsWith('..') ? script : path}`;
+}

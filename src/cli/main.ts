@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+/**
+ * The program `runchart`. Rule: a command answers its exit code; what it throws is said on standard error, and ends as
+ * usage (2) where the caller can mend it, else as an error (1).
+ */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError, Option } from 'commander';
+import { ConfigurationError } from '../errors.ts';
+import { interrupts } from './interrupts.ts';
+import type { RunOptions } from './runCommand.ts';
+import { printable } from './terminal.ts';
+
+const { version, description } = JSON.parse(
+  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+) as { version: string; description: string };
+
+const RUN_HELP = `
+The reply goes to standard output, the steps to standard error. Text piped in is joined to the prompt.
+Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL.
+Without a prompt, --session goes on with what waits for a decision or was interrupted.
+Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart.
+
+Exit codes: 0 completed, 1 error, 2 usage, 3 a call waits for a decision, 130 cancelled.`;
+
+function program(signal: AbortSignal, exit: (code: number) => void): Command {
+  const root = new Command('runchart')
+    .description(description)
+    .version(version)
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(printable(text)) });
+  root
+    .command('run')
+    .description('send one request to a model, with tools that read the working directory')
+    .argument('[prompt...]', 'what to ask')
+    .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
+    .option('--session <id>', 'the session to begin or to go on with')
+    .option('--cwd <directory>', 'where the tools work (default: the current directory)')
+    .option('--json', 'print the entries of the log as JSON lines, each once it is durable')
+    .addHelpText('after', RUN_HELP)
+    .action(async (words: string[], options: RunOptions) => {
+      const { runCommand } = await import('./runCommand.ts');
+      exit(await runCommand(words.join(' '), options, signal));
+    });
+  root
+    .command('demo')
+    .description('see it work: a scripted model in a process of its own, real tools, a real log')
+    .action(async () => {
+      const { demoCommand } = await import('./demoCommand.ts');
+      exit(await demoCommand(signal));
+    });
+  root
+    .command('charts')
+    .description('draw the charts as mermaid: all of them as Markdown, or one by its id')
+    .argument('[id]', 'RUN, for example')
+    .action(async (id: string | undefined) => {
+      const { chartsCommand } = await import('./chartsCommand.ts');
+      chartsCommand(id, (text) => void process.stdout.write(text));
+    });
+  return root;
+}
+
+async function main(): Promise<number> {
+  let code = 0;
+  try {
+    await program(interrupts(), (answered) => {
+      code = answered;
+    }).parseAsync();
+    return code;
+  } catch (error) {
+    // Commander has said what is wrong.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    const said = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`runchart: ${printable(said)}\n`);
+    return error instanceof ConfigurationError ? 2 : 1;
+  }
+}
+
+/** Resolves once what was written is out. */
+const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => {
+    stream.write('', () => resolve());
+  });
+
+const code = await main();
+await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+// A tool that does not end when it is told to must not keep the process.
+process.exit(code);

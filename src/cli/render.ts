@@ -1,0 +1,171 @@
+/**
+ * Entries and live signals → lines. Rule: what counts is shown from entries; a signal only shows it sooner, and what
+ * was streamed is not shown a second time when its entry comes.
+ */
+import type { AgentItem, LogEntry, StoredPart } from '../../machines/index.ts';
+import { textOf } from '../content.ts';
+import type { Live } from '../live.ts';
+import type { Screen, Style } from './screen.ts';
+import { count, nothingSpent, type Tally, tallyText, withReply } from './tally.ts';
+import { shortened } from './terminal.ts';
+
+const TEXT_MAX = 200;
+const ARGS_MAX = 120;
+const RESULT_MAX = 100;
+
+type Of<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
+
+export class Renderer {
+  readonly #screen: Screen;
+  readonly #names = new Map<string, string>();
+  /** What of the current reply was streamed. */
+  #streamed = { assistant: false, reasoning: false };
+  /** Of the current request, and of all that was shown. */
+  #request: Tally = nothingSpent;
+  #total: Tally = nothingSpent;
+
+  constructor(screen: Screen) {
+    this.#screen = screen;
+  }
+
+  get total(): Tally {
+    return this.#total;
+  }
+
+  /** An entry of an earlier time: not shown, but later ones speak of its call. */
+  recall(entry: LogEntry): void {
+    if (entry.type !== 'agent-output' || entry.item.type !== 'tool-call') return;
+    this.#names.set(entry.item.callId, entry.item.name);
+  }
+
+  signal(signal: Live): void {
+    if (signal.type === 'text-delta') {
+      this.#streamed.assistant = true;
+      this.#screen.reply(signal.text);
+    } else if (signal.type === 'reasoning-delta') {
+      this.#streamed.reasoning = true;
+      this.#screen.reasoning(signal.text);
+    } else if (signal.type === 'reset') {
+      const shown = this.#streamed.assistant || this.#streamed.reasoning;
+      this.#nothingStreamed();
+      if (shown) this.#screen.line(['yellow', '↻ the reply broke off: what was shown of it does not count']);
+    }
+  }
+
+  entry(entry: LogEntry): void {
+    switch (entry.type) {
+      case 'user-message':
+        return this.#user(entry);
+      case 'agent-output':
+        return this.#item(entry.item);
+      case 'model-reply':
+        this.#nothingStreamed();
+        this.#request = withReply(this.#request, entry);
+        this.#total = withReply(this.#total, entry);
+        return this.#screen.endLine();
+      case 'tool-result':
+        return this.#result(entry);
+      case 'tool-suspended':
+        return this.#step('yellow', `  ⏸ ${this.#name(entry.callId)} waits: ${entry.reason}`);
+      case 'decision':
+        return this.#step('plain', `  · ${entry.decision.action}: ${this.#name(entry.callId)}`);
+      case 'run-started':
+        this.#request = nothingSpent;
+        return;
+      case 'run-resumed':
+        return this.#step('dim', '▶ goes on');
+      case 'run-suspended':
+        return this.#step('yellow', `⏸ suspended: ${count(entry.waiting.length, 'call')} to decide`);
+      case 'run-stop':
+        return this.#stop(entry);
+      default:
+        return this.#aside(entry);
+    }
+  }
+
+  /** What happens beside the steps. */
+  #aside(entry: LogEntry): void {
+    switch (entry.type) {
+      case 'model-retry': {
+        const seconds = (entry.waitMs / 1000).toFixed(1);
+        return this.#step('yellow', `↻ attempt ${entry.attempt} in ${seconds} s: ${shortened(entry.reason, TEXT_MAX)}`);
+      }
+      case 'message-queued':
+        return this.#step('dim', `+ queued (${entry.kind}): ${firstLine(textOf(entry.content), TEXT_MAX)}`);
+      case 'continuation':
+        return this.#step('dim', `· the model is told: ${firstLine(entry.text, TEXT_MAX)}`);
+      case 'context-warning':
+        return this.#step('yellow', `! the context holds ${entry.used} of ${entry.limit} tokens`);
+      case 'compaction':
+        return this.#step('dim', '· the older part of the conversation was summarised');
+      case 'notice':
+        return this.#step('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
+      case 'diagnostic': {
+        const detail = entry.detail === undefined ? '' : ` ${shortened(JSON.stringify(entry.detail), TEXT_MAX)}`;
+        return this.#step('dim', `! ${entry.code}${detail}`);
+      }
+    }
+  }
+
+  #user({ kind, content }: Of<'user-message'>): void {
+    const mark = kind === 'direct' ? '>' : `> (${kind})`;
+    this.#screen.line(['cyan', `${mark} `], ['bold', firstLine(textOf(content), TEXT_MAX)]);
+  }
+
+  #item(item: AgentItem): void {
+    if (item.type === 'tool-call') {
+      const { callId, name, args, argsText } = item;
+      this.#names.set(callId, name);
+      const given = argsText ?? JSON.stringify(args);
+      return this.#screen.line(['cyan', '→ '], ['bold', name], ['dim', ` ${shortened(given, ARGS_MAX)}`]);
+    }
+    if (this.#streamed[item.type]) return;
+    if (item.type === 'assistant') this.#screen.reply(item.text);
+    else this.#screen.reasoning(item.text);
+    this.#screen.endLine();
+  }
+
+  #result({ callId, outcome, content, code }: Of<'tool-result'>): void {
+    const name = this.#name(callId);
+    const summary = resultText(content);
+    if (outcome === 'succeeded') return this.#screen.line(['green', '  ✓ '], ['plain', name], ['dim', ` ${summary}`]);
+    const how = code === undefined ? outcome : `${outcome}, ${code}`;
+    this.#screen.line(['red', '  ✗ '], ['plain', `${name} (${how})`], ['dim', ` ${summary}`]);
+  }
+
+  #stop({ reason, cause }: Of<'run-stop'>): void {
+    const style = reason === 'completed' ? 'green' : reason === 'interrupted' ? 'yellow' : 'red';
+    const why = cause === undefined || cause === 'end_turn' ? reason : `${reason} (${cause})`;
+    const spent = this.#request.turns === 0 ? '' : ` · ${tallyText(this.#request)}`;
+    this.#screen.line([style, `■ ${why}`], ['dim', spent]);
+  }
+
+  #step(style: Style, text: string): void {
+    this.#screen.line([style, text]);
+  }
+
+  #name(callId: string): string {
+    return this.#names.get(callId) ?? callId;
+  }
+
+  #nothingStreamed(): void {
+    this.#streamed = { assistant: false, reasoning: false };
+  }
+}
+
+/** The first line, and that there are more. */
+function firstLine(text: string, most: number): string {
+  const line = shortened(text.split('\n', 1)[0] ?? '', most);
+  return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
+}
+
+function resultText(content: readonly StoredPart[]): string {
+  const text = textOf(content);
+  const images = content.filter((part) => part.type === 'image').length;
+  const lines = text === '' ? 0 : text.replace(/\n$/, '').split('\n').length;
+  const size = `${count(lines, 'line')}, ${bytesText(Buffer.byteLength(text))}`;
+  const shown = images === 0 ? size : `${size}, ${count(images, 'image')}`;
+  return `${shown}: ${firstLine(text.trimStart(), RESULT_MAX)}`;
+}
+
+const bytesText = (bytes: number): string => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} kB`);

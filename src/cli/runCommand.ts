@@ -1,0 +1,163 @@
+/**
+ * `runchart run`: one request in a session, new or continued. Rule: the reply goes to standard output, everything else
+ * to standard error; the exit code says how it ended: 0 completed, 1 error, 2 usage, 3 a call waits for a decision,
+ * 130 cancelled.
+ */
+import { createAgent } from '../agent.ts';
+import type { Conversation } from '../conversation.ts';
+import { ConfigurationError } from '../errors.ts';
+import type { Model, RunResult } from '../index.ts';
+import { presets } from '../presets.ts';
+import type { Run } from '../run.ts';
+import { jsonlStore } from '../stores/jsonl.ts';
+import { codingTools } from '../tools/coding/index.ts';
+import { decidePending, showCall, terminalAsker } from './approval.ts';
+import { countingStore, followAsJson, followAsSteps } from './follow.ts';
+import { CANCELLED } from './interrupts.ts';
+import { logPath, newSessionId, sessionsDirectory, workingDirectory } from './place.ts';
+import { pipedInput, readPrompt } from './prompt.ts';
+import { outputTo, Screen } from './screen.ts';
+import { loadAdapter } from './vendor.ts';
+
+export interface RunOptions {
+  model?: string;
+  json?: boolean;
+  cwd?: string;
+  session?: string;
+}
+
+const WAITING = 3;
+const INSTRUCTIONS = `You help with the files of one directory: your tools read inside it, relative paths start there.
+Look things up before you state them. Answer in plain text, briefly.`;
+
+/** Does it and answers the exit code. Rejects with ConfigurationError and what opening a log rejects with. */
+export async function runCommand(words: string, options: RunOptions, signal: AbortSignal): Promise<number> {
+  const cwd = await workingDirectory(options.cwd);
+  const session = options.session ?? newSessionId();
+  const directory = sessionsDirectory();
+  const path = logPath(directory, session);
+  const model = await namedModel(options.model);
+  const screen = new Screen({ reply: outputTo(process.stdout), steps: outputTo(process.stderr) });
+  const prompt = await readPrompt(words, pipedInput(), {
+    optional: words !== '' || options.session !== undefined,
+    note: (text) => screen.line(['yellow', text]),
+    signal,
+  });
+  if (signal.aborted) return CANCELLED;
+  if (prompt === '' && options.session === undefined) {
+    throw new ConfigurationError('there is nothing to do: give a prompt, or --session to go on with one');
+  }
+  const store = countingStore(jsonlStore(directory));
+  const agent = createAgent({
+    model,
+    instructions: INSTRUCTIONS,
+    tools: codingTools(),
+    policies: presets.coding,
+    store,
+    cwd,
+  });
+  try {
+    const conversation = await agent.open(session);
+    mustWorkIn(conversation, cwd);
+    if (options.json) followAsJson(conversation, store.found, outputTo(process.stdout));
+    else followAsSteps(conversation, store.found, screen);
+    const code = await request({ conversation, screen, prompt, signal, asks: !options.json });
+    if (!options.json) screen.line(['dim', `session ${session}, log ${path}`]);
+    return code;
+  } finally {
+    await agent.close();
+  }
+}
+
+async function namedModel(name: string | undefined): Promise<Model> {
+  if (name === undefined || name === '') {
+    throw new ConfigurationError('no model: give one with -m, or set OPENAI_MODEL, by the name its server knows');
+  }
+  const { openai } = await loadAdapter();
+  return openai(name);
+}
+
+/** A session's tools read where it began, so it is not taken for one of another directory. */
+function mustWorkIn(conversation: Conversation, cwd: string): void {
+  if (conversation.cwd === cwd) return;
+  throw new ConfigurationError(
+    `the session ${conversation.id} works in ${conversation.cwd}, not in ${cwd}: give --cwd ${conversation.cwd}, or another --session`,
+  );
+}
+
+interface Request {
+  conversation: Conversation;
+  screen: Screen;
+  /** Empty: go on with what waits or was interrupted. */
+  prompt: string;
+  signal: AbortSignal;
+  /** Decisions may be asked for. */
+  asks: boolean;
+}
+
+async function request(given: Request): Promise<number> {
+  const { conversation, screen, prompt, signal } = given;
+  if (conversation.status === 'waiting') {
+    const code = await goOn(given);
+    if (prompt === '' || code === CANCELLED) return code;
+    if (code === WAITING) {
+      screen.line(['plain', 'the prompt was not sent']);
+      return code;
+    }
+  }
+  const before = conversation.log().length;
+  const run = prompt === '' ? conversation.resume() : conversation.send(prompt, { signal });
+  const code = await ended(run, given);
+  if (conversation.log().length === before) screen.line(['plain', 'nothing waits and nothing was interrupted']);
+  return code === WAITING ? goOn(given) : code;
+}
+
+/** Asks about what waits and goes on, as often as it comes to that. */
+async function goOn(given: Request): Promise<number> {
+  const { conversation, screen, signal, asks } = given;
+  const onTerminal = asks && process.stdin.isTTY === true && process.stderr.isTTY === true;
+  for (;;) {
+    if (onTerminal) await decidePending(conversation, screen, terminalAsker(screen, signal));
+    if (signal.aborted) {
+      await conversation.cancel();
+      return CANCELLED;
+    }
+    if (conversation.pending.length > 0) {
+      sayWaiting(conversation, screen, onTerminal);
+      return WAITING;
+    }
+    const code = await ended(conversation.resume(), given);
+    if (code !== WAITING) return code;
+  }
+}
+
+/** The exit code of a run, and of those that follow it from the session's queue. */
+async function ended(run: Run, { conversation, screen, signal }: Request): Promise<number> {
+  let current = run;
+  const cancel = (): void => void current.cancel();
+  if (signal.aborted) cancel();
+  signal.addEventListener('abort', cancel);
+  try {
+    let result = await current.result;
+    while (conversation.status === 'active') {
+      current = conversation.resume();
+      result = await current.result;
+    }
+    if (result.error) screen.line(['red', `error (${result.error.code}): ${result.error.message}`]);
+    return signal.aborted ? CANCELLED : exitCode(result);
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+function exitCode({ reason }: RunResult): number {
+  if (reason === 'completed') return 0;
+  if (reason === 'interrupted') return CANCELLED;
+  return reason === null ? WAITING : 1;
+}
+
+function sayWaiting(conversation: Conversation, screen: Screen, asked: boolean): void {
+  for (const call of conversation.pending) showCall(screen, call);
+  const how = asked ? 'Decide later with' : 'There is no terminal to ask on. Decide on one with';
+  screen.line(['plain', `${how}: runchart run --session ${conversation.id}`]);
+}

@@ -1,0 +1,111 @@
+/**
+ * A journal that writes down what it delivers. Rule: the run goes on exactly as without it; a sink that throws ends the
+ * recording and not the run, and what was recorded until then replays as far as it goes.
+ */
+import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/index.ts';
+import { type Redact, redactor } from '../redact.ts';
+import { thrownMessage } from '../thrown.ts';
+import type { RecordedDelivery, RecordingSink } from './recorded.ts';
+
+type Write = (line: RecordedDelivery) => void;
+
+class RecordingJournal implements Journal {
+  readonly #inner: Journal;
+  readonly #write: Write;
+  #appends = 0;
+  #delivered = false;
+  /** Appends under way, and whether a replay must hold them back until they landed. */
+  readonly #underWay = new Map<number, boolean>();
+  readonly #numbers = new WeakMap<readonly NewEntry[], number>();
+
+  constructor(inner: Journal, write: Write) {
+    this.#inner = inner;
+    this.#write = write;
+  }
+
+  start(request: EffectRequest): void {
+    this.#inner.start(request);
+  }
+
+  drop(prefix: string): void {
+    this.#inner.drop(prefix);
+  }
+
+  bell(ring: () => void): void {
+    this.#inner.bell(ring);
+  }
+
+  put(completion: Completion): void {
+    const append = completion.type === 'append.failed' ? this.#numbers.get(completion.lost) : undefined;
+    if (append !== undefined) this.#write({ kind: 'overtaken', append });
+    this.#inner.put(completion);
+  }
+
+  take(): Delivery | undefined {
+    const delivery = this.#inner.take();
+    if (!delivery) return undefined;
+    this.#delivered = true;
+    for (const append of this.#underWay.keys()) this.#underWay.set(append, true);
+    this.#write({ kind: 'delivery', ...delivery });
+    return delivery;
+  }
+
+  append(entries: readonly NewEntry[], at: number): void | Promise<void> {
+    const append = this.#appends;
+    this.#appends += 1;
+    this.#numbers.set(entries, append);
+    if (!this.#delivered) this.#write({ kind: 'opened', at });
+    try {
+      const pending = this.#inner.append(entries, at);
+      return pending && this.#follow(append, pending);
+    } catch (error) {
+      this.#write({ kind: 'failed', append, error: failureOf(error) });
+      throw error;
+    }
+  }
+
+  async #follow(append: number, pending: Promise<void>): Promise<void> {
+    // Behind an append that is held back, this one has to be held back too: the log keeps its order.
+    this.#underWay.set(append, this.#underWay.size > 0);
+    try {
+      await pending;
+      if (this.#underWay.get(append)) this.#write({ kind: 'landed', append });
+    } catch (error) {
+      this.#write({ kind: 'failed', append, error: failureOf(error) });
+      throw error;
+    } finally {
+      this.#underWay.delete(append);
+    }
+  }
+}
+
+/** As the driver tells the charts of it. */
+function failureOf(error: unknown): Failure {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store';
+  return { code, message: thrownMessage(error) };
+}
+
+function writer(sink: RecordingSink, redact: Redact, conversationId: string): Write {
+  let open = true;
+  return (line) => {
+    if (!open) return;
+    try {
+      // A copy: what was delivered may still change hands, the recording may not.
+      sink(redact(JSON.parse(JSON.stringify(line)) as RecordedDelivery), conversationId);
+    } catch {
+      open = false;
+    }
+  };
+}
+
+/**
+ * For `ports.journal`: records every conversation of an agent. `sink` hears each line at once, before what it stands
+ * for has an effect; lines are JSON. `secrets` are taken out of them as they are taken out of the log.
+ */
+export function recordingJournal(
+  sink: RecordingSink,
+  options: { secrets?: readonly string[] } = {},
+): (embedded: Journal, conversationId: string) => Journal {
+  const redact = redactor(options.secrets ?? []);
+  return (embedded, conversationId) => new RecordingJournal(embedded, writer(sink, redact, conversationId));
+}

@@ -1,0 +1,84 @@
+/**
+ * A recorded run, played again. Rule: a pure function of its arguments; no model, tool, plugin, timer or store is
+ * touched, and the log it answers with is the recorded one, byte for byte.
+ */
+import type { Journal, LogEntry } from '../../machines/index.ts';
+import { RunchartError } from '../errors.ts';
+import type { Model } from '../models/model.ts';
+import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../options.ts';
+import type { Plugin } from '../plugins/plugin.ts';
+import { platformPorts } from '../ports.ts';
+import { redactor } from '../redact.ts';
+import { Runtime } from '../runtime.ts';
+import type { LogHandle } from '../stores/store.ts';
+import { Toolbox } from '../tools/prepare.ts';
+import type { RecordedDelivery } from './recorded.ts';
+import { ReplayingJournal } from './replaying.ts';
+
+export interface ReplayOptions {
+  recording: readonly RecordedDelivery[];
+  /** The log as it was when the recording began: what `conversation.log()` gives right after `open()`. */
+  entries: readonly LogEntry[];
+  /** What charts read of the agent's options. Models and plugins are asked for their names and phases only. */
+  model: Pick<Model, 'id'>;
+  plugins?: readonly Plugin[];
+  policies?: DeepPartial<Policies>;
+  /** Those of the agent, its model's included. */
+  secrets?: readonly string[];
+}
+
+const handle: LogHandle = {
+  async *read() {},
+  appendNow() {},
+  async append() {},
+  async close() {},
+};
+
+const silent = (id: string): Model => ({
+  id,
+  stream() {
+    throw new Error('a replay calls no model');
+  },
+});
+
+/**
+ * The log after the recording, the entries it began with included. Throws RunchartError with code `replay` where the
+ * recording answers an effect that these charts, with these options, never asked for.
+ */
+export function replayRecording(options: ReplayOptions): LogEntry[] {
+  const { recording, entries, plugins = [], secrets = [] } = options;
+  const [head] = entries;
+  if (head?.type !== 'conversation') {
+    throw new RunchartError('replay', 'a replay needs the entries its recording began with, from the first on');
+  }
+  const policies = mergedPolicies(options.policies);
+  const [first, ...others] = modelsOf(silent(options.model.id), policies);
+  let replaying: ReplayingJournal | undefined;
+  const journal = (embedded: Journal): Journal => {
+    replaying = new ReplayingJournal(embedded, recording);
+    return replaying;
+  };
+  const runtime = new Runtime({
+    id: head.conversationId,
+    cwd: head.cwd,
+    handle,
+    entries: [...entries],
+    instructions: '',
+    models: [first ?? silent(options.model.id), ...others],
+    toolbox: new Toolbox([]),
+    plugins,
+    policies,
+    ports: { ...platformPorts, now: () => head.at, setTimer: () => () => {}, journal },
+    redact: redactor(secrets),
+    attended: true,
+  });
+  runtime.start();
+  const log = runtime.log.entries.slice();
+  void runtime.close();
+  const strayed = replaying?.strayed;
+  if (strayed === undefined) return log;
+  throw new RunchartError(
+    'replay',
+    `the recording answers ${strayed}, which was not asked for: replay it with the options of its agent`,
+  );
+}

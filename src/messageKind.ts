@@ -1,0 +1,24 @@
+/** What a plain message is, by state and policy (request-cycle-model, User Message Kinds). */
+import { AgentBusyError } from './errors.ts';
+import type { ConversationStatus } from './live.ts';
+import type { Policies } from './options.ts';
+
+/** Throws AgentBusyError where the policy is to reject. */
+export function kindNow(
+  status: ConversationStatus,
+  { whileActive, whileSuspended }: Pick<Policies, 'whileActive' | 'whileSuspended'>,
+): 'direct' | 'steer' | 'followUp' {
+  switch (status) {
+    case 'active':
+      if (whileActive !== 'reject') return whileActive;
+      throw new AgentBusyError('agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()');
+    case 'cancelling':
+      if (whileActive !== 'reject') return whileActive;
+      throw new AgentBusyError('cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve');
+    case 'waiting':
+      if (whileSuspended !== 'reject') return 'followUp';
+      throw new AgentBusyError('agent_busy', 'agent is busy: a call waits for a decision; decide() it or cancel()');
+    default:
+      return 'direct';
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * Where a call is found by its id. Rule: the newest call of an id counts; of the cycles before the last one only calls that
+ * still lack their outcome are found, because nothing else can happen to the others.
+ */
+import type { Ledger } from './ledger.ts';
+import { Lookup } from './lookup.ts';
+import type { ToolCallView, ToolResultView } from './view.ts';
+
+/** Up to so many calls a cycle are searched faster than looked up. */
+const SEARCH_MAX = 16;
+
+export interface CallBook {
+  /** The last cycle's calls, once they are many: id to place in the ledger. */
+  index: Lookup<string> | undefined;
+  /** Calls of earlier cycles whose outcome is still to be told. */
+  late: Lookup<string>;
+  /** Results that came before their calls. */
+  early: Map<string, ToolResultView>;
+  /** Unknown outcomes, the only ones that can be replaced, and the round they are input of, which may be to come. */
+  unknown: Lookup<number>;
+  /** Calls whose next result counts again: 1 while that holds. */
+  retried: Lookup<number>;
+  /** Calls before it were asked for their result at a stop. */
+  checked: number;
+}
+
+export const emptyCallBook = (): CallBook => ({
+  index: undefined,
+  late: new Lookup(),
+  early: new Map(),
+  unknown: new Lookup(),
+  retried: new Lookup(),
+  checked: 0,
+});
+
+/** A book that goes on by itself. */
+export const branchCallBook = ({ index, late, early, unknown, retried, checked }: CallBook): CallBook => ({
+  index: index && new Lookup(index),
+  late: new Lookup(late),
+  early: new Map(early),
+  unknown: new Lookup(unknown),
+  retried: new Lookup(retried),
+  checked,
+});
+
+export const lacksOutcome = ({ result }: ToolCallView): boolean => result === null || result.outcome === 'unknown';
+
+export const firstCall = ({ cycles }: Ledger): number => (cycles.size === 0 ? 0 : cycles.at(cycles.size - 1).calls);
+
+export function placeOf(ledger: Ledger, book: CallBook, callId: string): number | undefined {
+  return inLastCycle(ledger, book, callId) ?? book.late.get(callId);
+}
+
+function inLastCycle(ledger: Ledger, { index }: CallBook, callId: string): number | undefined {
+  if (index !== undefined) return index.get(callId);
+  const { calls } = ledger;
+  const from = firstCall(ledger);
+  for (let at = calls.size - 1; at >= from; at--) if (calls.at(at).callId === callId) return at;
+  return undefined;
+}
+
+/** Makes the ledger's newest call the one of its id. Says whether the cycle had one before. */
+export function enterCall(ledger: Ledger, book: CallBook, call: ToolCallView): boolean {
+  const repeated = inLastCycle(ledger, book, call.callId) !== undefined;
+  const at = ledger.calls.size;
+  ledger.calls = ledger.calls.push(ledger.owner, call);
+  if (book.index !== undefined) book.index.set(call.callId, at);
+  else if (at - firstCall(ledger) >= SEARCH_MAX) book.index = indexed(ledger);
+  return repeated;
+}
+
+function indexed(ledger: Ledger): Lookup<string> {
+  const index = new Lookup<string>();
+  for (let at = firstCall(ledger); at < ledger.calls.size; at++) index.set(ledger.calls.at(at).callId, at);
+  return index;
+}
+
+/** Another cycle begins. */
+export function leaveCycle(ledger: Ledger, book: CallBook): void {
+  const { calls } = ledger;
+  for (let at = firstCall(ledger); at < calls.size; at++) {
+    const call = calls.at(at);
+    if (lacksOutcome(call)) book.late.set(call.callId, at);
+  }
+  book.index = undefined;
+}

@@ -1,0 +1,104 @@
+/**
+ * The runtime entries that views depend on. Rule: the other known ones are `ignored`, so that only what nobody knows is
+ * called unknown.
+ */
+import type { Diagnostic, Json, Usage } from '../../machines/vocabulary.ts';
+import { copyJson, freezeList } from './json.ts';
+import type { RuntimeReading, SettlementReading } from './reading.ts';
+import { readAll, readParts } from './readWire.ts';
+
+type Fields = Record<string, unknown>;
+
+/** Between two replies of the model: an answer's checkpoint, a placeholder, a text no user wrote. */
+const BOUNDARIES: ReadonlySet<string> = new Set(['checkpoint', 'run-started', 'tool-suspended', 'continuation']);
+const IGNORED: ReadonlySet<string> = new Set([
+  'conversation',
+  'tool-allowed',
+  'tool-started',
+  'decision',
+  'decision-consumed',
+  'state-changed',
+  'model-retry',
+  'compaction',
+  'context-warning',
+  'sub-agent',
+  'notice',
+  'extension',
+]);
+const BOUNDARY: RuntimeReading = { type: 'reply-boundary' };
+const NOTHING: RuntimeReading = { type: 'ignored' };
+
+/** The entry; the name of the field that refuses it; or undefined where the type is not known. */
+export function readRuntime(type: string, entry: Fields): RuntimeReading | string | undefined {
+  switch (type) {
+    case 'model-reply':
+      return { type, usage: readUsage(entry.usage) };
+    case 'run-suspended':
+      return readSuspended(entry.waiting);
+    case 'run-resumed':
+      return typeof entry.of === 'string' ? { type, of: entry.of } : 'of';
+    case 'message-queued':
+      return readQueued(entry);
+    case 'message-returned':
+      return typeof entry.messageId === 'string' ? { type, messageId: entry.messageId } : 'messageId';
+    case 'call-settled':
+      return readSettled(entry);
+    case 'diagnostic':
+      return readDiagnostic(entry);
+    default:
+      return BOUNDARIES.has(type) ? BOUNDARY : IGNORED.has(type) ? NOTHING : undefined;
+  }
+}
+
+function readSuspended(waiting: unknown): RuntimeReading | string {
+  const ids = readAll(waiting, (id) => (typeof id === 'string' ? id : undefined));
+  return ids === undefined ? 'waiting' : { type: 'run-suspended', waiting: ids };
+}
+
+function readQueued({ messageId, kind, content }: Fields): RuntimeReading | string {
+  if (typeof messageId !== 'string') return 'messageId';
+  if (kind !== 'steer' && kind !== 'followUp') return 'kind';
+  const parts = readParts(content);
+  return parts === undefined ? 'content' : { type: 'message-queued', messageId, kind, content: parts };
+}
+
+function readSettled({ callId, how }: Fields): RuntimeReading | string {
+  if (typeof callId !== 'string') return 'callId';
+  if (typeof how !== 'object' || how === null) return 'how';
+  const settlement = readSettlement(how as Fields);
+  return settlement === undefined ? 'how' : { type: 'call-settled', callId, settlement };
+}
+
+function readSettlement(how: Fields): SettlementReading | undefined {
+  if (how.retry === true) return 'retry';
+  if (how.didNotRun === true) return Object.freeze({ outcome: 'cancelled', content: freezeList([]) });
+  const value = copyJson(how.ran);
+  if (value === undefined) return undefined;
+  const content = freezeList([Object.freeze({ type: 'text' as const, text: textOf(value) })]);
+  return Object.freeze({ outcome: 'succeeded', content });
+}
+
+const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+function readDiagnostic({ code, detail }: Fields): RuntimeReading | string {
+  if (typeof code !== 'string') return 'code';
+  const copied = copyJson(detail);
+  const diagnostic: Diagnostic = copied === undefined ? { code } : { code, detail: copied };
+  return { type: 'noted', diagnostic };
+}
+
+/** Counts a provider left out are 0. */
+function readUsage(value: unknown): Usage | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = value as Fields;
+  return Object.freeze({
+    inputTokens: count(inputTokens),
+    outputTokens: count(outputTokens),
+    cachedInputTokens: count(cachedInputTokens),
+    cacheWriteTokens: count(cacheWriteTokens),
+    reasoningTokens: count(reasoningTokens),
+  });
+}
+
+const count = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;

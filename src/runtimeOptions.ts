@@ -1,0 +1,25 @@
+/** What one living conversation is made of. Rule: everything is checked and chosen before it gets here. */
+import type { LogEntry } from '../machines/index.ts';
+import type { Model } from './models/model.ts';
+import type { Policies } from './options.ts';
+import type { Plugin } from './plugins/plugin.ts';
+import type { Ports } from './ports.ts';
+import type { Redact } from './redact.ts';
+import type { LogHandle } from './stores/store.ts';
+import type { Toolbox } from './tools/prepare.ts';
+
+export interface RuntimeOptions {
+  id: string;
+  cwd: string;
+  handle: LogHandle;
+  entries: LogEntry[];
+  instructions: string;
+  models: readonly [Model, ...Model[]];
+  toolbox: Toolbox;
+  plugins: readonly Plugin[];
+  policies: Policies;
+  ports: Ports;
+  redact: Redact;
+  attended: boolean;
+  inspect?: (event: unknown) => void;
+}

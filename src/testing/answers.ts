@@ -1,0 +1,57 @@
+/**
+ * Which answer fits which request of a chart. Rule: an answer comes only to what was asked and not dropped, and its
+ * kind is one that the request can have; so a path never holds an event that no host could deliver.
+ */
+import type { ChartEffect, EffectRequest, EffectValue } from '../../machines/index.ts';
+
+const KINDS: Record<EffectValue['kind'], EffectRequest['kind']> = {
+  done: 'phase',
+  terminate: 'phase',
+  reply: 'model',
+  failed: 'model',
+  allow: 'gate',
+  block: 'gate',
+  refuse: 'gate',
+  suspend: 'gate',
+  succeeded: 'tool',
+  erred: 'tool',
+  pending: 'tool',
+  shown: 'afterTool',
+  committed: 'commit',
+};
+
+export interface AnswerEvent {
+  type: 'effect.done' | 'timer.elapsed';
+  id: string;
+  value?: EffectValue;
+}
+
+export const isAnswer = (event: { type: string }): event is AnswerEvent =>
+  event.type === 'effect.done' || event.type === 'timer.elapsed';
+
+/** The request that `event` answers: a timer by its id, an effect by its id or else by kind, the newest first. */
+export function answered(asked: Iterable<EffectRequest>, event: AnswerEvent): EffectRequest | undefined {
+  const { id, value } = event;
+  let found: EffectRequest | undefined;
+  for (const request of asked) {
+    if (request.id === id) return request;
+    if (value && KINDS[value.kind] === request.kind && event.type === 'effect.done') found = request;
+  }
+  return found;
+}
+
+/** What is open when `event` has come: a commit whose entries could not be stored was never started. */
+export const stillOpen = (asked: readonly EffectRequest[], event: { type: string }): readonly EffectRequest[] =>
+  event.type === 'append.failed' ? asked.filter(({ kind }) => kind !== 'commit') : asked;
+
+/** What is open after a step's effects; a run's end has no answer, and an id is open once. */
+export function openAfter(asked: readonly EffectRequest[], effects: readonly ChartEffect[]): EffectRequest[] {
+  let open = [...asked];
+  for (const effect of effects) {
+    if (effect.type === 'ask' && effect.request.kind !== 'ended') {
+      open = [...open.filter(({ id }) => id !== effect.request.id), effect.request];
+    }
+    if (effect.type === 'drop') open = open.filter(({ id }) => !id.startsWith(effect.prefix));
+  }
+  return open;
+}

@@ -1,0 +1,90 @@
+/**
+ * Paths that together take every edge of a chart. Rule: each path is replayed with the pure transition before it is
+ * given out, so a projection that merges what guards tell apart is found here and not in a test that cannot pass.
+ */
+import { type AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
+import type { AnyStateMachine } from 'xstate';
+import type { Surroundings } from '../../machines/index.ts';
+import { ConfigurationError } from '../errors.ts';
+import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
+import type { PathStep, TestPath } from './paths.ts';
+import { Explorer, type Situation } from './situation.ts';
+import { withStubs } from './stub.ts';
+
+export interface CoverOptions {
+  input: unknown;
+  /** By event descriptor, wildcards included: the events to try where the chart listens for them. */
+  cases: Record<string, readonly object[]>;
+  /** The part of the context that guards depend on; JSON. */
+  projection(context: never): unknown;
+  surroundings?: Surroundings | undefined;
+  /** How many steps may be explored; 100,000 where nothing is given. */
+  limit?: number;
+}
+const LIMIT = 100_000;
+/** How many of a path's last events are in its name. */
+const NAMED = 5;
+type Event = { type: string };
+type Explored = AdjacencyValue<Situation, Event>;
+
+/** Every edge covered; each path ends in a final state where one can be reached. */
+export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {
+  const { input, cases, projection, surroundings, limit = LIMIT } = options;
+  const explorer = new Explorer({ machine: withStubs(machine), cases, projection, surroundings });
+  const first = explorer.start(input);
+  const graph = explore(machine.id, explorer, first, limit);
+  return edgeCover(graph, explorer.key(first)).map((walk, index) => replay(machine.id, explorer, first, walk, index));
+}
+
+/** The graph of what can happen, by the library's own traversal. */
+function explore(chart: string, explorer: Explorer, first: Situation, limit: number): Graph {
+  const logic = {
+    getInitialSnapshot: () => first,
+    transition: (situation: Situation, event: { type: string }) => explorer.next(situation, event),
+  };
+  const options = {
+    events: (situation: Situation) => explorer.events(situation),
+    serializeState: (situation: Situation) => explorer.key(situation),
+    limit,
+  };
+  try {
+    const adjacency: Record<string, Explored> = getAdjacencyMap(logic as never, options as never) as never;
+    const graph = new Map<string, Vertex>();
+    for (const [key, { state, transitions }] of Object.entries(adjacency)) {
+      const edges = Object.values(transitions).map(({ event, state: next }) => ({ event, to: explorer.key(next) }));
+      graph.set(key, { edges, final: state.status === 'done' });
+    }
+    return graph;
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.includes('limit exceeded')) throw error;
+    throw new ConfigurationError(
+      `coverPaths explored ${limit} steps of ${chart} without an end. Let the projection leave out what only grows, ` +
+        'let the input bound what can come, or pass a higher limit.',
+      { cause: error },
+    );
+  }
+}
+
+/** The walk as the chart really takes it. */
+function replay(chart: string, explorer: Explorer, first: Situation, walk: Walk, index: number): TestPath {
+  let situation = first;
+  const steps: PathStep[] = [];
+  for (const { event, to } of walk) {
+    situation = explorer.next(situation, event);
+    if (explorer.key(situation) !== to) {
+      throw new ConfigurationError(
+        `the projection of ${chart} merges states that its guards or assigns tell apart: step ${steps.length + 1} ` +
+          `(${event.type}) of path ${index + 1} leads to ${explorer.key(situation)}, the graph says ${to}. ` +
+          'Let the projection keep what they differ in.',
+      );
+    }
+    steps.push({ event, state: situation.state, through: situation.through });
+  }
+  return { name: nameOf(index, steps, situation), start: first, steps };
+}
+
+function nameOf(index: number, steps: readonly PathStep[], last: Situation): string {
+  const told = steps.slice(-NAMED).map(({ event }) => event.type);
+  const before = steps.length > NAMED ? [`${steps.length - NAMED} steps`] : [];
+  return `${index + 1}: ${[...before, ...told, JSON.stringify(last.state.value)].join(' → ')}`;
+}

@@ -1,0 +1,70 @@
+/**
+ * A journal whose effects are answered by a script. Rule: it starts nothing and keeps everything: entries as they were
+ * appended, requests in start order, and which of them are open.
+ */
+import type { Completion, Delivery, EffectRequest, Journal, LogEntry, NewEntry } from '../../machines/index.ts';
+
+export class ScriptedJournal implements Journal {
+  readonly entries: LogEntry[] = [];
+  /** The entries of each append. */
+  readonly appends: (readonly NewEntry[])[] = [];
+  /** In start order, the ends of runs among them. */
+  readonly started: EffectRequest[] = [];
+  /** Started, neither answered nor dropped, by id. */
+  readonly open = new Map<string, EffectRequest>();
+  readonly dropped = new Set<string>();
+  /** Makes the next append fail. */
+  refuse: Error | undefined;
+  readonly #queue: Completion[] = [];
+  #ring: () => void = () => {};
+
+  bell(ring: () => void): void {
+    this.#ring = ring;
+  }
+
+  put(completion: Completion): void {
+    this.#queue.push(completion);
+    this.#ring();
+  }
+
+  take(): Delivery | undefined {
+    const completion = this.#queue.shift();
+    return completion && { at: this.appends.length, completion };
+  }
+
+  start(request: EffectRequest): void {
+    this.started.push(request);
+    if (request.kind !== 'ended') this.open.set(request.id, request);
+  }
+
+  drop(prefix: string): void {
+    for (const id of this.open.keys()) {
+      if (!id.startsWith(prefix)) continue;
+      this.open.delete(id);
+      this.dropped.add(id);
+    }
+  }
+
+  append(entries: readonly NewEntry[], at: number): void {
+    const { refuse } = this;
+    this.refuse = undefined;
+    if (refuse) throw refuse;
+    this.appends.push(entries);
+    for (const entry of entries) {
+      this.entries.push({ seq: this.entries.length, at, conversationId: 'scripted', ...entry } as LogEntry);
+    }
+  }
+
+  /** Takes all but these as never started. */
+  keep(requests: readonly EffectRequest[]): void {
+    for (const request of this.open.values()) if (!requests.includes(request)) this.open.delete(request.id);
+  }
+
+  /** Delivers the answer to an open request. */
+  answer(request: EffectRequest, answer: { type: 'timer.elapsed' } | Pick<AnswerValue, 'type' | 'value'>): void {
+    const { id } = request;
+    this.open.delete(id);
+    this.put(answer.type === 'timer.elapsed' ? { type: 'timer.elapsed', id } : { ...answer, id });
+  }
+}
+type AnswerValue = Extract<Completion, { type: 'effect.done' }>;

@@ -1,0 +1,129 @@
+/**
+ * What a tool answered, in the form it is stored in. Rule: bounded, JSON, free of secrets before anything is cut (half
+ * a secret is one that nobody finds), and never half a value without a word about it.
+ */
+import { hash, type Json, type StoredPart, type ToolValue } from '../../machines/index.ts';
+import { bytesOf, toJson } from '../json.ts';
+import type { Redact } from '../redact.ts';
+import { partsOf, type ToolAnswer } from './define.ts';
+
+export interface ResultLimits {
+  /** Most bytes of text one result may hold. */
+  resultBytes: number;
+  redact: Redact;
+}
+
+const CODE_LONGEST = 64;
+const REASON_BYTES = 4_096;
+/** Encoded bytes of one image, and of all images of a result. */
+const IMAGE_MOST = 4.5 * 1_048_576;
+const IMAGES_MOST = 4 * IMAGE_MOST;
+/** More texts than these are one text. */
+const PARTS_MOST = 1_000;
+const MARK_BYTES = 48;
+
+const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
+
+export const erred = (code: string, words: string): ToolValue => ({
+  kind: 'erred',
+  code,
+  content: text(words),
+  print: hash(`${code} ${words}`),
+});
+
+/** How many units from one end fit into `bytes`; a surrogate pair is not split. */
+function unitsWithin(words: string, bytes: number, from: 'head' | 'tail'): number {
+  const last = words.length - 1;
+  const at = (index: number): number => words.charCodeAt(from === 'head' ? index : last - index);
+  let left = bytes;
+  let units = 0;
+  for (; units <= last; units++) {
+    const code = at(units);
+    left -= code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 2 : 3;
+    if (left < 0) break;
+  }
+  const split = from === 'head' ? 0xd800 : 0xdc00;
+  return units > 0 && units <= last && (at(units - 1) & 0xfc00) === split ? units - 1 : units;
+}
+
+/** Keeps the head and the tail of a text that is too long. */
+export function cut(words: string, most: number): string {
+  if (words.length * 3 <= most || (words.length <= most && bytesOf(words) <= most)) return words;
+  const half = Math.max(0, Math.floor((most - MARK_BYTES) / 2));
+  const head = unitsWithin(words, half, 'head');
+  const tail = unitsWithin(words, half, 'tail');
+  const left = words.length - head - tail;
+  return `${words.slice(0, head)}\n[${left} characters left out]\n${words.slice(words.length - tail)}`;
+}
+
+/** Many parts share the room of one result: where they are too long together they become one text. */
+function bounded(parts: readonly StoredPart[], { resultBytes, redact }: ResultLimits): StoredPart[] {
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [redact(part.text)] : []));
+  const images = parts.filter((part) => part.type === 'image');
+  const joined = texts.join('\n');
+  const whole = cut(joined, resultBytes);
+  if (whole !== joined || texts.length > PARTS_MOST) return [...text(whole), ...images];
+  return parts.map((part) => (part.type === 'text' ? { type: 'text', text: redact(part.text) } : part));
+}
+
+type Content = StoredPart[] | { code: string; why: string };
+
+function contentOf(value: unknown, limits: ResultLimits): Content {
+  const { redact, resultBytes } = limits;
+  if (value === undefined) return text('(no output)');
+  if (typeof value === 'string') return text(cut(redact(value), resultBytes));
+  const parts = partsOf(value);
+  if (parts) {
+    const sizes = parts.map((part) => (part.type === 'image' ? part.data.length : 0));
+    const tooLarge = sizes.some((size) => size > IMAGE_MOST) || sizes.reduce((a, b) => a + b, 0) > IMAGES_MOST;
+    if (tooLarge) return { code: 'too_large', why: `an image may have ${IMAGE_MOST} bytes, encoded` };
+    return bounded(parts, limits);
+  }
+  const json = toJson(value);
+  if (json.kind === 'refused') return { code: 'not_json', why: `the tool's result is no JSON: ${json.why}` };
+  return text(cut(redact(JSON.stringify(json.value)), resultBytes));
+}
+
+const printOf = (content: readonly StoredPart[]): string =>
+  hash(content.map((part) => (part.type === 'text' ? part.text : part.data)).join('\n'));
+
+/** A value that is stored beside the result; it cannot be cut, so it is refused where it is too long. */
+function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | ToolValue {
+  const json = toJson(value);
+  if (json.kind === 'refused') return erred('not_json', cut(redact(`${what} is no JSON: ${json.why}`), resultBytes));
+  if (bytesOf(JSON.stringify(json.value)) > resultBytes) {
+    return erred('too_large', `${what} is longer than ${resultBytes} bytes`);
+  }
+  return { value: json.value };
+}
+
+function suspension(suspend: unknown, limits: ResultLimits): ToolValue {
+  const { reason, payload } = (suspend ?? {}) as { reason?: unknown; payload?: unknown };
+  if (typeof reason !== 'string') return erred('error', 'the tool suspended its call without a reason');
+  const said = cut(limits.redact(reason), REASON_BYTES);
+  if (payload === undefined) return { kind: 'pending', reason: said };
+  const read = side('the payload of the suspension', payload, limits);
+  return 'kind' in read ? read : { kind: 'pending', reason: said, payload: read.value };
+}
+
+/** Codes are read by programs: short, and without secrets. */
+function codeOf(code: unknown, { redact }: ResultLimits): string {
+  return typeof code === 'string' && code !== '' ? redact(code).slice(0, CODE_LONGEST) : 'error';
+}
+
+/** The value of an answer. May throw where reading it throws. */
+export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
+  if (answer.status === 'pending') return suspension(answer.suspend, limits);
+  const content = contentOf(answer.content, limits);
+  if ('code' in content) return erred(content.code, cut(limits.redact(content.why), limits.resultBytes));
+  const print = printOf(content);
+  if (answer.status === 'error') return { kind: 'erred', code: codeOf(answer.code, limits), content, print };
+  if (answer.state === undefined) return { kind: 'succeeded', content, print };
+  const state = side('the state the tool writes', answer.state, limits);
+  if ('kind' in state) return state;
+  const { value } = state;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return erred('not_json', 'the state a tool writes must be an object of keys and values');
+  }
+  return { kind: 'succeeded', content, print, writes: value };
+}

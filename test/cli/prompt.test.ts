@@ -1,0 +1,83 @@
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { newSessionId, sessionsDirectory } from '../../src/cli/place.ts';
+import { type PromptOptions, readPrompt } from '../../src/cli/prompt.ts';
+
+const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({
+  optional: true,
+  note: () => {},
+  signal: new AbortController().signal,
+  ...given,
+});
+const piped = (...chunks: (string | Buffer)[]): PassThrough => {
+  const input = new PassThrough();
+  for (const chunk of chunks) input.write(chunk);
+  input.end();
+  return input;
+};
+
+describe('the prompt', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test.for([
+    ['explain', ['a\n', 'b\n'], 'explain\n\na\nb'],
+    ['', ['only this\n'], 'only this'],
+    ['  only that ', [], 'only that'],
+    ['', ['\n'], ''],
+  ] as const)('of %j and the pipe %j is %j', async ([words, chunks, prompt]) => {
+    expect(await readPrompt(words, piped(...chunks), options())).toBe(prompt);
+  });
+
+  test('is read as UTF-8, also where a character is cut in two', async () => {
+    const bytes = Buffer.from('naïve');
+    expect(await readPrompt('', piped(bytes.subarray(0, 3), bytes.subarray(3)), options())).toBe('naïve');
+  });
+
+  test('a pipe that is silent for three seconds is given up where there is something to do without it', async () => {
+    const notes: string[] = [];
+    const prompt = readPrompt('hello', new PassThrough(), options({ note: (text) => notes.push(text) }));
+    await vi.advanceTimersByTimeAsync(2_999);
+    expect(notes).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(notes).toEqual(['nothing came on standard input within 3 s: going on without it']);
+    expect(await prompt).toBe('hello');
+  });
+
+  test('a pipe that has begun to speak is read to its end, however long that takes', async () => {
+    const input = new PassThrough();
+    const prompt = readPrompt('', input, options());
+    input.write('first');
+    await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(60_000);
+    input.end(' last');
+    expect(await prompt).toBe('first last');
+  });
+
+  test('without anything else to do a silent pipe is waited for, until the wait is aborted', async () => {
+    const input = new PassThrough();
+    const abort = new AbortController();
+    const prompt = readPrompt('', input, options({ optional: false, signal: abort.signal }));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(input.destroyed).toBe(false);
+    abort.abort();
+    expect(await prompt).toBe('');
+  });
+
+  test('more than 4 MiB is refused with what to do', async () => {
+    const tooLong = piped(Buffer.alloc(4 * 1024 * 1024 + 1, 'x'));
+    await expect(readPrompt('', tooLong, options())).rejects.toThrow('give the model a file to read');
+  });
+});
+
+describe('sessions', () => {
+  test('lie below XDG_STATE_HOME where it is an absolute path, else below the home directory', () => {
+    expect(sessionsDirectory({ XDG_STATE_HOME: '/var/state' })).toBe('/var/state/runchart');
+    expect(sessionsDirectory({ XDG_STATE_HOME: 'state' })).toMatch(/\.local[\\/]state[\\/]runchart$/);
+    expect(sessionsDirectory({})).toBe(sessionsDirectory({ XDG_STATE_HOME: '' }));
+  });
+
+  test('have ids that sort by time', () => {
+    expect(newSessionId(new Date('2026-01-02T03:04:05Z'))).toMatch(/^20260102-030405-[0-9a-f]{6}$/);
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { LogEntry, NewEntry } from '../../machines/index.ts';
+import { Renderer } from '../../src/cli/render.ts';
+import { type Output, Screen } from '../../src/cli/screen.ts';
+import type { Live } from '../../src/live.ts';
+import { everyEntry } from '../../src/testing/everyEntry.ts';
+
+function shown(styled = false) {
+  const written = { reply: '', steps: '' };
+  const output = (name: keyof typeof written): Output => ({
+    write: (text) => {
+      written[name] += text;
+    },
+    styled,
+  });
+  const renderer = new Renderer(new Screen({ reply: output('reply'), steps: output('steps') }));
+  let seq = 0;
+  const entry = (body: Omit<NewEntry, 'runId'>): void =>
+    renderer.entry({ seq: seq++, at: 0, conversationId: 'c', runId: 'r', ...body } as LogEntry);
+  const text = (piece: string): void => renderer.signal({ type: 'text-delta', runId: 'r', text: piece });
+  return { written, renderer, entry, text };
+}
+const says = (text: string) => ({ type: 'agent-output', item: { type: 'assistant', text } }) as const;
+const replied = (costUsd: number | null) => {
+  const usage = { inputTokens: 1_200, outputTokens: 30, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+  return { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd } as const;
+};
+const stopped = { type: 'run-stop', reason: 'completed', cause: 'end_turn' } as const;
+
+describe('what is shown of a run', () => {
+  test('text that was streamed is not shown again when its entry comes; text that was not is', () => {
+    const { written, entry, text } = shown();
+    text('hel');
+    text('lo');
+    entry(says('hello'));
+    entry(replied(null));
+    entry(says('again'));
+    entry(replied(null));
+    expect(written.reply).toBe('hello\nagain\n');
+  });
+
+  test('a reply that broke off is called void, and the next attempt stands on a line of its own', () => {
+    const { written, renderer, entry, text } = shown();
+    text('half a');
+    renderer.signal({ type: 'reset', runId: 'r' });
+    entry({ type: 'model-retry', turn: 1, attempt: 2, waitMs: 1500, model: 'm', reason: 'stream-incomplete' } as never);
+    text('a whole reply');
+    entry(says('a whole reply'));
+    entry(replied(null));
+    expect(written.reply).toBe('half a\na whole reply\n');
+    expect(written.steps).toBe(
+      '↻ the reply broke off: what was shown of it does not count\n↻ attempt 2 in 1.5 s: stream-incomplete\n',
+    );
+  });
+
+  test('the stop tells turns, tokens and cost of the request; a suspension in between starts no new count', () => {
+    const { written, entry } = shown();
+    entry({ type: 'run-started' });
+    entry(replied(0.25));
+    entry({ type: 'run-suspended', waiting: ['c1'] } as never);
+    entry({ type: 'run-resumed', of: 'r' } as never);
+    entry(replied(0.5));
+    entry(stopped);
+    entry({ type: 'run-started' });
+    entry(replied(null));
+    entry(stopped);
+    const lines = written.steps.split('\n');
+    expect(lines[2]).toBe('■ completed · 2 turns · 2,400 tokens in, 60 out · $0.7500');
+    expect(lines[3]).toBe('■ completed · 1 turn · 1,200 tokens in, 30 out · cost unknown');
+  });
+
+  test('the sum of all requests is unknown as soon as one price is', () => {
+    const { renderer, entry } = shown();
+    entry(replied(0.25));
+    expect(renderer.total).toEqual({ turns: 1, inputTokens: 1200, outputTokens: 30, costUsd: 0.25 });
+    entry(replied(null));
+    expect(renderer.total.costUsd).toBeNull();
+  });
+
+  test('a call is shown with its arguments cut, a result with its size and its first line', () => {
+    const { written, entry } = shown();
+    const args = { text: 'x'.repeat(500) };
+    entry({ type: 'agent-output', item: { type: 'tool-call', callId: 'c1', name: 'Say', args } } as never);
+    const content = [{ type: 'text', text: 'first\nsecond\n' }];
+    entry({ type: 'tool-result', callId: 'c1', outcome: 'succeeded', content } as never);
+    entry({ type: 'tool-result', callId: 'c2', outcome: 'failed', code: 'denied', content: [] } as never);
+    const [call, result, failure] = written.steps.split('\n');
+    expect(call).toMatch(/^→ Say \{"text":"x+…$/);
+    expect(call?.length).toBeLessThan(140);
+    expect(result).toBe('  ✓ Say 2 lines, 13 B: first …');
+    expect(failure).toBe('  ✗ c2 (failed, denied) 0 lines, 0 B: ');
+  });
+
+  test('every type of entry can be shown, and no line of it holds a control character', () => {
+    const { written, renderer } = shown();
+    for (const entry of everyEntry('c')) {
+      const text = JSON.stringify(entry).replaceAll('"hello"', '"\\u001b[2Jhello"');
+      renderer.entry(JSON.parse(text) as LogEntry);
+    }
+    expect(written.steps).toContain('\\x1b[2Jhello');
+    expect(written.steps.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  });
+
+  test('colours are put around escaped text, and only on a terminal', () => {
+    const live: Live = { type: 'reasoning-delta', runId: 'r', text: 'a\u001b[31mb' };
+    const plain = shown();
+    plain.renderer.signal(live);
+    expect(plain.written.steps).toBe('a\\x1b[31mb');
+    const styled = shown(true);
+    styled.renderer.signal(live);
+    expect(styled.written.steps).toBe('\u001b[2ma\\x1b[31mb\u001b[22m');
+  });
+});

@@ -1,0 +1,95 @@
+/** docs/errors.md: every code that the sources can give has its row. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { proseOf, read, root } from './documents.ts';
+
+const sources = ['machines', 'src']
+  .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))))
+  .filter((file) => file.endsWith('.ts') && !/^src\/testing\/|\.(cases|inputs|surroundings)\.ts$/.test(file));
+
+/** What the first group of a pattern holds wherever it is found in the sources that `where` picks. */
+function found(pattern: RegExp, where = /./): string[] {
+  const codes = sources.filter((file) => where.test(file)).flatMap((file) => [...read(file).matchAll(pattern)]);
+  return [...new Set(codes.map(([, code = '']) => code))].sort();
+}
+
+const sections = new Map(
+  proseOf('docs/errors.md')
+    .split(/^## /m)
+    .map((section) => [section.split('\n')[0] ?? '', section] as const),
+);
+const told = (section: string): string[] =>
+  [...(sections.get(section) ?? '').matchAll(/`([\w-]+)`/g)].map(([, code = '']) => code);
+
+function missing(section: string, codes: readonly string[]): string[] {
+  expect(codes.length).toBeGreaterThan(3);
+  const known = told(section);
+  return codes.filter((code) => !known.includes(code));
+}
+
+describe('docs/errors.md', () => {
+  it('tells of every code of an error that is thrown', () => {
+    const codes = [
+      ...found(/super\(\s*'([a-z_]+)'/g),
+      ...found(/new (?:Runchart|AgentBusy|CorruptLog)Error\(\s*'([a-z_]+)'/g),
+      ...found(/(?:refuse|code: )\(?'(corrupt|gap|fork)'/g),
+      ...found(/kind: '(encoding|no_header|version)'/g),
+    ];
+    expect(missing('Errors that are thrown', codes)).toEqual([]);
+  });
+
+  it('tells of every class of error', () => {
+    const classes = found(/export class (\w+Error) extends/g).filter((name) => name !== 'RequiredPluginError');
+    expect(
+      missing(
+        'Errors that are thrown',
+        classes.filter((name) => name !== 'ModelError'),
+      ),
+    ).toEqual([]);
+  });
+
+  it('tells of every code of a model error', () => {
+    const models = /^src\/models\//;
+    const codes = [...found(/^ {2}\| '([a-z-]+)'$/gm, /models\/model\.ts$/), ...found(/\bcode: '([a-z-]+)'/g, models)];
+    const parts = ['chunk-empty', 'chunk-not-object', 'chunk-null', 'zero-bytes'];
+    expect(
+      missing(
+        'Model errors',
+        codes.filter((code) => !parts.includes(code)),
+      ),
+    ).toEqual([]);
+  });
+
+  it('tells of every cause of an end', () => {
+    const codes = [
+      ...found(/cause: '([a-z_]+)'/g),
+      ...found(/return '((?:max|no|empty)_\w+)'/g, /limits\.ts$/),
+      ...found(/runs\.over\('(\w+)'/g),
+    ];
+    expect(missing('How a run ends', codes)).toEqual([]);
+  });
+
+  it('tells of every code of a result', () => {
+    const codes = [
+      ...found(/\b(?:refused|refuse|block|erred)\(\s*'([a-z_]+)'/g, /^src\/(?!stores)/),
+      ...found(/^ {2}(\w+): 'This call/gm, /closing\.ts$/),
+      ...found(/outcome: '(?:failed|cancelled)',[^}]*code: '([a-z_]+)'/g),
+    ];
+    // The outcome of a call that may have run is a word of its own and has no code.
+    expect(
+      missing(
+        'Results of tool calls',
+        codes.filter((code) => code !== 'unknown'),
+      ),
+    ).toEqual([]);
+  });
+
+  it('tells of every diagnostic and notice of the runtime', () => {
+    const codes = [
+      ...found(/diagnose\(\s*'([a-z_]+)'/g),
+      ...found(/type: '(?:diagnostic|notice)', code: '([a-z_]+)'/g),
+    ];
+    expect(missing('Diagnostics and notices', codes)).toEqual([]);
+  });
+});

@@ -1,0 +1,47 @@
+/** What the tests of `runchart run` share: a place to run in, and replies of the main.go request (request-trace). */
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryDirectory } from './cli.ts';
+import type { ModelServer, Script } from './modelServer.ts';
+
+export const QUESTION = 'Read main.go and tell me what it does';
+export const KEY = 'sk-e2e-0123456789';
+
+export const readsMainGo: Script = (reply) => {
+  reply.text("I'll read", ' the file.');
+  reply.call('call_1', 'Read', '{"file_path":"main.go"}');
+  reply.finish('tool_calls');
+};
+export const explains: Script = (reply) => {
+  reply.text('It counts', ' words.');
+  reply.finish('stop');
+};
+/** Begins to answer and never ends. */
+export const hangs: Script = async (reply) => {
+  reply.text('Let me think');
+  await reply.gone;
+};
+
+export interface Place {
+  /** A copy of the sample. */
+  cwd: string;
+  env: Record<string, string>;
+  /** Where the sessions of runs with `env` are kept. */
+  sessions: string;
+  root: string;
+}
+
+export async function place(server: ModelServer): Promise<Place> {
+  const root = await temporaryDirectory();
+  const cwd = join(root, 'work');
+  await cp(new URL('../../docs/examples/sample', import.meta.url), cwd, { recursive: true });
+  const env = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: server.baseURL, XDG_STATE_HOME: join(root, 'state') };
+  return { cwd, env, sessions: join(root, 'state', 'runchart'), root };
+}
+
+/** The values of JSON lines. */
+export const entriesIn = (text: string): unknown[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));

@@ -1,0 +1,144 @@
+/** `runchart run` as a process against a model server: streaming, logs, signals, sessions, exit codes. */
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { project } from '../../src/projector/index.ts';
+import { start, startScript, storedEntries } from './cli.ts';
+import { modelServer } from './modelServer.ts';
+import { entriesIn, explains, hangs, KEY, place, QUESTION, readsMainGo } from './place.ts';
+
+describe('one request', () => {
+  test('S002-01 the reply alone is on standard output, the steps are on standard error, and a log exists', async () => {
+    const server = await modelServer(readsMainGo, explains);
+    const { cwd, env, sessions } = await place(server);
+    const program = start(['run', QUESTION, '-m', 'm1', '--session', 's'], { cwd, env });
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(program.stdout).toBe("I'll read the file.\nIt counts words.\n");
+    const steps = [`> ${QUESTION}`, '→ Read {"file_path":"main.go"}', '✓ Read 34 lines', '■ completed · 2 turns'];
+    const found = steps.map((step) => program.stderr.indexOf(step));
+    expect(found).toEqual(found.filter((at) => at >= 0).sort((a, b) => a - b));
+    expect(program.stderr).toContain('200 tokens in, 40 out · cost unknown');
+    expect(program.stderr).toContain(join(sessions, 's.jsonl'));
+    expect(server.asked.map(({ model, authorization }) => [model, authorization])).toEqual([
+      ['m1', `Bearer ${KEY}`],
+      ['m1', `Bearer ${KEY}`],
+    ]);
+    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(['Read', 'Ls', 'Glob', 'Grep']);
+    expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('package main');
+  });
+
+  test('the first words are shown while the server still holds back the rest', async () => {
+    let goOn = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const server = await modelServer(async (reply) => {
+      reply.text('first words');
+      await held;
+      reply.text(', last words');
+      reply.finish('stop');
+    });
+    const { cwd, env } = await place(server);
+    const program = start(['run', 'hello', '-m', 'm1'], { cwd, env });
+    await program.says('first words');
+    expect(program.process.exitCode).toBeNull();
+    goOn();
+    expect((await program.ended).code).toBe(0);
+    expect(program.stdout).toBe('first words, last words\n');
+  });
+
+  test('text piped in is joined to the prompt, and the model can come from OPENAI_MODEL', async () => {
+    const server = await modelServer(explains);
+    const { cwd, env } = await place(server);
+    const program = start(['run', 'what', 'is', 'this?'], {
+      cwd,
+      env: { ...env, OPENAI_MODEL: 'm2' },
+      input: 'a\nb\n',
+    });
+    expect((await program.ended).code).toBe(0);
+    expect(server.asked[0]?.model).toBe('m2');
+    expect(server.asked[0]?.messages.at(-1)?.content).toBe('what is this?\n\na\nb');
+  });
+
+  test('a pipe that nobody writes to is given up after three seconds, and that is said', async () => {
+    const server = await modelServer(explains);
+    const { cwd, env } = await place(server);
+    const program = start(['run', 'hello', '-m', 'm1'], { cwd, env, input: null });
+    expect((await program.ended).code).toBe(0);
+    expect(program.stderr).toContain('nothing came on standard input within 3 s');
+  });
+});
+
+describe('--json', () => {
+  test('standard output is the log, entry by entry, and nothing else', async () => {
+    const { cwd, env, sessions } = await place(await modelServer(readsMainGo, explains, explains));
+    const first = start(['run', QUESTION, '-m', 'm1', '--json', '--session', 's'], { cwd, env });
+    expect((await first.ended).code).toBe(0);
+    const printed = entriesIn(first.stdout);
+    const stored = await storedEntries(sessions, 's');
+    expect(printed).toEqual(stored);
+    expect(stored.map(({ seq }) => seq)).toEqual(stored.map((_, index) => index));
+    const view = project(printed);
+    expect(view.state).toBe('idle');
+    expect(view.cycles.map(({ stop }) => stop?.reason)).toEqual(['completed']);
+    const second = start(['run', 'and now?', '-m', 'm1', '--json', '--session', 's'], { cwd, env });
+    expect((await second.ended).code).toBe(0);
+    expect([...printed, ...entriesIn(second.stdout)]).toEqual(await storedEntries(sessions, 's'));
+  });
+
+  test('an entry is printed as soon as it is durable', async () => {
+    const { cwd, env } = await place(await modelServer(hangs));
+    const program = start(['run', 'hello', '-m', 'm1', '--json'], { cwd, env });
+    await program.says('"type":"user-message"');
+    expect(program.process.exitCode).toBeNull();
+  });
+});
+
+describe('signals', () => {
+  test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    '%s during a stream that hangs ends within a second with 130, and the stop is durable',
+    async (name) => {
+      const { cwd, env, sessions } = await place(await modelServer(hangs));
+      const program = start(['run', 'hello', '-m', 'm1', '--session', 's'], { cwd, env });
+      await program.says('Let me think');
+      const since = performance.now();
+      program.process.kill(name);
+      expect(await program.ended).toEqual({ code: 130, signal: null });
+      expect(performance.now() - since).toBeLessThan(1_000);
+      const stop = (await storedEntries(sessions, 's')).find(({ type }) => type === 'run-stop');
+      expect(stop).toMatchObject({ reason: 'interrupted', cause: 'cancelled' });
+      expect(program.stderr).toContain('■ interrupted (cancelled)');
+    },
+  );
+
+  test('a second Ctrl-C ends the process at once', async () => {
+    const program = startScript(`
+      import { interrupts } from './dist/src/cli/interrupts.js';
+      interrupts().addEventListener('abort', () => console.log('asked to end'));
+      setInterval(() => {}, 1000);
+      console.log('ready');
+    `);
+    await program.says('ready');
+    program.process.kill('SIGINT');
+    await program.says('asked to end');
+    expect(program.process.exitCode).toBeNull();
+    program.process.kill('SIGINT');
+    expect(await program.ended).toEqual({ code: 130, signal: null });
+  });
+
+  test('a reader that goes away cancels the run', async () => {
+    const { cwd, env, sessions } = await place(
+      await modelServer(async (reply) => {
+        const timer = setInterval(() => reply.text('more and more '), 5);
+        onTestFinished(() => clearInterval(timer));
+        await reply.gone;
+        clearInterval(timer);
+      }),
+    );
+    const program = start(['run', 'hello', '-m', 'm1', '--session', 's'], { cwd, env });
+    await program.says('more');
+    program.process.stdout?.destroy();
+    expect(await program.ended).toEqual({ code: 130, signal: null });
+    const stop = (await storedEntries(sessions, 's')).find(({ type }) => type === 'run-stop');
+    expect(stop).toMatchObject({ reason: 'interrupted' });
+  });
+});

@@ -1,0 +1,163 @@
+/** Sessions of `runchart run`: continued, held by another process, waiting for a decision. And how failures end. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { createAgent, defineTool } from '../../src/index.ts';
+import { openai } from '../../src/models/openai.ts';
+import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
+import { type ModelServer, modelServer, type Script } from './modelServer.ts';
+import { explains, hangs, KEY, type Place, place } from './place.ts';
+
+const asksToDelete: Script = (reply) => {
+  reply.call('call_1', 'Delete', '{"path":"notes.txt\\u001b[2K"}');
+  reply.finish('tool_calls');
+};
+
+/** A session that another host left behind, with a call that waits for approval. */
+async function waitingSession(server: ModelServer): Promise<Place> {
+  const where = await place(server);
+  const remove = defineTool({
+    name: 'Delete',
+    description: 'Deletes a file.',
+    parameters: z.object({ path: z.string() }),
+    needsApproval: true,
+    execute: ({ path }, { cwd }) => rm(join(cwd, path)),
+  });
+  const model = openai('m1', { apiKey: KEY, baseURL: server.baseURL });
+  const agent = createAgent({ model, tools: [remove], store: jsonlStore(where.sessions), cwd: where.cwd });
+  const conversation = await agent.open('s');
+  const { termination } = await conversation.send('delete the notes').result;
+  expect(termination).toBe('Suspended');
+  await agent.close();
+  return where;
+}
+
+describe('a session', () => {
+  test('goes on: the model sees the earlier request, in the directory where it began', async () => {
+    const server = await modelServer(explains, explains);
+    const { cwd, env, root } = await place(server);
+    expect((await start(['run', 'one', '-m', 'm1', '--session', 's'], { cwd, env }).ended).code).toBe(0);
+    const elsewhere = start(['run', 'two', '-m', 'm1', '--session', 's'], { cwd: root, env });
+    expect((await elsewhere.ended).code).toBe(2);
+    expect(elsewhere.stderr).toContain(`give --cwd ${cwd}`);
+    const there = start(['run', 'two', '-m', 'm1', '--session', 's', '--cwd', cwd], { cwd: root, env });
+    expect((await there.ended).code).toBe(0);
+    const said = server.asked[1]?.messages.filter(({ role }) => role !== 'system');
+    expect(said?.map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'one'],
+      ['assistant', 'It counts words.'],
+      ['user', 'two'],
+    ]);
+  });
+
+  test('is refused while another process holds it', async () => {
+    const { cwd, env } = await place(await modelServer(hangs));
+    const holder = start(['run', 'one', '-m', 'm1', '--session', 's'], { cwd, env });
+    await holder.says('Let me think');
+    const second = start(['run', 'two', '-m', 'm1', '--session', 's'], { cwd, env });
+    expect((await second.ended).code).toBe(1);
+    expect(second.stderr).toContain(`process ${holder.process.pid}`);
+  });
+});
+
+describe('a session that waits for a decision', () => {
+  test('without a terminal the call is named, nothing is sent, and the exit code is 3', async () => {
+    const server = await modelServer(asksToDelete);
+    const { cwd, env, sessions } = await waitingSession(server);
+    const before = await storedEntries(sessions, 's');
+    const program = start(['run', 'and now?', '-m', 'm1', '--session', 's'], { cwd, env });
+    expect((await program.ended).code).toBe(3);
+    expect(program.stderr).toContain('Delete waits for a decision (permission)');
+    expect(program.stderr).toContain('runchart run --session s');
+    expect(program.stderr).toContain('the prompt was not sent');
+    expect(server.asked).toHaveLength(1);
+    expect(await storedEntries(sessions, 's')).toEqual(before);
+  });
+
+  test.skipIf(!hasTerminals)('on a terminal it is asked about, and a denial reaches the model', async () => {
+    const server = await modelServer(asksToDelete, explains);
+    const { cwd, env, sessions } = await waitingSession(server);
+    const program = startOnTerminal(['run', '-m', 'm1', '--session', 's'], { cwd, env });
+    await program.says('approve? [y]es, [n]o, [l]ater:');
+    program.process.stdin?.write('maybe\r');
+    await expect.poll(() => program.stdout.split('approve?').length, { timeout: 10_000 }).toBe(3);
+    program.process.stdin?.write('n\r');
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(program.stdout).toContain('"path": "notes.txt\\u001b[2K"');
+    const entries = await storedEntries(sessions, 's');
+    expect(entries.find(({ type }) => type === 'tool-result')).toMatchObject({ outcome: 'failed', code: 'denied' });
+    expect(entries.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'completed' });
+    expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('[tool error]');
+  });
+
+  test.skipIf(!hasTerminals)('"later" leaves it waiting, and so does the end of the input', async () => {
+    const { cwd, env, sessions } = await waitingSession(await modelServer(asksToDelete));
+    const before = await storedEntries(sessions, 's');
+    for (const typed of ['l\r', '\x04']) {
+      const program = startOnTerminal(['run', '-m', 'm1', '--session', 's'], { cwd, env });
+      await program.says('[l]ater:');
+      program.process.stdin?.write(typed);
+      expect(await program.ended).toEqual({ code: 3, signal: null });
+      expect(await storedEntries(sessions, 's')).toEqual(before);
+    }
+  });
+
+  test.skipIf(!hasTerminals)(
+    'Ctrl-C at the question cancels it: the call is cancelled, the stop is durable',
+    async () => {
+      const { cwd, env, sessions } = await waitingSession(await modelServer(asksToDelete));
+      const program = startOnTerminal(['run', '-m', 'm1', '--session', 's'], { cwd, env });
+      await program.says('[l]ater:');
+      program.process.stdin?.write('\x03');
+      expect(await program.ended).toEqual({ code: 130, signal: null });
+      const entries = await storedEntries(sessions, 's');
+      expect(entries.find(({ type }) => type === 'tool-result')).toMatchObject({ outcome: 'cancelled' });
+      expect(entries.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
+    },
+  );
+});
+
+describe('what cannot work', () => {
+  test.for<[string, string[], string, Record<string, string>]>([
+    ['no model', ['run', 'hi'], 'OPENAI_MODEL', {}],
+    ['no key', ['run', 'hi', '-m', 'm1'], 'OPENAI_API_KEY', { OPENAI_API_KEY: '' }],
+    ['no prompt', ['run', '-m', 'm1'], 'give a prompt', {}],
+    ['an unknown option', ['run', 'hi', '--modle', 'm1'], "unknown option '--modle'", {}],
+    ['an unknown command', ['walk'], "unknown command 'walk'", {}],
+    ['no command', [], 'Usage: runchart', {}],
+    ['a directory that is none', ['run', 'hi', '-m', 'm1', '--cwd', 'main.go'], 'is not a directory', {}],
+    ['a session id that is no name', ['run', 'hi', '-m', 'm1', '--session', '../x'], 'conversation id', {}],
+    ['a chart that is none', ['charts', 'NOPE'], 'there is no chart "NOPE"', {}],
+  ])('%s is a usage error: exit code 2 and what to do', async ([, args, said, given]) => {
+    const { cwd, env } = await place({ baseURL: 'http://127.0.0.1:9/v1', asked: [] });
+    const program = start(args, { cwd, env: { ...env, ...given } });
+    expect(await program.ended).toEqual({ code: 2, signal: null });
+    expect(program.stderr).toContain(said);
+    expect(program.stdout).toBe('');
+  });
+
+  test('an error of the server is told with what to do, ends with 1, and shows no key', async () => {
+    const server = await modelServer((reply) => reply.refuse(401, { error: { message: `no such key ${KEY}` } }));
+    const { cwd, env } = await place(server);
+    const program = start(['run', 'hi', '-m', 'm1'], { cwd, env });
+    expect(await program.ended).toEqual({ code: 1, signal: null });
+    expect(program.stderr).toContain('check OPENAI_API_KEY');
+    expect(program.stderr).toContain('■ error (model)');
+    expect(program.stdout + program.stderr).not.toContain(KEY);
+  });
+
+  test('--help and --version end with 0', async () => {
+    const cwd = await temporaryDirectory();
+    for (const [args, said] of [
+      [['--help'], 'Usage: runchart'],
+      [['run', '--help'], 'Exit codes: 0 completed'],
+      [['--version'], '.'],
+    ] as const) {
+      const program = start(args, { cwd });
+      expect((await program.ended).code).toBe(0);
+      expect(program.stdout).toContain(said);
+    }
+  });
+});

@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineTool, ModelError, type Plugin, toolResult } from '../../src/index.ts';
+import { replayRecording } from '../../src/journals/index.ts';
+import {
+  askedTool,
+  call,
+  calls,
+  entriesOf,
+  plainTool,
+  say,
+  scripted,
+  settle,
+  stillClock,
+  until,
+} from '../hostile/bench.ts';
+import { expectSame, faultyStore, recorded } from './bench.ts';
+
+const ports = (clock = stillClock()) => ({ now: clock.now, setTimer: clock.setTimer, random: () => 0.5 });
+
+test('a recorded run with parallel tools that end out of order replays to the same log', async () => {
+  const gates: (() => void)[] = [];
+  const slow = (name: string) => plainTool(name, () => new Promise((resolve) => gates.push(() => resolve(name))));
+  const reply = calls({ type: 'text-delta', text: 'hm' }, call('a', 'one'), call('b', 'two'), call('c', 'nobody'));
+  const run = await recorded({ model: scripted([reply]), tools: [slow('one'), slow('two')], ports: ports() });
+  const { result } = run.conversation.send('go');
+  await until(() => gates.length === 2);
+  gates[1]?.();
+  await settle();
+  gates[0]?.();
+  expect((await result).termination).toBe('NaturalEnd');
+  expect(entriesOf(run.conversation.log(), 'tool-result').map(({ callId }) => callId)).toEqual(['c', 'b', 'a']);
+  expectSame(run);
+});
+
+test('a recorded run with retries replays without waiting', async () => {
+  const clock = stillClock();
+  let attempts = 0;
+  const model = scripted([]);
+  model.stream = async function* () {
+    attempts += 1;
+    if (attempts < 3) throw new ModelError({ code: 'server', message: 'busy' });
+    yield* say('at last');
+  };
+  const run = await recorded({ model, ports: ports(clock) });
+  const { result } = run.conversation.send('go');
+  await settle();
+  await clock.advance(60_000);
+  expect((await result).text).toBe('at last');
+  expect(entriesOf(run.conversation.log(), 'model-retry')).toHaveLength(2);
+  expectSame(run);
+});
+
+test('a suspension, its decision and the resumption replay to the same log', async () => {
+  const run = await recorded({ model: scripted([calls(call('a', 'ask'))]), tools: [askedTool('ask')], ports: ports() });
+  const { conversation } = run;
+  expect((await conversation.send('go').result).termination).toBe('Suspended');
+  expect(await conversation.decide({ callId: 'a', action: 'edit', args: { path: 'b' } })).toBe('applied');
+  expect(await conversation.decide({ callId: 'a', action: 'approve' })).toBe('conflict');
+  expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('unknown');
+  expect((await conversation.resume().result).termination).toBe('NaturalEnd');
+  expectSame(run);
+});
+
+test('steers, followUps and a message that is taken back replay to the same log', async () => {
+  const gates: (() => void)[] = [];
+  const wait = plainTool('wait', () => new Promise((resolve) => gates.push(() => resolve('ok'))));
+  const run = await recorded({ model: scripted([calls(call('a', 'wait'))]), tools: [wait], ports: ports() });
+  const { conversation } = run;
+  const first = conversation.send('go');
+  await until(() => gates.length === 1);
+  conversation.steer('hurry');
+  const next = conversation.send('then this', { kind: 'followUp' });
+  await conversation.send('not this', { kind: 'followUp' }).cancel();
+  gates[0]?.();
+  await first.result;
+  expect((await next.result).termination).toBe('NaturalEnd');
+  expectSame(run);
+});
+
+test('a run that was cancelled in the middle of a tool replays to the same log', async () => {
+  const clock = stillClock();
+  const deaf = plainTool('deaf', () => new Promise(() => undefined));
+  const run = await recorded({ model: scripted([calls(call('a', 'deaf'))]), tools: [deaf], ports: ports(clock) });
+  const sent = run.conversation.send('go');
+  await until(() => entriesOf(run.conversation.log(), 'tool-started').length === 1);
+  await sent.cancel();
+  expect((await sent.result).termination).toBe('Cancelled');
+  expectSame(run);
+});
+
+test('what plugins and tools wrote to the state comes from the recording', async () => {
+  const plugin: Plugin = {
+    name: 'p',
+    runStart: () => ({ state: { began: true } }),
+    beforeInference: () => ({ context: 'be kind' }),
+    beforeToolExecute: () => undefined,
+    afterToolExecute: ({ result }) => ({ result: [...result, { type: 'text', text: 'seen' }] }),
+    runEnd: () => undefined,
+  };
+  const noted = defineTool({
+    name: 'note',
+    description: '',
+    parameters: z.object({}),
+    execute: () => toolResult.success('noted', { state: { note: [1, 2] } }),
+  });
+  const model = scripted([calls(call('a', 'note'))]);
+  const run = await recorded({ model, tools: [noted], plugins: [plugin], ports: ports() });
+  await run.conversation.send('go').result;
+  expect(run.conversation.state).toEqual({ began: true, note: [1, 2] });
+  expectSame(run);
+});
+
+test('a second life of a conversation is a recording of its own, over the entries of the first', async () => {
+  const store = faultyStore({ append: () => undefined, atOnce: true });
+  const options = { tools: [askedTool('ask')], store, ports: ports() };
+  const first = await recorded({ ...options, model: scripted([calls(call('a', 'ask'))]) });
+  await first.conversation.send('go').result;
+  await first.conversation.close();
+  const second = await recorded({ ...options, model: scripted([]) });
+  await second.conversation.decide({ callId: 'a', action: 'approve' });
+  await second.conversation.resume().result;
+  expect(second.entries.length).toBe(first.conversation.log().length);
+  expectSame(first);
+  expectSame(second);
+});
+
+test('a recording holds no secret, and still replays to the same log', async () => {
+  const secrets = ['s3cr3t-value'];
+  const tell = plainTool('tell', () => 'the key is s3cr3t-value');
+  const model = scripted([calls({ type: 'text-delta', text: 's3cr3t-value!' }, call('a', 'tell'))]);
+  const run = await recorded({ model, tools: [tell], secrets, ports: ports() });
+  await run.conversation.send('use s3cr3t-value').result;
+  expect(JSON.stringify(run.recording())).not.toContain('s3cr3t');
+  expect(run.logged()).not.toContain('s3cr3t');
+  expectSame(run);
+});
+
+test('a recording that breaks off replays as far as it goes', async () => {
+  const model = scripted([calls(call('a', 'echo'))]);
+  const run = await recorded({ model, tools: [plainTool('echo', () => 'hi')], ports: ports() });
+  await run.conversation.send('go').result;
+  const whole = run.conversation.log();
+  const recording = run.recording();
+  for (let length = 0; length <= recording.length; length++) {
+    const log = replayRecording({ recording: recording.slice(0, length), entries: run.entries, model });
+    expect(JSON.stringify(log)).toBe(JSON.stringify(whole.slice(0, log.length)));
+    if (length === recording.length) expect(log).toHaveLength(whole.length);
+  }
+});
+
+test('a replay with the options of another agent says that the recording does not fit', async () => {
+  const plugin: Plugin = { name: 'p', runStart: () => undefined };
+  const run = await recorded({ model: scripted([]), plugins: [plugin], ports: ports() });
+  await run.conversation.send('go').result;
+  const { entries } = run;
+  const replay = () => replayRecording({ recording: run.recording(), entries, model: { id: 'scripted' } });
+  expect(replay).toThrow(/not asked for/);
+});
+
+test('a sink that throws ends the recording and leaves the run alone', async () => {
+  const { createAgent } = await import('../../src/index.ts');
+  const { recordingJournal } = await import('../../src/journals/index.ts');
+  let heard = 0;
+  const journal = recordingJournal(() => {
+    heard += 1;
+    if (heard === 2) throw new Error('disk full');
+  });
+  const agent = createAgent({ model: scripted([]), ports: { journal } });
+  expect((await agent.run('go')).termination).toBe('NaturalEnd');
+  expect(heard).toBe(2);
+});

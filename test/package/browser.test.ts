@@ -1,0 +1,105 @@
+/**
+ * The core in a browser. Rule: bundled from the sources the way an app does it, with nothing external; what the bundler
+ * took in is read from its own account.
+ */
+import { isBuiltin } from 'node:module';
+import { gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
+import { describe, expect, it } from 'vitest';
+import { entries, root } from '../docs/documents.ts';
+
+/** Bytes of `createAgent` with charts, xstate and rxjs, gzipped. */
+const CORE_BUDGET = 26_000;
+
+interface Bundle {
+  /** Packages whose files were read. */
+  reached: string[];
+  /** Packages of which something is in the bundle. */
+  brought: string[];
+  /** Node modules that a file which was read imports, whether or not the import is kept. */
+  builtins: string[];
+  gzipped: number;
+  /** Minified bytes by package or folder, the most first. */
+  shares: string;
+}
+
+const ownerOf = (input: string): string =>
+  /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(input)?.[1] ?? input.split('/').slice(0, -1).join('/');
+const packagesAmong = (inputs: readonly string[]): string[] =>
+  [...new Set(inputs.filter((input) => input.startsWith('node_modules/')).map(ownerOf))].sort();
+
+async function bundled(code: string): Promise<Bundle> {
+  const found = await build({
+    stdin: { contents: code, resolveDir: root, loader: 'ts' },
+    absWorkingDir: root,
+    bundle: true,
+    platform: 'browser',
+    format: 'esm',
+    minify: true,
+    write: false,
+    metafile: true,
+    // Naming conditions switches esbuild's own `module` off; without it the bundle would hold CommonJS.
+    conditions: ['module', 'production'],
+    define: { 'process.env.NODE_ENV': '"production"' },
+    // A Node module is counted here instead of being reported as an error there.
+    plugins: [
+      {
+        name: 'builtin',
+        setup: ({ onResolve }) =>
+          onResolve({ filter: /.*/ }, ({ path }) => (isBuiltin(path) ? { path, external: true } : null)),
+      },
+    ],
+    logLevel: 'silent',
+  });
+  const [output] = Object.values(found.metafile.outputs);
+  const bytes = new Map<string, number>();
+  for (const [input, { bytesInOutput }] of Object.entries(output?.inputs ?? {})) {
+    if (bytesInOutput > 0) bytes.set(ownerOf(input), (bytes.get(ownerOf(input)) ?? 0) + bytesInOutput);
+  }
+  const shares = [...bytes].sort(([, a], [, b]) => b - a);
+  const imports = Object.values(found.metafile.inputs).flatMap((input) => input.imports);
+  return {
+    reached: packagesAmong(Object.keys(found.metafile.inputs)),
+    brought: packagesAmong(Object.keys(output?.inputs ?? {}).filter((input) => bytes.has(ownerOf(input)))),
+    builtins: [...new Set(imports.filter(({ external }) => external).map(({ path }) => path))].sort(),
+    gzipped: gzipSync(found.outputFiles[0]?.contents ?? '', { level: 9 }).length,
+    shares: shares.map(([owner, size]) => `${owner} ${size}`).join(', '),
+  };
+}
+
+describe('runchart in a browser', () => {
+  it('createAgent needs no Node module, no zod and no vendor client: xstate and rxjs are all it brings', async () => {
+    const core = await bundled("export { createAgent } from './src/index.ts'");
+    expect(core.builtins).toEqual([]);
+    expect(core.reached).toEqual(['rxjs', 'tslib', 'xstate']);
+  });
+
+  it(`createAgent is at most ${CORE_BUDGET} bytes, gzipped`, async () => {
+    const { gzipped, shares } = await bundled("export { createAgent } from './src/index.ts'");
+    expect(gzipped, `minified bytes: ${shares}`).toBeLessThanOrEqual(CORE_BUDGET);
+  });
+
+  it.each([
+    "export { modelMessages } from './machines/index.ts'",
+    "export { project, createProjector } from './src/projector/index.ts'",
+  ])('%s brings no package at all', async (code) => {
+    const pure = await bundled(code);
+    expect(pure.builtins).toEqual([]);
+    expect(pure.brought).toEqual([]);
+  });
+
+  it.each(['runchart', 'runchart/machines', 'runchart/projector'])(
+    '%s as a whole needs no Node module',
+    async (name) => {
+      const whole = await bundled(`export * from './${entries.get(name)}'`);
+      expect(whole.builtins).toEqual([]);
+      expect(whole.reached.filter((owner) => !['rxjs', 'tslib', 'xstate'].includes(owner))).toEqual([]);
+    },
+  );
+
+  it('a Node module or zod behind an entry would be found', async () => {
+    const node = await bundled("export { codingTools } from './src/node.ts'");
+    expect(node.builtins).toContain('node:fs/promises');
+    expect(node.reached).toContain('zod');
+  });
+});

@@ -1,0 +1,142 @@
+/**
+ * The public names. Rule: a name that comes or goes changes this file; `vitest -u` writes it, and the change is
+ * committed only with the line of the changelog that tells of it.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { entries, read, root } from '../docs/documents.ts';
+
+interface Manifest {
+  exports: Record<string, string | { types: string; default: string }>;
+  bin: Record<string, string>;
+  files: string[];
+  dependencies: Record<string, string>;
+}
+const manifest = JSON.parse(read('package.json')) as Manifest;
+
+const namesOf = async (source: string): Promise<string[]> =>
+  Object.keys((await import(join(root, source))) as object).sort();
+const isThere = (source: string): boolean => existsSync(join(root, source));
+
+describe('the manifest', () => {
+  it('every entry is built from a source that exists, and has the types of the same source', () => {
+    expect([...entries.values()].filter((source) => !isThere(source))).toEqual([]);
+    const targets = Object.values(manifest.exports).filter((target) => typeof target !== 'string');
+    for (const { types, default: code } of targets) expect(types).toBe(code.replace(/\.js$/, '.d.ts'));
+  });
+
+  it('the program is built from a source that exists and starts with a shebang', () => {
+    const [built = ''] = Object.values(manifest.bin);
+    expect(read(built.replace(/^\.\/dist\//, '').replace(/\.js$/, '.ts'))).toMatch(/^#!\/usr\/bin\/env node\n/);
+  });
+
+  it('what is published exists, apart from what the build makes', () => {
+    expect(manifest.files.filter((file) => file !== 'dist' && !isThere(file))).toEqual([]);
+    expect(isThere('LICENSE') && isThere('README.md')).toBe(true);
+  });
+});
+
+describe('public names', () => {
+  it('runchart', async () => {
+    expect(await namesOf('src/index.ts')).toMatchInlineSnapshot(`
+      [
+        "AgentBusyError",
+        "ConfigurationError",
+        "CorruptLogError",
+        "DecisionRefusedError",
+        "InvalidDecisionError",
+        "LimitError",
+        "ModelError",
+        "RunError",
+        "RunchartError",
+        "SessionBusyError",
+        "StoreConflictError",
+        "createAgent",
+        "defineTool",
+        "memoryStore",
+        "presets",
+        "toolResult",
+      ]
+    `);
+  });
+
+  it('runchart/machines', async () => {
+    expect(await namesOf('machines/index.ts')).toMatchInlineSnapshot(`
+      [
+        "canonical",
+        "chartCases",
+        "closed",
+        "conversationMachine",
+        "createTranscript",
+        "defaultLimits",
+        "defaultPolicies",
+        "door",
+        "freshCounters",
+        "gateWork",
+        "gatedAgain",
+        "hash",
+        "judge",
+        "learn",
+        "modelCallMachine",
+        "modelMessages",
+        "nextState",
+        "noOpenCalls",
+        "nothingKnown",
+        "openCalls",
+        "printOf",
+        "repairs",
+        "replayable",
+        "rerunOf",
+        "restored",
+        "resumeToolCallMachine",
+        "runMachine",
+        "runOf",
+        "stopReason",
+        "toolCallMachine",
+        "toolRoundMachine",
+      ]
+    `);
+  });
+
+  it('runchart/projector', async () => {
+    expect(await namesOf('src/projector/index.ts')).toMatchInlineSnapshot(`
+      [
+        "createProjector",
+        "project",
+        "resolutionSteps",
+        "withLiveText",
+      ]
+    `);
+  });
+
+  it('runchart/openai', async () => {
+    expect(await namesOf('src/models/openai.ts')).toMatchInlineSnapshot(`
+      [
+        "openai",
+      ]
+    `);
+  });
+
+  it('runchart/node', async () => {
+    expect(await namesOf('src/node.ts')).toMatchInlineSnapshot(`
+      [
+        "codingTools",
+        "jsonlStore",
+      ]
+    `);
+  });
+
+  it.runIf(isThere('src/testing/index.ts'))('runchart/testing', async () => {
+    expect(await namesOf('src/testing/index.ts')).toMatchInlineSnapshot();
+  });
+
+  it('runchart/schema', async () => {
+    expect(await namesOf('src/schema.ts')).toMatchInlineSnapshot(`
+      [
+        "logEntrySchema",
+        "wireEventSchema",
+      ]
+    `);
+  });
+});

@@ -1,0 +1,49 @@
+/** The same view under any time zone and language, in a process of its own for each. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { project } from '../../src/projector/index.ts';
+import { A, C, S, stamped, stepsOf, T, U } from './events.ts';
+
+const run = promisify(execFile);
+const source = fileURLToPath(new URL('../../src/projector/index.ts', import.meta.url));
+
+/** Names and ids whose case or order depends on the language. */
+const names = ['FIND', 'WRITE', 'EDIT', 'LİST', 'fınd', 'ÉDIT', 'BASH', 'i', 'I'];
+const log = stamped([U('q'), A('ß'), ...names.map((name, i) => C(`İ${i}`, name)), T('İ8'), T('İ0'), A('ok'), S()]).map(
+  (entry, i) => ({ ...entry, at: (i % 3) * 8.64e12 }),
+);
+
+describe('H-342 INV-9 time zone and language', () => {
+  let folder = '';
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'projector-'));
+    await build({ entryPoints: [source], bundle: true, format: 'esm', outfile: join(folder, 'projector.mjs') });
+    await writeFile(join(folder, 'log.json'), JSON.stringify(log));
+    const read = `JSON.parse(readFileSync(new URL('./log.json', import.meta.url), 'utf8'))`;
+    const imports = `import { readFileSync } from 'node:fs';\nimport { project } from './projector.mjs';\n`;
+    await writeFile(join(folder, 'main.mjs'), `${imports}process.stdout.write(JSON.stringify(project(${read})));`);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it.each([
+    ['Pacific/Apia', 'tr_TR.UTF-8'],
+    ['America/St_Johns', 'lt_LT.UTF-8'],
+    ['UTC', 'C'],
+  ])('%s and %s change nothing', async (TZ, LANG) => {
+    const env = { ...process.env, TZ, LANG, LC_ALL: LANG };
+    const { stdout } = await run(process.execPath, [join(folder, 'main.mjs')], { env });
+    expect(stdout).toBe(JSON.stringify(project(log)));
+  });
+
+  it('names match by plain lower case', () => {
+    expect(stepsOf(project(log))[1]).toBe(
+      'assistant ß [read İ0] [write İ1 İ2] [other İ3 İ4 İ5] [bash İ6] [other İ7 İ8]',
+    );
+  });
+});

@@ -1,0 +1,46 @@
+/** request-cycle-model, Deterministic Construction, as the table of the machine. */
+import { describe, expect, it } from 'vitest';
+import { next, type Phase, type Signal, signalOf } from '../../src/projector/machine.ts';
+import { readEntry } from '../../src/projector/read.ts';
+import { A, R, S, U } from './events.ts';
+
+const told = (phase: Phase, signal: Signal, whileActive: 'steer' | 'followUp' = 'followUp') => {
+  const { move, to, odd } = next(phase, signal, whileActive);
+  return odd === undefined ? `${move} → ${to}` : `${move} → ${to} (${odd})`;
+};
+const signal = (event: unknown) => signalOf(readEntry(event).reading);
+
+describe('the machine', () => {
+  it.each<[Signal, string, string, string]>([
+    ['message-direct', 'open-direct → active', 'queue → active (kind-overridden)', 'steer → active (kind-overridden)'],
+    ['message-open', 'open-direct → active', 'queue → active', 'steer → active'],
+    ['message-followUp', 'open-followUp → active', 'queue → active', 'queue → active'],
+    ['message-steer', 'open-direct → active (kind-overridden)', 'steer → active', 'steer → active'],
+    ['work', 'refuse → idle (orphan)', 'append → active', 'append → active'],
+    ['boundary', 'refuse → idle (stop-while-idle)', 'close → idle', 'close → idle'],
+    ['suspension', 'refuse → idle (orphan)', 'wait → active', 'wait → active'],
+    ['resumption', 'reopen → active', 'reopen → active', 'reopen → active'],
+  ])('%s', (given, idle, queueing, steering) => {
+    expect([told('idle', given), told('active', given), told('active', given, 'steer')]).toEqual([
+      idle,
+      queueing,
+      steering,
+    ]);
+    expect(told('idle', given, 'steer')).toBe(idle);
+  });
+
+  it('CYC-2 the three stop reasons are one signal', () => {
+    const reasons = ['completed', 'interrupted', 'error'] as const;
+    expect(reasons.map((reason) => signal(S(reason)))).toEqual(['boundary', 'boundary', 'boundary']);
+  });
+
+  it('CYC-3 a message says its kind or leaves it open, and all output is work', () => {
+    expect([signal(U('a')), signal(U('a', 'steer')), signal(A('x')), signal(R('x'))]).toEqual([
+      'message-open',
+      'message-steer',
+      'work',
+      'work',
+    ]);
+    expect(signal({ type: 'notice' })).toBe(undefined);
+  });
+});

@@ -1,0 +1,171 @@
+/** What holds of every list of events (request-cycle-model; the properties carry the ids of the requirements). */
+import fc from 'fast-check';
+import { from, lastValueFrom, toArray } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import type { LogEntry } from '../../machines/vocabulary.ts';
+import { type ConversationView, createProjector, project, resolutionSteps } from '../../src/projector/index.ts';
+import { anyEvent, events, log, nearlyOrdered, wild, wireEvent } from './arbitraries.ts';
+import { callsOf, stepsOf } from './events.ts';
+
+const NO_CYCLES = project([]);
+
+function viewsAfterEach(entries: readonly unknown[], read: (view: ConversationView) => unknown): ConversationView[] {
+  const projector = createProjector();
+  return entries.map((entry) => {
+    projector.push(entry);
+    const view = projector.view();
+    read(view);
+    return view;
+  });
+}
+
+/** A view without what may come behind a stop: results, and what follows from them. */
+const withoutResults = (view: ConversationView, cycle: number): unknown =>
+  JSON.parse(
+    JSON.stringify(view.cycles[cycle], (key, value) => (key === 'result' ? null : key === 'rounds' ? 0 : value)),
+  );
+
+function expectFrozen(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  expect(Object.isFrozen(value)).toBe(true);
+  for (const key of Object.keys(value)) expectFrozen((value as Record<string, unknown>)[key]);
+}
+
+describe('every list of events', () => {
+  it('CYC-11 gives the same view however it is split, and whenever the views between are read', () => {
+    fc.assert(
+      fc.property(
+        log,
+        fc.array(fc.nat(), { maxLength: 12 }),
+        fc.infiniteStream(fc.boolean()),
+        (entries, swaps, reads) => {
+          const shuffled = nearlyOrdered(entries, swaps);
+          const views = viewsAfterEach(shuffled, (view) => (reads.next().value ? JSON.stringify(view) : view.state));
+          const places = [...views.keys()];
+          for (const i of reads.next().value ? places : places.reverse()) {
+            expect(views[i]).toEqual(project(shuffled.slice(0, i + 1)));
+          }
+          expect(views.at(-1) ?? NO_CYCLES).toEqual(project(shuffled));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('H-102 gives the view of the ordered list where it is out of order inside the window', () => {
+    fc.assert(
+      fc.property(log, fc.array(fc.nat(), { maxLength: 30 }), (entries, swaps) => {
+        expect(project(nearlyOrdered(entries, swaps))).toEqual(project(entries));
+      }),
+    );
+  });
+
+  it('CYC-13 gives the same view through all three doors', async () => {
+    await fc.assert(
+      fc.asyncProperty(log, async (entries) => {
+        const projector = createProjector();
+        for (const entry of entries) projector.push(entry);
+        const emitted = await lastValueFrom(from(entries as unknown as LogEntry[]).pipe(resolutionSteps(), toArray()));
+        expect(projector.view()).toEqual(project(entries));
+        expect(emitted).toHaveLength(entries.length);
+        expect(emitted.at(-1) ?? NO_CYCLES).toEqual(project(entries));
+      }),
+    );
+  });
+
+  it('INV-9 gives the same bytes every time', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        expect(JSON.stringify(project(list))).toBe(JSON.stringify(project(structuredClone(list))));
+      }),
+    );
+  });
+
+  it('CYC-11 is prefix consistent: cycles before the last never change, the last one only grows at its end', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        const whole = project(list);
+        viewsAfterEach(list, (view) => {
+          const last = view.cycles.length - 1;
+          for (let i = 0; i < last; i++) expect(withoutResults(view, i)).toEqual(withoutResults(whole, i));
+          const before = stepsOf(view, last);
+          const after = stepsOf(whole, last);
+          expect(after.slice(0, Math.max(0, before.length - 1))).toEqual(before.slice(0, -1));
+        });
+      }),
+    );
+  });
+
+  it('INV-3 CYC-5 has one root and at most one stop a cycle, and only the last cycle can be without', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        const view = project(list);
+        for (const [i, cycle] of view.cycles.entries()) {
+          expect(cycle.steps.filter(({ type }) => type === 'non-steer')).toEqual([cycle.steps[0]]);
+          expect(cycle.stop === null).toBe(i === view.cycles.length - 1 && view.state === 'active');
+        }
+      }),
+    );
+  });
+
+  it('INV-3 closes as many cycles as it has stops that are not named as odd', () => {
+    fc.assert(
+      fc.property(fc.array(wireEvent, { maxLength: 80 }), (list) => {
+        const view = project(list);
+        const stops = list.filter(({ type }) => type === 'run-stop').length;
+        const odd = view.diagnostics.filter(({ code }) => code === 'stop-while-idle').length;
+        expect(view.cycles.filter(({ stop }) => stop !== null)).toHaveLength(stops - odd);
+      }),
+    );
+  });
+
+  it('CYC-7 CYC-8 has one text a block, neighbours of different kinds, and each call once', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        const view = project(list);
+        for (const { steps, rounds } of view.cycles) {
+          const blocks = steps.filter((step) => step.type === 'ai-block');
+          const texts = blocks.flatMap(({ text }) => (text === null ? [] : [{ kind: text.kind, text: text.text }]));
+          expect(rounds.flatMap(({ output }) => output.texts)).toEqual(texts);
+          for (const { text, groups } of blocks) {
+            expect(text !== null || groups.length > 0).toBe(true);
+            expect(groups.every(({ kind }, i) => kind !== groups[i - 1]?.kind)).toBe(true);
+            expect(groups.every(({ calls }) => calls.length > 0)).toBe(true);
+          }
+        }
+        const inRounds = view.cycles.flatMap(({ rounds }) => rounds.flatMap(({ output }) => output.calls));
+        expect(new Set(inRounds)).toEqual(new Set(callsOf(view)));
+        expect(inRounds).toHaveLength(callsOf(view).length);
+      }),
+    );
+  });
+
+  it('CYC-6 gives each result to one round at most, behind the round that made the call', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        for (const { rounds } of project(list).cycles) {
+          const fed = rounds.flatMap(({ input }) => input.results);
+          expect(new Set(fed).size).toBe(fed.length);
+          for (const [i, { input }] of rounds.entries()) {
+            const earlier = rounds.slice(0, i).flatMap(({ output }) => output.calls);
+            for (const call of input.results) expect(earlier).toContain(call);
+          }
+        }
+      }),
+    );
+  });
+
+  it('is total: any values give a frozen JSON view, and leave the intrinsics alone', () => {
+    const before = Object.getOwnPropertyNames(Object.prototype);
+    fc.assert(
+      fc.property(fc.array(fc.oneof(wild, anyEvent), { maxLength: 40 }), (values) => {
+        const view = project(values);
+        expectFrozen(view);
+        expect(JSON.parse(JSON.stringify(view))).toEqual(view);
+        expect(viewsAfterEach(values, () => 0).at(-1) ?? NO_CYCLES).toEqual(view);
+      }),
+      { numRuns: 300 },
+    );
+    expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before);
+  });
+});

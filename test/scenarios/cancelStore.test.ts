@@ -1,0 +1,212 @@
+/** Cancelling while the store is slow, or never answers (run-lifecycle, Checkpoint Triggers). */
+import { describe, expect, it } from 'vitest';
+import type { Boundary } from '../../src/index.ts';
+import { type Bench, bench, only, story } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { call, deaf, lines } from '../support/model.ts';
+import { commits, troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+
+/** A conversation on a store of its own kind; the run comes to each of the four checkpoints. */
+async function onStore() {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const replies = [[call('c1', 'echo', args)], 'done', 'next'];
+  const echo = echoTool();
+  return { ...(await bench({ clock, store, replies, tools: [echo.tool] })), store, echo };
+}
+
+/** Moves time until an append that commits `boundary` has been tried. */
+async function reaches(on: Bench & { store: ReturnType<typeof troubledStore> }, boundary: Boundary): Promise<void> {
+  for (let waited = 0; waited < 500; waited++) {
+    if (on.store.tried.some((entries) => commits(entries, boundary))) return;
+    await on.clock.advance(1);
+  }
+  throw new Error(`${boundary} was never tried`);
+}
+
+const boundaries = ['UserMessage', 'AssistantTurnCommitted', 'ToolResultsCommitted', 'RunFinished'] as const;
+
+describe.each(boundaries)('a cancel during the commit of %s', (boundary) => {
+  it('INV-6: a store that takes 30 ms is waited for: the stop is durable, the history is whole, the next message works', async () => {
+    const on = await onStore();
+    on.store.trouble(() => ({ afterMs: 30 }));
+    const run = on.conversation.send('hi');
+    await reaches(on, boundary);
+    await on.clock.advance(10);
+    expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    const result = await run.result;
+    expect(result.termination).toBe(boundary === 'RunFinished' ? 'NaturalEnd' : 'Cancelled');
+    expect(on.conversation.status).toBe('idle');
+    expect(on.clock.live).toBe(0);
+    expect(on.alive()).toEqual([]);
+    expect(only(on.conversation.log(), 'run-stop')).toHaveLength(1);
+    on.store.trouble(() => 'stored');
+    const again = on.conversation.send('again');
+    expect((await again.result).termination).toBe('NaturalEnd');
+    const pairs = on.conversation.messages();
+    expect(new Set(lines(pairs)).size).toBe(pairs.length);
+  });
+
+  it('INV-6: a store that never answers holds the run for 100 ms at most, and the result says so', async () => {
+    const on = await onStore();
+    on.store.trouble((entries) => (commits(entries, boundary) ? 'stuck' : 'stored'));
+    const run = on.conversation.send('hi');
+    await reaches(on, boundary);
+    const before = on.conversation.log().length;
+    expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    const result = await run.result;
+    expect(result).toMatchObject({ termination: 'Error', cause: 'store' });
+    expect(on.conversation.status).toBe('error');
+    expect(on.clock.live).toBe(0);
+    expect(on.alive()).toEqual([]);
+    expect(on.conversation.log().length).toBe(before);
+    expect(on.conversation.view().cycles.filter(({ stop }) => stop !== null)).toEqual([]);
+  });
+});
+
+describe('a cancel and a store that answers late', () => {
+  it('B03: the entries of the cancel itself may take their time within the 100 ms', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const gate = gateTool();
+    const on = await bench({ clock, store, replies: [[call('c1', 'gate')]], tools: [gate.tool] });
+    const run = on.conversation.send('hi');
+    await gate.begun('c1');
+    store.trouble(() => ({ afterMs: 60 }));
+    expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+    expect(clock.live).toBe(0);
+  });
+
+  it('nothing that was asked for behind a late append is started after the cancel', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const echo = echoTool();
+    const on = await bench({ clock, store, replies: [[call('c1', 'echo', args)]], tools: [echo.tool] });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'tool-started') ? { afterMs: 70 } : 'stored'));
+    const run = on.conversation.send('hi');
+    while (!store.tried.some((entries) => entries.some(({ type }) => type === 'tool-started'))) await clock.advance(1);
+    expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+    await clock.advance(1000);
+    expect(echo.ran).toEqual([]);
+    expect(only(on.conversation.log(), 'tool-started', 'tool-result', 'run-stop')).toEqual([
+      'tool-started c1',
+      'tool-result c1 cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+  });
+
+  it('in waiting, the suspended call and the stop are durable when cancel() resolves; twice is once', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const ask = echoTool('ask');
+    const options = { clock, store, tools: [ask.tool], plugins: [asks().plugin] };
+    const on = await bench({ ...options, replies: [[call('c1', 'ask', args)], 'next'] });
+    await on.conversation.send('hi').result;
+    store.trouble(() => ({ afterMs: 30 }));
+    const both = Promise.all([on.conversation.cancel(), on.conversation.cancel()]);
+    expect(await clock.until(both)).toBeLessThanOrEqual(100);
+    expect(only(on.conversation.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+    expect(on.conversation.status).toBe('idle');
+    expect(clock.live).toBe(0);
+  });
+});
+
+describe('a cancel that comes before the store has answered at all', () => {
+  const slow = async (reply = deaf()) => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const on = await bench({ clock, store, replies: [reply, 'next'] });
+    store.trouble(() => ({ afterMs: 10 }));
+    return { ...on, store };
+  };
+
+  it('conversation.cancel() right behind send() ends that run', async () => {
+    const on = await slow();
+    const run = on.conversation.send('hi');
+    expect(on.conversation.status).toBe('active');
+    expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+    expect(on.model.calls).toHaveLength(0);
+    expect(on.conversation.status).toBe('idle');
+    expect(on.clock.live).toBe(0);
+  });
+
+  it('run.cancel() right behind send() ends that run', async () => {
+    const on = await slow();
+    const run = on.conversation.send('hi');
+    expect(await on.clock.until(run.cancel())).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+    expect(on.model.calls).toHaveLength(0);
+  });
+
+  it('the caller’s signal right behind send() ends that run', async () => {
+    const on = await slow();
+    const caller = new AbortController();
+    const run = on.conversation.send('hi', { signal: caller.signal });
+    caller.abort();
+    expect(await on.clock.until(run.result)).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+  });
+
+  it('run.cancel() of a followUp that was just accepted gives it back and leaves the run alone', async () => {
+    const on = await slow();
+    const first = on.conversation.send('hi');
+    await on.clock.advance(50);
+    const second = on.conversation.send('later', { kind: 'followUp' });
+    await on.clock.until(second.cancel());
+    expect((await second.result).termination).toBe('Cancelled');
+    expect(on.conversation.status).toBe('active');
+    expect(only(on.conversation.log(), 'message-queued', 'message-returned')).toEqual([
+      'message-queued followUp later',
+      'message-returned cancelled',
+    ]);
+    await on.clock.until(first.cancel());
+    expect(story(on.conversation.log()).at(-1)).toBe('checkpoint RunFinished');
+    expect(on.model.calls).toHaveLength(1);
+  });
+
+  it('S003-20: a completion and a cancel that wait for the same append: the cancel is first, the result late', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const gate = gateTool();
+    const on = await bench({ clock, store, replies: [[call('c1', 'gate'), call('c2', 'gate')]], tools: [gate.tool] });
+    const run = on.conversation.send('hi');
+    await Promise.all([gate.begun('c1'), gate.begun('c2')]);
+    store.trouble(() => ({ afterMs: 20 }));
+    gate.release('c1');
+    await clock.advance(5);
+    gate.release('c2');
+    await clock.advance(5);
+    expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+    await clock.advance(100);
+    expect(only(on.conversation.log(), 'tool-result', 'diagnostic')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c2 cancelled cancelled',
+      'diagnostic late_result',
+    ]);
+  });
+
+  it('resume() while a run starts is that run, and a steer sent so early belongs to it', async () => {
+    const on = await slow();
+    const run = on.conversation.send('hi');
+    expect(on.conversation.resume()).toBe(run);
+    expect(on.conversation.send('this too', { kind: 'steer' })).toBe(run);
+    await on.clock.advance(50);
+    expect(only(on.conversation.log(), 'user-message', 'message-queued')).toEqual([
+      'user-message direct hi',
+      'message-queued steer this too',
+      'user-message steer this too',
+    ]);
+    await on.clock.until(run.cancel());
+    expect((await run.result).termination).toBe('Cancelled');
+  });
+});

@@ -1,0 +1,248 @@
+/** How the calls of one reply run: in parallel, one after the other, and around a call that waits (run-lifecycle, ToolRound). */
+import { describe, expect, it } from 'vitest';
+import type { Decision, DeepPartial, Policies } from '../../src/index.ts';
+import { type Bench, bench, entry, only, restart } from '../support/agent.ts';
+import { call, lines, type Reply } from '../support/model.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const approve = (callId: string): Decision => ({ callId, action: 'approve' });
+
+describe('what runs at once', () => {
+  it('S004-11: no more calls than maxParallelTools, the next one as one ends; the model sees call order', async () => {
+    const gate = gateTool();
+    const ids = ['c1', 'c2', 'c3', 'c4', 'c5'];
+    const on = await bench({
+      replies: [ids.map((callId) => call(callId, 'gate')), 'x'],
+      tools: [gate.tool],
+      policies: { maxParallelTools: 2 },
+    });
+    const run = on.conversation.send('hi');
+    await gate.begun('c2');
+    expect(gate.started).toEqual(['c1', 'c2']);
+    gate.release('c2');
+    await gate.begun('c3');
+    gate.release('c3');
+    await gate.begun('c4');
+    gate.release('c1');
+    await gate.begun('c5');
+    gate.release('c5');
+    gate.release('c4');
+    await run.result;
+    expect(gate.most()).toBe(2);
+    expect(only(on.conversation.log(), 'tool-result').map((line) => line.split(' ')[1])).toEqual([
+      'c2',
+      'c3',
+      'c1',
+      'c5',
+      'c4',
+    ]);
+    expect(lines(on.model.calls[1]?.messages ?? []).slice(2)).toEqual(
+      ids.map((callId) => `${callId} ${callId} is done`),
+    );
+  });
+
+  it('S003-07: sequential execution starts a call when the one before it has its result', async () => {
+    const gate = gateTool();
+    const on = await bench({
+      replies: [[call('t1', 'gate'), call('t2', 'gate'), call('t3', 'gate')], 'x'],
+      tools: [gate.tool],
+      policies: { toolExecution: 'sequential' },
+    });
+    const run = on.conversation.send('hi');
+    for (const [index, callId] of ['t1', 't2', 't3'].entries()) {
+      await gate.begun(callId);
+      expect(gate.started).toHaveLength(index + 1);
+      gate.release(callId);
+    }
+    await run.result;
+    expect(only(on.conversation.log(), 'tool-started', 'tool-result')).toEqual([
+      'tool-started t1',
+      'tool-result t1 succeeded',
+      'tool-started t2',
+      'tool-result t2 succeeded',
+      'tool-started t3',
+      'tool-result t3 succeeded',
+    ]);
+    expect(on.model.calls).toHaveLength(2);
+  });
+
+  it('S002-32: parallelIfReadOnly runs reading calls at once and everything else one after the other', async () => {
+    const [ro, writer] = [gateTool('ro', { readOnly: true }), gateTool('writer')];
+    const on = await bench({
+      replies: [[call('r1', 'ro'), call('r2', 'ro'), call('r3', 'ro')], [call('m1', 'ro'), call('m2', 'writer')], 'x'],
+      tools: [ro.tool, writer.tool],
+      policies: { toolExecution: 'parallelIfReadOnly' },
+    });
+    const run = on.conversation.send('hi');
+    await gateAll(ro, ['r1', 'r2', 'r3']);
+    expect(ro.most()).toBe(3);
+    await ro.begun('m1');
+    expect(writer.started).toEqual([]);
+    ro.release('m1');
+    await writer.begun('m2');
+    writer.release('m2');
+    expect((await run.result).termination).toBe('NaturalEnd');
+  });
+
+  it('S002-32: a serial round of parallelIfReadOnly stops at the first suspended call like any other', async () => {
+    const hook = asks('writer');
+    const [ro, writer] = [echoTool('ro', { readOnly: true }), echoTool('writer')];
+    const on = await bench({
+      replies: [[call('c1', 'writer', args), call('c2', 'writer', args), call('c3', 'ro', args)], 'x'],
+      tools: [ro.tool, writer.tool],
+      plugins: [hook.plugin],
+      policies: { toolExecution: 'parallelIfReadOnly' },
+    });
+    expect((await on.conversation.send('hi').result).termination).toBe('Suspended');
+    expect(hook.saw).toEqual(['c1']);
+    expect(ro.ran).toEqual([]);
+  });
+});
+
+async function gateAll(gate: ReturnType<typeof gateTool>, callIds: readonly string[]): Promise<void> {
+  for (const callId of callIds) await gate.begun(callId);
+  for (const callId of callIds) gate.release(callId);
+}
+
+describe('a round with a suspended call', () => {
+  const mixed = [call('c1', 'echo', args), call('c2', 'ask', args), call('c3', 'echo', args)];
+  async function round(replies: readonly Reply[], policies: DeepPartial<Policies>): Promise<Bench & { ran: string[] }> {
+    const ran: string[] = [];
+    const [echo, ask] = [echoTool(), echoTool('ask')];
+    const plugins = [
+      asks().plugin,
+      { name: 'order', afterToolExecute: ({ call: c }: { call: { callId: string } }) => void ran.push(c.callId) },
+    ];
+    const on = await bench({ replies: [mixed, ...replies], tools: [echo.tool, ask.tool], plugins, policies });
+    return { ...on, ran };
+  }
+
+  it('onPartialSuspend wait, parallel: the run ends Suspended without another model call', async () => {
+    const on = await round(['done'], { onPartialSuspend: 'wait' });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Suspended', turns: 1 });
+    expect(only(on.conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c3 succeeded',
+    ]);
+    await on.conversation.decide(approve('c2'));
+    expect((await on.conversation.resume().result).text).toBe('done');
+    expect(
+      lines(on.model.calls[1]?.messages ?? [])
+        .slice(2)
+        .map((line) => line.split(' ')[0]),
+    ).toEqual(['c1', 'c2', 'c3']);
+  });
+
+  it('onPartialSuspend wait, parallel: with a decision during the round there is nothing to wait for', async () => {
+    const [ask, gate] = [echoTool('ask'), gateTool()];
+    const on = await bench({
+      replies: [[call('c1', 'ask', args), call('c2', 'gate')], 'done'],
+      tools: [ask.tool, gate.tool],
+      plugins: [asks().plugin],
+      policies: { onPartialSuspend: 'wait' },
+    });
+    const run = on.conversation.send('hi');
+    await entry(on.conversation, 'tool-suspended');
+    await gate.begun('c2');
+    expect(await on.conversation.decide(approve('c1'))).toBe('applied');
+    gate.release('c2');
+    expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done', pending: [] });
+  });
+
+  it('sequential, continue: the run goes on, and a call behind the suspended one gets not_started', async () => {
+    const on = await round(['rest', 'done'], { toolExecution: 'sequential' });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Suspended', text: 'rest', turns: 2 });
+    expect(only(on.conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c3 cancelled not_started',
+    ]);
+    expect(lines(on.model.calls[1]?.messages ?? []).slice(2)).toEqual([
+      'c1 {"m":"a"}',
+      expect.stringMatching(/^c2 .*awaits approval/),
+      expect.stringMatching(/^c3! .*not run/),
+    ]);
+    await on.conversation.decide(approve('c2'));
+    expect((await on.conversation.resume().result).text).toBe('done');
+  });
+
+  it('sequential, wait: a call behind the suspended one keeps its turn and starts after the decision', async () => {
+    const on = await round(['done'], { toolExecution: 'sequential', onPartialSuspend: 'wait' });
+    expect((await on.conversation.send('hi').result).termination).toBe('Suspended');
+    expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
+    await on.conversation.decide(approve('c2'));
+    const from = on.conversation.log().length;
+    expect((await on.conversation.resume().result).text).toBe('done');
+    expect(only(on.conversation.log(from), 'tool-started', 'tool-result', 'checkpoint')).toEqual([
+      'tool-started c2',
+      'tool-result c2 succeeded',
+      'tool-started c3',
+      'tool-result c3 succeeded',
+      'checkpoint ToolResultsCommitted',
+      'checkpoint AssistantTurnCommitted',
+      'checkpoint RunFinished',
+    ]);
+  });
+
+  it('sequential, wait: the turn is kept over a restart', async () => {
+    const policies = { toolExecution: 'sequential', onPartialSuspend: 'wait' } as const;
+    const before = await round([], policies);
+    await before.conversation.send('hi').result;
+    const [echo, ask] = [echoTool(), echoTool('ask')];
+    const on = await restart(before, { replies: ['done'], tools: [echo.tool, ask.tool], policies });
+    await on.conversation.decide(approve('c2'));
+    expect((await on.conversation.resume().result).text).toBe('done');
+    expect(echo.ran).toEqual(['c3']);
+    expect(ask.ran).toEqual(['c2']);
+  });
+
+  it('sequential, wait: a denied call frees the turn of the next one', async () => {
+    const on = await round(['done'], { toolExecution: 'sequential', onPartialSuspend: 'wait' });
+    await on.conversation.send('hi').result;
+    await on.conversation.decide({ callId: 'c2', action: 'deny' });
+    expect((await on.conversation.resume().result).text).toBe('done');
+    expect(only(on.conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c2 failed denied',
+      'tool-result c3 succeeded',
+    ]);
+  });
+
+  it('sequential: calls behind a suspended one are asked for in their turn, not before', async () => {
+    const hook = asks();
+    const ask = echoTool('ask');
+    const on = await bench({
+      replies: [[call('c1', 'ask', args), call('c2', 'ask', args)], 'done'],
+      tools: [ask.tool],
+      plugins: [hook.plugin],
+      policies: { toolExecution: 'sequential' },
+    });
+    await on.conversation.send('hi').result;
+    await on.conversation.decide(approve('c1'));
+    const second = await on.conversation.resume().result;
+    expect(hook.saw).toEqual(['c1', 'c1', 'c2']);
+    expect(ask.ran).toEqual(['c1']);
+    // The answered call is a result: the model is asked with a placeholder for the other.
+    expect(second).toMatchObject({ termination: 'Suspended', text: 'done' });
+    expect(second.pending.map(({ callId }) => callId)).toEqual(['c2']);
+  });
+
+  it('B07: deciding on one call of three repeats, delays and discards none of its siblings', async () => {
+    const ask = echoTool('ask');
+    const on = await bench({
+      replies: [['c1', 'c2', 'c3'].map((callId) => call(callId, 'ask', args)), 'one', 'two', 'three'],
+      tools: [ask.tool],
+      plugins: [asks().plugin],
+    });
+    await on.conversation.send('hi').result;
+    for (const callId of ['c2', 'c3', 'c1']) {
+      expect(await on.conversation.decide(approve(callId))).toBe('applied');
+      await on.conversation.resume().result;
+    }
+    expect(ask.ran).toEqual(['c2', 'c3', 'c1']);
+    expect(only(on.conversation.log(), 'tool-result')).toHaveLength(3);
+    expect(on.conversation.status).toBe('idle');
+  });
+});

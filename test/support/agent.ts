@@ -1,0 +1,152 @@
+/**
+ * An agent on a bench: scripted model, virtual time, counted ids, and sight of every actor that runs. Rule: what a
+ * test reads here is what any caller could read, except for the actors, which come from the inspection door.
+ */
+import type { AnyActorRef } from 'xstate';
+import {
+  type Agent,
+  type AgentOptions,
+  type Conversation,
+  createAgent,
+  type LogEntry,
+  type LogStore,
+  memoryStore,
+} from '../../src/index.ts';
+import { VirtualClock } from './clock.ts';
+import { type Reply, type ScriptedModel, scripted } from './model.ts';
+
+export interface BenchOptions extends Omit<AgentOptions, 'model' | 'ports' | 'inspect'> {
+  replies?: readonly Reply[];
+  model?: ScriptedModel;
+  clock?: VirtualClock;
+}
+export interface Bench {
+  agent: Agent;
+  conversation: Conversation;
+  model: ScriptedModel;
+  clock: VirtualClock;
+  store: LogStore;
+  /** Ids of the actors that are alive, the conversation's own left out. */
+  alive(): string[];
+}
+
+/** An agent with one open conversation `c`. Calling it again with the same store is a restart. */
+export async function bench(options: BenchOptions = {}): Promise<Bench> {
+  const {
+    replies = [],
+    model = scripted(replies),
+    clock = new VirtualClock(),
+    store = memoryStore(),
+    ...rest
+  } = options;
+  const actors = new Set<AnyActorRef>();
+  let ids = 0;
+  const born = nextBirth();
+  const agent = createAgent({
+    ...rest,
+    model,
+    store,
+    inspect: (event) => {
+      const { type, actorRef } = event as { type: string; actorRef: AnyActorRef };
+      if (type === '@xstate.actor') actors.add(actorRef);
+    },
+    ports: {
+      now: clock.now,
+      setTimer: clock.setTimer,
+      random: () => 0,
+      newId: () => {
+        ids += 1;
+        return `${born}${ids}`;
+      },
+    },
+  });
+  const conversation = await agent.open('c');
+  const alive = (): string[] =>
+    [...actors].filter((actor) => actor._parent && actor.getSnapshot().status === 'active').map(({ id }) => id);
+  return { agent, conversation, model, clock, store, alive };
+}
+
+let births = 0;
+/** Ids differ from agent to agent, as those of two processes do. */
+function nextBirth(): string {
+  births += 1;
+  return `b${births}i`;
+}
+
+/** Closes the agent and opens the same conversation with another one on the same store. */
+export async function restart(old: Bench, options: BenchOptions = {}): Promise<Bench> {
+  await old.agent.close();
+  return bench({ ...options, store: old.store });
+}
+
+/** Resolves with the first entry, past or to come, that is wanted. */
+export function entry<T extends LogEntry['type']>(
+  conversation: Conversation,
+  type: T,
+  wanted: (entry: Extract<LogEntry, { type: T }>) => boolean = () => true,
+): Promise<Extract<LogEntry, { type: T }>> {
+  return new Promise((resolve) => {
+    const subscription = conversation.log$().subscribe((each) => {
+      if (each.type !== type || !wanted(each as Extract<LogEntry, { type: T }>)) return;
+      resolve(each as Extract<LogEntry, { type: T }>);
+      queueMicrotask(() => subscription.unsubscribe());
+    });
+  });
+}
+
+export const types = (log: readonly LogEntry[]): string[] => log.map(({ type }) => type);
+
+const textIn = (content: readonly { type: string; text?: string }[]): string =>
+  content.map((part) => part.text ?? '').join('');
+
+function words(item: LogEntry): (string | number | undefined)[] {
+  switch (item.type) {
+    case 'user-message':
+      return [item.kind, textIn(item.content)];
+    case 'message-queued':
+      return [item.kind, textIn(item.content)];
+    case 'agent-output':
+      return item.item.type === 'tool-call' ? [item.item.callId] : [item.item.text];
+    case 'tool-result':
+      return [item.callId, item.outcome, item.code];
+    case 'tool-suspended':
+    case 'decision':
+    case 'decision-consumed':
+      return [item.callId, item.suspension];
+    case 'tool-started':
+    case 'tool-allowed':
+      return [item.callId];
+    case 'checkpoint':
+      return [item.boundary];
+    case 'run-stop':
+      return [item.reason, item.cause];
+    case 'run-suspended':
+      return item.waiting;
+    case 'message-returned':
+      return [item.why];
+    case 'model-retry':
+      return [item.attempt, item.waitMs, item.model];
+    case 'diagnostic':
+    case 'notice':
+      return [item.code];
+    case 'continuation':
+      return [item.why];
+    default:
+      return [];
+  }
+}
+
+/** The log as short lines, the conversation's first entry left out: `tool-result c1 succeeded`. */
+export const story = (log: readonly LogEntry[]): string[] =>
+  log
+    .filter(({ type }) => type !== 'conversation')
+    .map((item) => [item.type, ...words(item).filter((word) => word !== undefined)].join(' '));
+
+/** The lines of a story whose first word is one of these. */
+export const only = (log: readonly LogEntry[], ...wanted: LogEntry['type'][]): string[] =>
+  story(log.filter(({ type }) => wanted.includes(type)));
+
+export const resultText = (log: readonly LogEntry[], callId: string): string => {
+  const found = log.find((each) => each.type === 'tool-result' && each.callId === callId);
+  return found?.type === 'tool-result' ? textIn(found.content) : '';
+};

@@ -1,0 +1,120 @@
+/**
+ * A model that says what a script tells it to, and keeps the requests it was sent. Rule: a call beyond the script is
+ * a failure that is not retried; every request is checked for its pairing of calls and results.
+ */
+import { afterEach, expect } from 'vitest';
+import type { Json, Message, Model, ModelPart, ModelRequest, Prices } from '../../src/index.ts';
+import { ModelError } from '../../src/index.ts';
+
+type Stream = (request: ModelRequest, context: { signal: AbortSignal; attempt: number }) => AsyncIterable<ModelPart>;
+/** Text, parts (a fitting `finish` is added where there is none), an error to throw, or a stream of its own. */
+export type Reply = string | readonly ModelPart[] | Error | Stream;
+
+export const t = (text: string): ModelPart => ({ type: 'text-delta', text });
+export const r = (text: string): ModelPart => ({ type: 'reasoning-delta', text });
+export const call = (callId: string, name: string, args: Json = {}): ModelPart => ({
+  type: 'tool-call',
+  callId,
+  name,
+  args: typeof args === 'string' ? args : JSON.stringify(args),
+});
+export const finish = (
+  reason: 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'pause',
+  tokens = 0,
+): ModelPart => ({
+  type: 'finish',
+  reason,
+  usage: { inputTokens: tokens, outputTokens: tokens },
+});
+
+function complete(parts: readonly ModelPart[]): readonly ModelPart[] {
+  if (parts.some((part) => part.type === 'finish')) return parts;
+  return [...parts, finish(parts.some((part) => part.type === 'tool-call') ? 'tool-calls' : 'stop')];
+}
+
+async function* spoken(reply: string | readonly ModelPart[] | Error): AsyncGenerator<ModelPart> {
+  if (reply instanceof Error) throw reply;
+  yield* complete(typeof reply === 'string' ? [t(reply)] : reply);
+}
+
+/** Does `act` when the model is called, then replies. */
+export const during = (act: () => unknown, reply: string | readonly ModelPart[] | Error): Stream =>
+  async function* () {
+    await act();
+    yield* spoken(reply);
+  };
+
+/** Streams some parts, then nothing for ever, whatever the signal says. */
+export const deaf = (...parts: ModelPart[]): Stream =>
+  async function* () {
+    yield* parts;
+    await new Promise(() => undefined);
+  };
+
+/** What is wrong with the pairing of calls and results; empty where nothing is. */
+export function pairingFaults(messages: readonly Message[]): string[] {
+  const faults: string[] = [];
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index];
+    if (message?.role === 'tool') faults.push(`a result of ${message.callId} without its call`);
+    if (message?.role !== 'assistant') continue;
+    if (message.content.length === 0 && message.toolCalls.length === 0) faults.push('an empty assistant message');
+    for (const { callId } of message.toolCalls) {
+      const next = messages[index + 1];
+      if (next?.role === 'tool' && next.callId === callId) index += 1;
+      else faults.push(`${callId} has no result in its place`);
+    }
+  }
+  const last = messages.at(-1);
+  if (last?.role === 'assistant') faults.push('the model has the last word');
+  return faults;
+}
+
+export interface ScriptedModel extends Model {
+  readonly calls: readonly ModelRequest[];
+  /** Aborted or not, by call. */
+  readonly signals: readonly AbortSignal[];
+  readonly attempts: readonly number[];
+}
+
+let faults: string[] = [];
+afterEach(() => {
+  const found = faults;
+  faults = [];
+  expect(found).toEqual([]);
+});
+
+export function scripted(
+  replies: readonly Reply[],
+  options: { id?: string; prices?: Prices; contextWindow?: number } = {},
+): ScriptedModel {
+  const script = [...replies];
+  const calls: ModelRequest[] = [];
+  const signals: AbortSignal[] = [];
+  const attempts: number[] = [];
+  return {
+    id: 'scripted',
+    ...options,
+    calls,
+    signals,
+    attempts,
+    stream(request, context) {
+      calls.push({ ...request, messages: [...request.messages] });
+      signals.push(context.signal);
+      attempts.push(context.attempt);
+      faults.push(...pairingFaults(request.messages));
+      const reply = script.shift();
+      if (reply === undefined) return spoken(new ModelError({ code: 'bad-request', message: 'beyond the script' }));
+      return typeof reply === 'function' ? reply(request, context) : spoken(reply);
+    },
+  };
+}
+
+/** Messages as short lines: `user hi`, `assistant ok +c1`, `c1 text` or `c1! text` for an error. */
+export const lines = (messages: readonly Message[]): string[] =>
+  messages.map((message) => {
+    const text = message.content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('');
+    if (message.role === 'tool') return `${message.callId}${message.isError ? '!' : ''} ${text}`;
+    if (message.role === 'user') return `user ${text}`;
+    return ['assistant', text, ...message.toolCalls.map(({ callId }) => `+${callId}`)].filter(Boolean).join(' ');
+  });
