@@ -1,6 +1,6 @@
 /**
- * What an entry does to a projection. Rule: the machine says which move it is, the folds make it, one entry after the other
- * in order; what does not fit leaves everything as it is, with a note.
+ * What an entry does to a projection. Rule: the machine says which move it is, the folds make it, one entry after the
+ * other in order; what does not fit leaves everything as it is, with a note.
  */
 import { leaveCycle, placeOf } from './callBook.ts';
 import { addCall, addResult, settle, unanswered } from './calls.ts';

@@ -1,6 +1,6 @@
 /**
- * Where a call is found by its id. Rule: the newest call of an id counts; of the cycles before the last one only calls that
- * still lack their outcome are found, because nothing else can happen to the others.
+ * Where a call is found by its id. Rule: the newest call of an id counts; of the cycles before the last one only
+ * calls that still lack their outcome are found, because nothing else can happen to the others.
  */
 import type { Ledger } from './ledger.ts';
 import { Lookup } from './lookup.ts';

@@ -1,6 +1,6 @@
 /**
- * Tool calls and what became of them. Rule: the first result of a call counts; one that comes before its call waits for it
- * until the stop; only the host's word on an unknown outcome replaces a result.
+ * Tool calls and what became of them. Rule: the first result of a call counts; one that comes before its call waits
+ * for it until the stop; only the host's word on an unknown outcome replaces a result.
  */
 import type { GroupName } from '../../machines/vocabulary.ts';
 import { type CallBook, enterCall, firstCall, lacksOutcome, placeOf } from './callBook.ts';

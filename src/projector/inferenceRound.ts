@@ -1,16 +1,18 @@
 /**
- * The InferenceLoop view (request-cycle-model, 6.1). Rule: a round is one answer of the model, opened by its first output;
- * its input is what came since the round before, results in call order, each result in the first round that follows it.
- * What the model is given between two answers (a result, a steer, a placeholder) ends a round, and so does the record
- * of a reply.
+ * The InferenceLoop view (request-cycle-model, 6.1). Rule: a round is one answer of the model, opened by its first
+ * output; its input is what came since the round before, results in call order, each result in the first round that
+ * follows it. What the model is given between two answers (a result, a steer, a placeholder) ends a round, and so
+ * does the record of a reply.
  */
 import type { Usage } from '../../machines/vocabulary.ts';
 import { freezeList } from './json.ts';
-import { type CycleRecord, kept, type Ledger, outdateLastCycle } from './ledger.ts';
-import type { BlockText, InferenceRound } from './view.ts';
+import { type CycleRecord, keep, kept, type Ledger, outdateLastCycle } from './ledger.ts';
+import type { BlockText, InferenceRound, ToolCallView } from './view.ts';
 
+/** A round shows a text without its flag. */
 export function addRoundText(ledger: Ledger, text: BlockText): void {
-  ledger.texts = ledger.texts.push(ledger.owner, text);
+  const plain = text.flag === undefined ? text : Object.freeze({ kind: text.kind, text: text.text });
+  ledger.texts = ledger.texts.push(ledger.owner, plain);
 }
 
 /** The round that takes the next output: the one that is open, else a new one. */
@@ -65,20 +67,24 @@ function roundView(ledger: Ledger, index: number, messages: number, results: num
   const texts = after === undefined ? ledger.texts.size : after.texts;
   const calls = after === undefined ? ledger.calls.size : after.calls;
   // Both ends only ever grow, so an equal sum means equal ends.
-  return kept(record, texts + calls, () => {
-    const arrived = ledger.results.slice(results, record.results).sort((a, b) => a - b);
-    const input = Object.freeze({
-      messages: freezeList(ledger.messages.slice(messages, record.messages)),
-      results: freezeList(arrived.map((call) => ledger.calls.at(call))),
-    });
-    const output = Object.freeze({
-      texts: freezeList(ledger.texts.slice(record.texts, texts).map(plainText)),
-      calls: freezeList(ledger.calls.slice(record.calls, calls)),
-    });
-    const { usage } = record;
-    return Object.freeze(usage === undefined ? { input, output } : { input, output, usage });
+  const mark = texts + calls;
+  const known = kept(record, mark);
+  if (known !== undefined) return known;
+  const input = Object.freeze({
+    messages: freezeList(ledger.messages.slice(messages, record.messages)),
+    results: freezeList(resultsInOrder(ledger, results, record.results)),
   });
+  const output = Object.freeze({
+    texts: freezeList(ledger.texts.slice(record.texts, texts)),
+    calls: freezeList(ledger.calls.slice(record.calls, calls)),
+  });
+  const { usage } = record;
+  return keep(record, mark, Object.freeze(usage === undefined ? { input, output } : { input, output, usage }));
 }
 
-const plainText = (text: BlockText): InferenceRound['output']['texts'][number] =>
-  text.flag === undefined ? text : Object.freeze({ kind: text.kind, text: text.text });
+function resultsInOrder({ results, calls }: Ledger, from: number, to: number): ToolCallView[] {
+  if (from === to) return [];
+  const arrived = results.slice(from, to);
+  if (arrived.length > 1) arrived.sort((a, b) => a - b);
+  return arrived.map((call) => calls.at(call));
+}

@@ -64,8 +64,12 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Frozen in fact, while the public types say a plain list. */
+const EMPTY: never[] = [];
+Object.freeze(EMPTY);
+
+/** Frozen in fact, while the public types say a plain list. All empty lists are one. */
 export function freezeList<T>(list: T[]): T[] {
+  if (list.length === 0) return EMPTY;
   Object.freeze(list);
   return list;
 }

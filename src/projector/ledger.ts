@@ -1,7 +1,7 @@
 /**
- * What the folds have built so far. Rule: only the last cycle grows, so every list is one for the whole conversation, a
- * record says where its part begins, and the next record's beginning is its end. Records are immutable, but for the view
- * made of them last.
+ * What the folds have built so far. Rule: only the last cycle grows, so every list is one for the whole conversation,
+ * a record says where its part begins, and the next record's beginning is its end. Records are immutable, but for the
+ * view made of them last.
  */
 import type { GroupName, StopReason, Usage } from '../../machines/vocabulary.ts';
 import { List } from './list.ts';
@@ -102,7 +102,7 @@ export const emptyLedger = (owner: number): Ledger => ({
   settled: { views: [], count: 0, own: true },
 });
 
-/** A ledger that grows on its own from here. Records that may still grow are not shared, nor are the views kept in them. */
+/** A ledger that grows on its own from here. What may still grow is not shared, nor are the views kept in it. */
 export function branch(ledger: Ledger, owner: number): Ledger {
   const { cycles, steps, groups, rounds, settled } = ledger;
   return {
@@ -140,12 +140,13 @@ export function outdateLastCycle(ledger: Ledger): void {
   if (ledger.shown) ledger.cycles = outdated(ledger.cycles, ledger.owner, ledger.cycles.size - 1);
 }
 
-/** The view kept for these ends, or a new one. Who reads an old snapshot late does not displace a newer view. */
-export function kept<V>(record: Viewed<V>, mark: number, make: () => V): V {
-  const { made } = record;
-  if (made !== undefined && made.mark === mark) return made.view;
-  const view = make();
-  if (made === undefined || mark > made.mark) record.made = { view, mark };
+/** The view made for these ends. */
+export const kept = <V>({ made }: Viewed<V>, mark: number): V | undefined =>
+  made !== undefined && made.mark === mark ? made.view : undefined;
+
+/** Keeps a view. Who reads an old snapshot late does not displace a newer one. */
+export function keep<V>(record: Viewed<V>, mark: number, view: V): V {
+  if (record.made === undefined || mark > record.made.mark) record.made = { view, mark };
   return view;
 }
 

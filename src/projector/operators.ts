@@ -1,6 +1,6 @@
 /**
- * The projector as RxJS operators. Rule: a subscription has a projector of its own, and nothing is shared or kept between
- * two.
+ * The projector as RxJS operators. Rule: a subscription has a projector of its own, and nothing is shared or kept
+ * between two.
  */
 import { defer, filter, map, type OperatorFunction } from 'rxjs';
 import type { LogEntry } from '../../machines/vocabulary.ts';
@@ -30,8 +30,8 @@ export function resolutionSteps(options?: ProjectorOptions): OperatorFunction<Lo
 }
 
 /**
- * The view after each entry and each piece of streamed text. `inFlight` is the text of the reply that is under way, null
- * where there is none; the other live signals change nothing and emit nothing.
+ * The view after each entry and each piece of streamed text. `inFlight` is the text of the reply that is under way,
+ * null where there is none; the other live signals change nothing and emit nothing.
  *
  *     merge(log$, live$).pipe(withLiveText()).subscribe(({ cycles, inFlight }) => render(cycles, inFlight));
  */

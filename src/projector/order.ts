@@ -1,7 +1,7 @@
 /**
- * Entries back in the order of their seq. Rule: what comes too early waits, at most a window of it; then the gap is given
- * up with a note. A seq that was passed is a repeat and changes nothing. A list may start at any seq, so where none is 0
- * the start is fixed only when the window is full.
+ * Entries back in the order of their seq. Rule: what comes too early waits, at most a window of it; then the gap is
+ * given up with a note. A seq that was passed is a repeat and changes nothing. A list may start at any seq, so where
+ * none is 0 the start is fixed only when the window is full.
  */
 import type { Entry } from './read.ts';
 

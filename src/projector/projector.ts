@@ -11,7 +11,7 @@ import { snapshot } from './snapshot.ts';
 import type { ConversationView } from './view.ts';
 
 export interface ProjectorOptions {
-  /** The group of a tool, before what the tool itself and its name say. A throw, or what is no group, does not count. */
+  /** The group of a tool, before what the tool itself and its name say. A throw or another word does not count. */
   groupOf?(toolName: string): GroupName | undefined;
   /** What a user message without a possible kind is while a cycle is open; `followUp` by default. */
   whileActive?: 'steer' | 'followUp';
@@ -99,7 +99,7 @@ class Course {
     remark(this.projection, 'gap', from, { from, to });
   };
 
-  /** A child's entries belong to its own view. One that says no conversation among others that do could be a child's. */
+  /** A child's entries belong to its own view. One without an id among others with one could be a child's. */
   private isOwn({ conversationId, reading, seq }: Entry): boolean {
     if (conversationId !== undefined) {
       this.conversationId ??= conversationId;

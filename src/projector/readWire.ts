@@ -1,6 +1,6 @@
 /**
- * The four wire events (request-cycle-model, Input Model). Rule: a field that has the wrong shape refuses the whole event
- * by the field's name; fields nobody asked for are left alone.
+ * The four wire events (request-cycle-model, Input Model). Rule: a field that has the wrong shape refuses the whole
+ * event by the field's name; fields nobody asked for are left alone.
  */
 import type {
   GroupName,

@@ -1,10 +1,10 @@
 /**
- * RequestCycles (request-cycle-model, 5). Rule: one root that is no steer, everything up to and with the stop, and nothing
- * of the next root. Only the last cycle can go on behind its stop.
+ * RequestCycles (request-cycle-model, 5). Rule: one root that is no steer, everything up to and with the stop, and
+ * nothing of the next root. Only the last cycle can go on behind its stop.
  */
 import { roundViews } from './inferenceRound.ts';
 import { freezeList } from './json.ts';
-import { type CycleRecord, kept, type Ledger } from './ledger.ts';
+import { type CycleRecord, keep, kept, type Ledger } from './ledger.ts';
 import type { Lookup } from './lookup.ts';
 import { addStep, stepViews } from './resolutionStep.ts';
 import type { RequestCycle, RoundMessage } from './view.ts';
@@ -90,7 +90,8 @@ function cycleView(ledger: Ledger, index: number): RequestCycle {
   const roundsEnd = next === undefined ? rounds.size : next.rounds;
   const rest = next === undefined ? groups.size + calls.size + texts.size : next.groups + next.calls + next.texts;
   // All ends only ever grow, so an equal sum means equal ends.
-  return kept(record, stepsEnd + roundsEnd + rest, () => makeView(ledger, record, stepsEnd, roundsEnd));
+  const mark = stepsEnd + roundsEnd + rest;
+  return kept(record, mark) ?? keep(record, mark, makeView(ledger, record, stepsEnd, roundsEnd));
 }
 
 function makeView(ledger: Ledger, record: CycleRecord, stepsEnd: number, roundsEnd: number): RequestCycle {
@@ -120,9 +121,7 @@ function makeView(ledger: Ledger, record: CycleRecord, stepsEnd: number, roundsE
 
 /** A suspended call of this cycle waits until it has its result. */
 function stillWaiting(ledger: Ledger, { waiting, calls }: CycleRecord): readonly string[] {
-  if (waiting.length === 0) return NO_IDS;
+  if (waiting.length === 0) return freezeList([]);
   const open = waiting.filter(({ call }) => call < calls || ledger.calls.at(call).result === null);
   return freezeList(open.map(({ callId }) => callId));
 }
-
-const NO_IDS: readonly string[] = Object.freeze([]);

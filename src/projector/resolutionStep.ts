@@ -1,11 +1,11 @@
 /**
- * The ResolutionStep view (request-cycle-model, 6.2). Rule: a text item opens a block and is its only one; a call joins the
- * block that is open, or opens one without text where none is since the root or the last steer; neighbours of one kind
- * are a group. Results are no steps.
+ * The ResolutionStep view (request-cycle-model, 6.2). Rule: a text item opens a block and is its only one; a call
+ * joins the block that is open, or opens one without text where none is since the root or the last steer; neighbours
+ * of one kind are a group. Results are no steps.
  */
 import type { GroupName } from '../../machines/vocabulary.ts';
 import { freezeList } from './json.ts';
-import { kept, type Ledger, type StepRecord } from './ledger.ts';
+import { keep, kept, type Ledger, type StepRecord } from './ledger.ts';
 import type { BlockText, ResolutionStep, RoundMessage, ToolGroup } from './view.ts';
 
 /** A user's message is a step of its own, a text opens a block. */
@@ -36,15 +36,15 @@ function stepView(ledger: Ledger, index: number): ResolutionStep {
   const { steps, groups } = ledger;
   const record = steps.at(index);
   const { of } = record;
-  if (!isBlock(of)) return kept(record, 0, () => userStep(of));
+  if (!isBlock(of)) return kept(record, 0) ?? keep(record, 0, userStep(of));
   const end = index + 1 < steps.size ? steps.at(index + 1).groups : groups.size;
   // Both ends only ever grow, so an equal sum means equal ends.
   const mark = end + (end > record.groups ? endOfCalls(ledger, end - 1) : 0);
-  return kept(record, mark, () => {
-    const views = new Array<ToolGroup>(end - record.groups);
-    for (let i = record.groups; i < end; i++) views[i - record.groups] = groupView(ledger, i);
-    return Object.freeze({ type: 'ai-block', text: of, groups: freezeList(views) });
-  });
+  const known = kept(record, mark);
+  if (known !== undefined) return known;
+  const views = new Array<ToolGroup>(end - record.groups);
+  for (let i = record.groups; i < end; i++) views[i - record.groups] = groupView(ledger, i);
+  return keep(record, mark, Object.freeze({ type: 'ai-block', text: of, groups: freezeList(views) }));
 }
 
 const userStep = ({ kind, messageId, content }: RoundMessage): ResolutionStep =>
@@ -53,9 +53,10 @@ const userStep = ({ kind, messageId, content }: RoundMessage): ResolutionStep =>
 function groupView(ledger: Ledger, index: number): ToolGroup {
   const record = ledger.groups.at(index);
   const end = endOfCalls(ledger, index);
-  return kept(record, end, () =>
-    Object.freeze({ kind: record.kind, calls: freezeList(ledger.calls.slice(record.calls, end)) }),
-  );
+  const known = kept(record, end);
+  if (known !== undefined) return known;
+  const calls = freezeList(ledger.calls.slice(record.calls, end));
+  return keep(record, end, Object.freeze({ kind: record.kind, calls }));
 }
 
 const endOfCalls = ({ groups, calls }: Ledger, group: number): number =>

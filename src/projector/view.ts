@@ -1,6 +1,6 @@
 /**
- * What a log looks like to people (request-cycle-model, RequestCycle and Two Views). Rule: plain frozen JSON; a view that
- * was handed out never changes, and a part that did not change is the same object in the next view.
+ * What a log looks like to people (request-cycle-model, RequestCycle and Two Views). Rule: plain frozen JSON; a view
+ * that was handed out never changes, and a part that did not change is the same object in the next view.
  */
 import type {
   Diagnostic,

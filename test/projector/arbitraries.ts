@@ -1,6 +1,6 @@
 /**
- * Random logs for the projector's properties. Rule: few ids and all types, so that events meet each other; `anyEntry` also
- * makes what no backend means.
+ * Random logs for the projector's properties. Rule: few ids and all types, so that events meet each other; `anyEntry`
+ * also makes what no backend means.
  */
 import fc from 'fast-check';
 import { A, C, queued, R, reply, S, stamped, T, U } from './events.ts';

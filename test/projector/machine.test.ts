@@ -20,7 +20,7 @@ describe('the machine', () => {
     ['boundary', 'refuse → idle (stop-while-idle)', 'close → idle', 'close → idle'],
     ['suspension', 'refuse → idle (orphan)', 'wait → active', 'wait → active'],
     ['resumption', 'reopen → active', 'reopen → active', 'reopen → active'],
-  ])('%s', (given, idle, queueing, steering) => {
+  ])('%s moves as the document says, idle, queueing and steering', (given, idle, queueing, steering) => {
     expect([told('idle', given), told('active', given), told('active', given, 'steer')]).toEqual([
       idle,
       queueing,
