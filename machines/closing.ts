@@ -61,9 +61,11 @@ function codeOf(slot: Slot, ends: 'cancelled' | 'kept', lost: ReturnType<typeof 
  * wait for a person; an error leaves them waiting.
  */
 export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost: Lost = []): NewEntry[] {
-  const { runId, suspended, kept, replaying, reruns, calls, slots } = context;
+  const { runId, suspended, kept, replaying, reruns, calls } = context;
   const gone = lostOf(lost);
   const waiting = new Set(suspended.map(({ call }) => call.callId));
+  // A collected round has handed its queued calls on: those that still wait are kept, or were suspended since.
+  const slots = calls.length > 0 ? context.slots : context.slots.filter(({ status }) => status !== 'queued');
   const inRound = new Set(slots.map((slot) => slot.call.callId));
   const entries: NewEntry[] = [];
   const close = (callId: string, code: Code): void => void entries.push(result(runId, callId, code));

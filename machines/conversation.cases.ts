@@ -1,5 +1,5 @@
 /** Cases of CONVERSATION: fresh, restored with a queue, and waiting; every act of a host and every end of a run. */
-import type { Cases } from './cases.ts';
+import { type Cases, surroundings } from './cases.ts';
 import type { ConversationContext, ConversationInput } from './conversation.machine.ts';
 import { conversationSurroundings } from './conversation.surroundings.ts';
 import { type ChartPolicies, defaultPolicies } from './policies.ts';
@@ -72,11 +72,17 @@ const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'q0', type: 'decision', ...held }],
   [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
+  [
+    { runId: 'q0', type: 'tool-result', callId: 's', outcome: 'cancelled', content: [], code: 'cancelled' },
+    { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause: 'cancelled' },
+    { runId: 'q0', type: 'checkpoint', boundary: 'RunFinished' },
+  ],
 ];
 
 export const conversationCases = {
   inputs,
   cases: {
+    [surroundings]: conversationSurroundings,
     'message.sent': acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
     'resume.requested': [
       { type: 'resume.requested', runId: 'n1' },
@@ -113,5 +119,4 @@ export const conversationCases = {
     waits,
     begun: runId !== '',
   }),
-  surroundings: conversationSurroundings,
 } satisfies Cases;

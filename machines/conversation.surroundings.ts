@@ -13,6 +13,8 @@ export interface ConversationWorld {
   acts: number;
   /** The decision on the suspended call, and whether a run has taken it up. */
   decision: 'none' | 'durable' | 'taken';
+  /** The call that runs suspend on: not made yet, open, or ended for good. */
+  call: 'none' | 'open' | 'ended';
   /** The call with an unknown outcome, which only a restored conversation has. */
   unsettled: boolean;
 }
@@ -26,22 +28,26 @@ function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMac
   const { termination, cause } = output.end;
   if (termination === 'Cancelled') return cause === 'timeout' || state.matches({ busy: 'cancelling' } as never);
   if (output.suspended.length === 0) return true;
+  if (world.call === 'ended') return false;
   return world.decision === (output.decisions.length > 0 ? 'durable' : 'none');
 }
 
-/** What a failed append took away must have been there. */
+/** What a failed append took away must have been there; a closing that fails takes all of it away. */
 function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
-  const atRest = state.matches('idle' as never) || state.matches('waiting' as never);
-  return lost.every(({ type }) =>
-    type === 'decision' ? atRest && decision === 'durable' : atRest && !unsettled && contextOf(state).retries.length > 0,
-  );
+  const has = (type: string): boolean => lost.some((entry) => entry.type === type);
+  if (state.matches('closing') || has('run-stop')) return state.matches('closing') && has('run-stop');
+  const atRest = !state.matches('busy' as never);
+  if (has('decision')) return atRest && decision === 'durable';
+  if (has('call-settled')) return atRest && !unsettled && contextOf(state).retries.length > 0;
+  return true;
 }
 
 export const conversationSurroundings: Surroundings<ConversationWorld> = {
   start: (input) => {
     const { open, runId, waiting } = input as ConversationInput;
     const decision = open.decisions.length > 0 ? 'durable' : 'none';
-    return { acts: 0, decision, unsettled: runId !== '' && !waiting };
+    const call = open.suspended.length > 0 ? 'open' : 'none';
+    return { acts: 0, decision, call, unsettled: runId !== '' && !waiting };
   },
   can: (world, given, state) => {
     const event = given as ConversationEvent;
@@ -68,7 +74,7 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         return true;
     }
   },
-  then: (world, given, state) => {
+  after: (world, given, state) => {
     const event = given as ConversationEvent;
     const { open } = contextOf(state);
     const taken = world.decision === 'durable' && state.matches('busy' as never) && open.decisions.length > 0;
@@ -79,6 +85,12 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         return { ...now, acts: now.acts + 1 };
       case 'decision.arrived':
         return { ...now, decision: 'durable' };
+      case 'effect.done':
+        return { ...now, call: 'ended' };
+      case 'xstate.done.actor.run': {
+        const call = event.output.suspended.length > 0 ? 'open' : now.call === 'open' ? 'ended' : now.call;
+        return { ...now, call };
+      }
       case 'outcome.settled':
         return { ...now, unsettled: false };
       case 'append.failed': {

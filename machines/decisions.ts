@@ -3,7 +3,7 @@
  * durable one wins; every other one is told why it changes nothing.
  */
 
-import type { CallRecord } from './knowledge.ts';
+import type { CallRecord } from './callRecord.ts';
 import { canonical } from './print.ts';
 import type { Decision, DecisionReceipt, Json } from './vocabulary.ts';
 

@@ -1,12 +1,14 @@
 /** The door of the pure half: charts, vocabulary and pure functions. */
-export type { Cases, Surroundings } from './cases.ts';
+
+export type { CallRecord } from './callRecord.ts';
+export { type Cases, type EventCases, type Surroundings, surroundings } from './cases.ts';
 export { chartCases } from './chartCases.ts';
 export { closed } from './closing.ts';
 export { type ConversationEvent, type ConversationInput, conversationMachine, runOf } from './conversation.machine.ts';
 export { type Judgement, judge } from './decisions.ts';
 export { gatedAgain, gateWork } from './gateWork.ts';
 export { createTranscript, modelMessages, type Transcript } from './history.ts';
-export { type CallRecord, type Knowledge, learn, nothingKnown } from './knowledge.ts';
+export { type Knowledge, learn, nothingKnown } from './knowledge.ts';
 export { modelCallMachine } from './modelCall.machine.ts';
 export { type ChartEffect, type NextState, nextState } from './nextState.ts';
 export * from './policies.ts';

@@ -81,7 +81,8 @@ export type EffectRequest =
       code?: string;
     }
   | { kind: 'commit'; id: string; boundary: Boundary }
-  | { kind: 'timer'; id: string; ms: number }
+  /** `ofCycle`: the time that earlier runs of the cycle took counts too. */
+  | { kind: 'timer'; id: string; ms: number; ofCycle?: true }
   /** Tells the host that a run is over; it has no answer. */
   | { kind: 'ended'; id: string; runId: string; result: RunOutput };
 

@@ -3,8 +3,10 @@
  * call decides; nothing that may have run is run again unless the tool allows it or a person says so; every repair is
  * an entry.
  */
+
+import type { CallRecord } from './callRecord.ts';
 import type { ConversationInput } from './conversation.machine.ts';
-import type { CallRecord, Knowledge } from './knowledge.ts';
+import type { Knowledge } from './knowledge.ts';
 import type { RoundCall } from './ports.ts';
 import { printOf } from './print.ts';
 import type { Counters, HeldDecision, KeptCall, OpenCalls, Rerun, Settings, SuspendedCall } from './runContext.ts';

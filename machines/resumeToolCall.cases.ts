@@ -1,5 +1,5 @@
 /** Cases of RESUME_TOOL_CALL: nothing to do, one call, several, and calls that kept their turn behind another. */
-import type { Cases, Surroundings } from './cases.ts';
+import { type Cases, type Surroundings, surroundings } from './cases.ts';
 import type { EffectValue } from './ports.ts';
 import type { Replay, ResumeToolCallContext, ResumeToolCallInput } from './resumeToolCall.machine.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
@@ -51,19 +51,20 @@ const values: readonly EffectValue[] = [
 ];
 
 /** The child that is done is the one that replays the first call of the rest. */
-const surroundings: Surroundings = {
+const replaysInOrder: Surroundings = {
   start: () => null,
   can: (_, event, state) => {
     if (!('output' in event)) return true;
     const { rest } = state.context as ResumeToolCallContext;
     return (event.output as ToolCallOutput).callId === rest[0]?.call.callId;
   },
-  then: (world) => world,
+  after: (world) => world,
 };
 
 export const resumeToolCallCases = {
   inputs,
   cases: {
+    [surroundings]: replaysInOrder,
     'effect.done': values.map((value) => ({ type: 'effect.done', id: '', value })),
     'xstate.done.actor.replay': [...'abc'].flatMap((callId) =>
       outputsOf(callId).map((output) => ({ type: 'xstate.done.actor.replay', actorId: 'replay', output })),
@@ -73,5 +74,4 @@ export const resumeToolCallCases = {
     rest: rest.map(({ call }) => call.callId),
     outputs: outputs.map(({ callId, outcome }) => [callId, outcome]),
   }),
-  surroundings,
 } satisfies Cases;

@@ -1,5 +1,5 @@
 /** Cases of RUN: one event for each outcome of its guards. The inputs and what can come when stand beside it. */
-import type { Cases } from './cases.ts';
+import { type Cases, surroundings } from './cases.ts';
 import { failedAttempt, textReply } from './modelCall.cases.ts';
 import type { EffectValue, RoundCall } from './ports.ts';
 import { callOf, runInputs, steer } from './run.inputs.ts';
@@ -24,6 +24,7 @@ const values: readonly EffectValue[] = [
   { ...textReply, finish: 'length' },
   reply('a'),
   reply('ab'),
+  reply('abc'),
   reply('c'),
   failedAttempt,
   { ...failedAttempt, code: 'auth', retryable: false },
@@ -60,6 +61,8 @@ const rounds = [
   round('collected', slotsOf('ab', 'dd', [1, 2])),
   ...['r', 's'].flatMap((how) => [round('stopped', slotsOf('a', how)), round('stopped', slotsOf('c', how))]),
   ...['rr', 'dr', 'sr', 'rs', 'ss', 'sq', 'rq'].map((how) => round('stopped', slotsOf('ab', how))),
+  ...['ddd', 'dds', 'dsq', 'sqq'].map((how) => round('collected', slotsOf('abc', how))),
+  ...['ddr', 'dsq', 'rqq'].map((how) => round('stopped', slotsOf('abc', how))),
 ];
 
 const held = (callId: string, suspension: number): HeldDecision => ({
@@ -112,6 +115,7 @@ function projection(context: RunContext): unknown {
 export const runCases = {
   inputs: runInputs,
   cases: {
+    [surroundings]: runSurroundings,
     'effect.done': values.map((value) => ({ type: 'effect.done', id: '', value })),
     'timer.elapsed': ['r/deadline', ...waits].map((id) => ({ type: 'timer.elapsed', id })),
     'effect.failed': [{ type: 'effect.failed', id: 'r/', cause: 'executor', error }],
@@ -129,5 +133,4 @@ export const runCases = {
     'xstate.done.actor.gate': [{ type: 'xstate.done.actor.gate', actorId: 'gate', output: { outputs: [] } }],
   },
   projection,
-  surroundings: runSurroundings,
 } satisfies Cases;

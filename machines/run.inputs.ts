@@ -66,6 +66,8 @@ export const runInputs: readonly RunInput[] = [
   run({ decisionsDuringRound: 'atGate', onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),
   run({ onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),
   run({ toolExecution: 'sequential', limits: { ...pair, decisions: 1 } }),
+  run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, turns: 1 } }),
+  run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, decisions: 1, turns: 1 } }),
   // Steers.
   run({ limits: { queue: 1 } }),
   run({ limits: { ...alone, queue: 2, turns: 3 } }, { steers: [steer('m1'), steer('m2')] }),

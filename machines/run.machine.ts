@@ -55,7 +55,7 @@ const run = setup({
     endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
     endNotDurable: assign((args) => ({ end: end.endOf(args), durable: false })),
-    closeAll: assign({ suspended: [], kept: [], reruns: [], decisions: [] }),
+    closeAll: assign({ suspended: [], kept: [], reruns: [] }),
     closeKept: assign(({ context }) => leftWaiting(context)),
     hold: assign(({ context, event }) =>
       event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {},
@@ -120,9 +120,15 @@ const deliverSteers = run.enqueueActions(({ context, enqueue }) => {
 });
 
 /** Where a durable reply leads; a gate still open is waited for first where the reply would end the run. */
+const goesOn = {
+  guard: 'goesOn',
+  target: '#RUN.active.LoopTop',
+  actions: { type: 'log', params: step.continuationEntries },
+} as const;
+const cutByLength = { guard: 'cutByLength', target: '#RUN.Terminate', actions: 'endCut' } as const;
 const afterReply = [
-  { guard: 'goesOn', target: '#RUN.active.LoopTop', actions: { type: 'log', params: step.continuationEntries } },
-  { guard: 'cutByLength', target: '#RUN.Terminate', actions: 'endCut' },
+  goesOn,
+  cutByLength,
   { guard: 'hasSuspended', target: '#RUN.Suspended', actions: 'endSuspended' },
   { target: '#RUN.NaturalEnd' },
 ] as const;
@@ -146,7 +152,8 @@ export const runMachine = run.createMachine({
         'run.cancelled': { target: '#RUN.Cancelled', actions: 'endEarly' },
         'append.failed': { target: '#RUN.Error', actions: 'endEarly' },
         'effect.failed': { target: '#RUN.Error', actions: 'endEarly' },
-        'timer.elapsed': { guard: 'deadline', target: '#RUN.Cancelled', actions: 'endEarly' },
+        // The deadline: the other timers, waits between attempts, are taken where they are waited for.
+        'timer.elapsed': { target: '#RUN.Cancelled', actions: 'endEarly' },
         'call.settled': { actions: 'settleCall' },
         'xstate.done.actor.gate': { actions: closeGate },
       },
@@ -160,12 +167,12 @@ export const runMachine = run.createMachine({
           always: { guard: 'nobodyAtStart', target: 'CommitUser' },
           on: { 'effect.done': { target: 'CommitUser', actions: { type: 'log', params: step.phaseWrites } } },
         },
+        // A resumption has no message to commit; it waits all the same, so that nothing is replayed before it is on record.
         CommitUser: {
           entry: [
             { type: 'log', params: step.checkpoint('UserMessage') },
             { type: 'ask', params: step.askCommit('UserMessage') },
           ],
-          always: { guard: 'nothingNew', target: 'ResumeReplay0' },
           on: {
             'effect.done': [
               {
@@ -239,12 +246,12 @@ export const runMachine = run.createMachine({
             'decision.arrived': { actions: ['hold', openGateInWindow] },
           },
         },
+        // Entered only where somebody takes part: else the reply goes on to CommitAssistant at once.
         AfterInference: {
           entry: {
             type: 'ask',
             params: ({ context }) => step.askPhases(context, 'after', ['afterInference', 'stepEnd']),
           },
-          always: { guard: 'nobodyAfter', target: 'CommitAssistant' },
           on: { 'effect.done': { target: 'CommitAssistant', actions: 'askTerminate' } },
         },
         CommitAssistant: {
@@ -268,7 +275,15 @@ export const runMachine = run.createMachine({
             joining: {
               on: { 'xstate.done.actor.gate': { target: 'joined', actions: closeGate } },
             },
-            joined: { always: [{ guard: 'gateOpen', target: 'joining' }, ...afterReply] },
+            // A gate that was waited for has settled a call, or one of its calls waits again.
+            joined: {
+              always: [
+                { guard: 'gateOpen', target: 'joining' },
+                goesOn,
+                cutByLength,
+                { target: '#RUN.Suspended', actions: 'endSuspended' },
+              ],
+            },
           },
         },
         ToolRound: {
@@ -277,7 +292,7 @@ export const runMachine = run.createMachine({
             'run.cancelled': { actions: ['endEarly', 'stopRound'] },
             'append.failed': { actions: ['endEarly', 'stopRound'] },
             'effect.failed': { actions: ['endEarly', 'stopRound'] },
-            'timer.elapsed': { guard: 'deadline', actions: ['endEarly', 'stopRound'] },
+            'timer.elapsed': { actions: ['endEarly', 'stopRound'] },
             'decision.arrived': { actions: ['hold', openGateInWindow] },
             'call.suspended': { actions: ['suspendCall', openGateInWindow] },
             'xstate.done.actor.round': [

@@ -142,7 +142,7 @@ export const runSurroundings: Surroundings<RunWorld> = {
         return true;
     }
   },
-  then: (world, given, state) => {
+  after: (world, given, state) => {
     const event = given as RunEvent;
     const late = world.late || event.type === 'message.steered' || event.type === 'decision.arrived';
     const cancelled = world.cancelled || event.type === 'run.cancelled';

@@ -5,7 +5,7 @@
 import { closeCalls, closed } from './closing.ts';
 import { limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
-import type { EffectRequest } from './ports.ts';
+import type { EffectRequest, Failure } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { End, RunChartOutput, RunContext } from './runContext.ts';
 import { askPhases } from './runSteps.ts';
@@ -45,6 +45,12 @@ export const terminateEntries = ({ context }: Args): NewEntry[] => [
 const withRound = (context: RunContext, event: RunEvent): RunContext =>
   event.type === 'xstate.done.actor.round' ? { ...context, slots: event.output.slots } : context;
 
+/** A failure that was tried again says how often. */
+const afterAttempts = ({ attempts: { attempt } }: RunContext, { code, message }: Failure): Failure => ({
+  code,
+  message: attempt > 1 ? `${message} (after ${attempt} attempts)` : message,
+});
+
 /** How an event that ends the run early ends it. */
 export function endOf({ context, event }: Args): End {
   switch (event.type) {
@@ -57,7 +63,7 @@ export function endOf({ context, event }: Args): End {
     case 'effect.failed':
       return { termination: 'Error', cause: event.cause, error: event.error };
     case 'effect.done':
-      return { termination: 'Error', cause: 'model', error: failureOf(event) };
+      return { termination: 'Error', cause: 'model', error: afterAttempts(context, failureOf(event)) };
     case 'xstate.done.actor.round':
       return {
         termination: 'Error',

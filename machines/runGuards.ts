@@ -6,7 +6,7 @@ import { limitReached } from './limits.ts';
 import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext } from './runContext.ts';
-import { conflicts, deadlineId } from './runSteps.ts';
+import { conflicts } from './runSteps.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 
@@ -43,9 +43,7 @@ export const runGuards = {
     const open = calls.length + steers.length + suspended.length + settled;
     return gate === 'closed' && plain && open === 0 && terminate === undefined && !settings.phases.runEnd;
   },
-  deadline: ({ context, event }: Args) => event.type === 'timer.elapsed' && event.id === deadlineId(context),
   nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
-  nothingNew: ({ context }: Args) => context.trigger.kind === 'resume',
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
   onlyUndecided: ({ context }: Args) =>
     idle(context) &&
@@ -62,14 +60,14 @@ export const runGuards = {
     !context.settings.phases.beforeInference &&
     limitReached(context) !== undefined,
   atLimit: ({ context }: Args) => limitReached(context) !== undefined,
-  nobodyAfter: ({ context: { settings } }: Args) => !settings.phases.afterInference && !settings.phases.stepEnd,
   wasTerminated: ({ context }: Args) => context.terminate !== undefined,
   hasToolCalls: ({ context }: Args) => context.calls.length > 0,
   gateOpen: ({ context }: Args) => !idle(context),
   goesOn: ({ context: { reply, settings, steers, settled } }: Args) =>
     reply.finish === 'pause' ||
     (reply.empty && settings.policies.onEmptyReply !== 'accept') ||
-    steers.length > 0 ||
+    // A reply cut by length is no natural end: a steer waits for the next run.
+    (steers.length > 0 && reply.finish !== 'length') ||
     settled > 0,
   cutByLength: ({ context }: Args) => context.reply.finish === 'length',
   hasSuspended: ({ context }: Args) => context.suspended.length > 0,

@@ -6,6 +6,7 @@ import { closed } from './closing.ts';
 import { countReply, countRound } from './limits.ts';
 import { firstAttempt } from './modelCall.machine.ts';
 import type { EffectRequest, Phase } from './ports.ts';
+import { canonical } from './print.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext, RunInput } from './runContext.ts';
 import type { Slot, ToolRoundInput } from './toolRound.machine.ts';
@@ -53,7 +54,7 @@ export function askPhases(context: RunContext, at: string, wanted: Phase[]): Eff
 
 export function askDeadline({ context }: Args): EffectRequest | undefined {
   const ms = context.settings.policies.limits.runMs;
-  return ms === false ? undefined : { kind: 'timer', id: deadlineId(context), ms };
+  return ms === false ? undefined : { kind: 'timer', id: deadlineId(context), ms, ofCycle: true };
 }
 export const deadlineId = ({ runId }: { runId: string }): string => `${runId}/deadline`;
 
@@ -64,10 +65,11 @@ export function checkpoint(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 
       : [{ runId: context.runId, type: 'checkpoint', boundary }];
 }
 export function askCommit(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {
-  return ({ context }: { context: RunContext }): EffectRequest | undefined =>
-    boundary === 'UserMessage' && context.trigger.kind === 'resume'
-      ? undefined
-      : { kind: 'commit', id: `${context.runId}/t${context.turn}/${boundary}`, boundary };
+  return ({ context }: { context: RunContext }): EffectRequest => ({
+    kind: 'commit',
+    id: `${context.runId}/t${context.turn}/${boundary}`,
+    boundary,
+  });
 }
 
 const writesEntry = (runId: string, writes: { [key: string]: Json }): NewEntry[] => [
@@ -133,7 +135,7 @@ export function conflicts(slots: readonly Slot[]): boolean {
   const written = new Map<string, string>();
   for (const { output } of slots) {
     for (const [key, value] of Object.entries(output?.writes ?? {})) {
-      const form = JSON.stringify(value);
+      const form = canonical(value);
       if ((written.get(key) ?? form) !== form) return true;
       written.set(key, form);
     }

@@ -65,9 +65,14 @@ function outputOf({ context, event }: Args): ToolCallOutput {
   const { value } = event;
   switch (value.kind) {
     case 'succeeded':
-      return { ...base, outcome: 'succeeded', print: value.print, ...(value.writes && { writes: value.writes }) };
+      return {
+        ...base,
+        outcome: 'succeeded',
+        print: `${print}:${value.print}`,
+        ...(value.writes && { writes: value.writes }),
+      };
     case 'erred':
-      return { ...base, outcome: 'failed', code: value.code, print: value.print };
+      return { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.print}` };
     case 'block':
     case 'refuse':
       return { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.code}` };

@@ -3,7 +3,7 @@
  * and collects what became of each in call order. Ends Collected, or Stopped where the run ends it from outside; it
  * writes no result for calls it stopped: the run does, since it knows why.
  */
-import { type DoneActorEvent, sendTo, setup } from 'xstate';
+import { type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
 import { door, type Phases, type RoundCall } from './ports.ts';
 import { type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
 
@@ -76,6 +76,8 @@ const round = setup({
   actors: { toolCall: toolCallMachine },
   actions: {
     ...door,
+    /** A finished child stays until it is stopped. */
+    forget: stopChild(({ event }) => (event.type === 'round.stopped' ? '' : event.actorId)),
     // The run wants to know of a suspension at once: a decision may be waiting for it.
     report: sendTo(
       ({ self }) => self._parent ?? self,
@@ -114,7 +116,6 @@ const launch = round.enqueueActions(({ context, enqueue }) => {
   }
 });
 
-// Finished calls are not stopped one by one: they go with the round, which is bounded by the calls of one reply.
 const collect = round.assign(({ context, event, spawn }) => {
   if (event.type === 'round.stopped') return {};
   const after = collected(context, event);
@@ -144,8 +145,8 @@ export const toolRoundMachine = round.createMachine({
         'xstate.done.actor.*': [
           { guard: 'lastSuspends', target: 'Collected', actions: 'report' },
           { guard: 'lastCall', target: 'Collected' },
-          { guard: 'suspends', actions: ['report', collect] },
-          { actions: collect },
+          { guard: 'suspends', actions: ['report', 'forget', collect] },
+          { actions: ['forget', collect] },
         ],
       },
     },

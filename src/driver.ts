@@ -8,6 +8,7 @@ import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } 
 import { awaitAppend } from './appendWait.ts';
 import { connect } from './charts.ts';
 import { Hurry } from './hurry.ts';
+import { thrownMessage } from './thrown.ts';
 
 export interface DriverOptions {
   machine: AnyStateMachine;
@@ -189,5 +190,5 @@ export class Driver {
 
 function failureOf(error: unknown): { code: string; message: string } {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store';
-  return { code, message: error instanceof Error ? error.message : String(error) };
+  return { code, message: thrownMessage(error) };
 }

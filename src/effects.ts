@@ -108,7 +108,7 @@ export class Effects {
     this.#attempt = current;
     const raw = await current.run();
     if (this.#attempt === current) this.#attempt = undefined;
-    if (raw.kind === 'failed') return raw;
+    if (raw.kind === 'failed') return { ...raw, message: this.#options.redact(raw.message) };
     const value = await replyValue(raw, {
       model,
       toolbox,

@@ -3,6 +3,7 @@
  * first, then first in, first out; nothing is delivered for a dropped id; an answer given inside `start` is queued.
  */
 import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../machines/index.ts';
+import { thrownMessage } from './thrown.ts';
 
 export type Execute = (request: EffectRequest, abort: AbortController) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {
@@ -10,6 +11,8 @@ export interface JournalOptions {
   append(entries: readonly NewEntry[], at: number): void | Promise<void>;
   now(): number;
   setTimer(ms: number, fire: () => void): () => void;
+  /** How long the earlier runs of the cycle took. */
+  cycleMs(): number;
   /** An effect that has no answer: a run is over. */
   ended(request: Extract<EffectRequest, { kind: 'ended' }>): void;
   /** An effect came to its end after it was dropped. */
@@ -64,7 +67,8 @@ export class EmbeddedJournal implements Journal {
       case 'commit':
         return this.put({ type: 'effect.done', id, value: { kind: 'committed' } });
       case 'timer': {
-        const stop = this.#options.setTimer(request.ms, () => {
+        const ms = request.ofCycle ? Math.max(0, request.ms - this.#options.cycleMs()) : request.ms;
+        const stop = this.#options.setTimer(ms, () => {
           if (this.#underWay.delete(id)) this.put({ type: 'timer.elapsed', id });
         });
         this.#underWay.set(id, stop);
@@ -114,7 +118,7 @@ export class EmbeddedJournal implements Journal {
       this.#ring();
     };
     const fail = (error: unknown): void => {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = thrownMessage(error);
       const cause = error instanceof Error && 'runCause' in error ? String(error.runCause) : 'executor';
       arrive({ type: 'effect.failed', id, cause, error: { code: codeOf(error) ?? cause, message } });
     };

@@ -29,8 +29,20 @@ export class NextRequest {
     if (text) this.#contexts.push(text);
   }
 
-  patch(patch: RequestPatch): void {
-    this.#patch = { ...this.#patch, ...patch };
+  /** A request is prepared anew: what was patched for one that was never sent is forgotten. */
+  begin(): void {
+    this.#patch = {};
+  }
+
+  /** Takes what a patch may change and nothing else: messages come from the log. */
+  patch({ system, tools, maxOutputTokens, temperature }: RequestPatch): void {
+    this.#patch = {
+      ...this.#patch,
+      ...(system !== undefined && { system }),
+      ...(tools !== undefined && { tools }),
+      ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+      ...(temperature !== undefined && { temperature }),
+    };
   }
 
   /** What would be sent now. */

@@ -115,7 +115,8 @@ export class RunHandle implements Run {
 class RunIterator implements AsyncIterator<Item> {
   #buffer: Item[];
   #head = 0;
-  #waiting: ((result: IteratorResult<Item>) => void) | undefined;
+  /** Reads that are ahead of the run. */
+  #waiting: ((result: IteratorResult<Item>) => void)[] = [];
   #over = false;
   readonly #stop: () => void;
 
@@ -136,9 +137,7 @@ class RunIterator implements AsyncIterator<Item> {
       return Promise.resolve({ done: false, value });
     }
     if (this.#over) return Promise.resolve({ done: true, value: undefined });
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
-    });
+    return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
   return(): Promise<IteratorResult<Item>> {
@@ -149,17 +148,15 @@ class RunIterator implements AsyncIterator<Item> {
   }
 
   #take(item: Item): void {
-    const waiting = this.#waiting;
-    if (!waiting) return void this.#buffer.push(item);
-    this.#waiting = undefined;
-    waiting({ done: false, value: item });
+    const waiting = this.#waiting.shift();
+    if (waiting) waiting({ done: false, value: item });
+    else this.#buffer.push(item);
   }
 
   #end(): void {
     if (this.#over) return;
     this.#over = true;
     this.#stop();
-    this.#waiting?.({ done: true, value: undefined });
-    this.#waiting = undefined;
+    for (const waiting of this.#waiting.splice(0)) waiting({ done: true, value: undefined });
   }
 }

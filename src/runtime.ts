@@ -69,6 +69,7 @@ export class Runtime {
       append: (batch, at) => this.log.append(batch, at),
       now: ports.now,
       setTimer: ports.setTimer,
+      cycleMs: () => known.cycleMs,
       ended: ({ result }) => this.onEnded(result),
       late: (request, completion) => this.#late(request, completion),
     });

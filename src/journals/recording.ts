@@ -14,8 +14,6 @@ class RecordingJournal implements Journal {
   readonly #write: Write;
   #appends = 0;
   #delivered = false;
-  /** Appends under way, and whether a replay must hold them back until they landed. */
-  readonly #underWay = new Map<number, boolean>();
   readonly #numbers = new WeakMap<readonly NewEntry[], number>();
 
   constructor(inner: Journal, write: Write) {
@@ -45,7 +43,6 @@ class RecordingJournal implements Journal {
     const delivery = this.#inner.take();
     if (!delivery) return undefined;
     this.#delivered = true;
-    for (const append of this.#underWay.keys()) this.#underWay.set(append, true);
     this.#write({ kind: 'delivery', ...delivery });
     return delivery;
   }
@@ -65,16 +62,13 @@ class RecordingJournal implements Journal {
   }
 
   async #follow(append: number, pending: Promise<void>): Promise<void> {
-    // Behind an append that is held back, this one has to be held back too: the log keeps its order.
-    this.#underWay.set(append, this.#underWay.size > 0);
+    this.#write({ kind: 'waiting', append });
     try {
       await pending;
-      if (this.#underWay.get(append)) this.#write({ kind: 'landed', append });
+      this.#write({ kind: 'landed', append });
     } catch (error) {
       this.#write({ kind: 'failed', append, error: failureOf(error) });
       throw error;
-    } finally {
-      this.#underWay.delete(append);
     }
   }
 }

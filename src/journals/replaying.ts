@@ -9,16 +9,45 @@ import type { RecordedDelivery } from './recorded.ts';
 
 type Recording = readonly RecordedDelivery[];
 
+/** What became of one append. */
+interface Fate {
+  failure?: Failure;
+  /** It was not durable at once. */
+  waited?: boolean;
+  landed?: boolean;
+  /** Others were delivered while it waited, or its failure was. */
+  overtaken?: boolean;
+}
+
+function fatesOf(recording: Recording): Map<number, Fate> {
+  const fates = new Map<number, Fate>();
+  const underWay = new Set<Fate>();
+  const fateOf = (append: number): Fate => {
+    const fate = fates.get(append) ?? {};
+    fates.set(append, fate);
+    return fate;
+  };
+  for (const line of recording) {
+    if (line.kind === 'delivery') for (const fate of underWay) fate.overtaken = true;
+    if (!('append' in line)) continue;
+    const fate = fateOf(line.append);
+    if (line.kind === 'overtaken') fate.overtaken = true;
+    if (line.kind === 'landed') fate.landed = true;
+    if (line.kind === 'failed') fate.failure = line.error;
+    if (line.kind === 'waiting') underWay.add(Object.assign(fate, { waited: true }));
+    else underWay.delete(fate);
+  }
+  return fates;
+}
+
 export class ReplayingJournal implements Journal {
   readonly #inner: Journal;
   readonly #recording: Recording;
-  readonly #failures = new Map<number, Failure>();
-  readonly #overtaken = new Set<number>();
-  readonly #late = new Set<number>();
+  readonly #fates: Map<number, Fate>;
+  readonly #openedAt: number | undefined;
   /** Appends that are not durable yet at this point of the recording. */
   readonly #held = new Map<number, () => void>();
   readonly #asked = new Set<string>();
-  #openedAt: number | undefined;
   #next = 0;
   #appends = 0;
 
@@ -28,12 +57,8 @@ export class ReplayingJournal implements Journal {
   constructor(inner: Journal, recording: Recording) {
     this.#inner = inner;
     this.#recording = recording;
-    for (const line of recording) {
-      if (line.kind === 'opened') this.#openedAt = line.at;
-      else if (line.kind === 'failed') this.#failures.set(line.append, line.error);
-      else if (line.kind === 'overtaken') this.#overtaken.add(line.append);
-      else if (line.kind === 'landed') this.#late.add(line.append);
-    }
+    this.#fates = fatesOf(recording);
+    this.#openedAt = recording.find((line) => line.kind === 'opened')?.at;
   }
 
   /** Telling the host that a run is over is no effect on the world. */
@@ -53,7 +78,7 @@ export class ReplayingJournal implements Journal {
       const line = this.#recording[this.#next];
       if (!line) break;
       this.#next += 1;
-      if (line.kind === 'landed') this.#held.get(line.append)?.();
+      if (line.kind === 'landed') this.#land(line.append);
       if (line.kind !== 'delivery') continue;
       const { at, completion } = line;
       if ('id' in completion && !this.#asked.has(completion.id)) this.strayed = completion.id;
@@ -65,13 +90,20 @@ export class ReplayingJournal implements Journal {
   append(entries: readonly NewEntry[], at: number): void | Promise<void> {
     const append = this.#appends;
     this.#appends += 1;
-    const failure = this.#failures.get(append);
-    // Where it was overtaken, a delivery of the recording tells of it.
-    if (failure && this.#overtaken.has(append)) return;
-    if (failure) throw new RunchartError(failure.code, failure.message);
     const time = this.#next === 0 ? (this.#openedAt ?? at) : at;
-    if (!this.#late.has(append)) return this.#inner.append(entries, time);
+    const { failure, waited, landed, overtaken } = this.#fates.get(append) ?? {};
+    // Where it was overtaken, a delivery of the recording tells of it, or nothing does.
+    if (failure && overtaken) return;
+    if (failure) throw new RunchartError(failure.code, failure.message);
+    if (waited && !landed) return overtaken ? undefined : new Promise(() => undefined);
+    if (!overtaken && this.#held.size === 0) return this.#inner.append(entries, time);
     this.#held.set(append, () => void this.#inner.append(entries, time));
+  }
+
+  #land(append: number): void {
+    const store = this.#held.get(append);
+    this.#held.delete(append);
+    store?.();
   }
 }
 

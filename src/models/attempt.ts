@@ -5,6 +5,7 @@
  */
 import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
 import type { Live } from '../live.ts';
+import { AttemptClock, type AttemptTimeouts } from './attemptClock.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 import { failureOf, noUsage, readPart } from './part.ts';
 
@@ -14,7 +15,7 @@ export interface AttemptOptions {
   attempt: number;
   runId: string;
   abort: AbortController;
-  timeouts: { firstPartMs: number; idleMs: number; totalMs: number | false };
+  timeouts: AttemptTimeouts;
   setTimer(ms: number, fire: () => void): () => void;
   random(): number;
   /** Undefined while nobody listens: then nothing is made for it. */
@@ -79,7 +80,6 @@ export class Attempt {
   readonly #reply = new ReplyText();
   #usage: Usage = noUsage;
   #finish: FinishReason | undefined;
-  #seen = false;
   #streamed = false;
   #oddSaid = false;
 
@@ -93,10 +93,10 @@ export class Attempt {
   }
 
   async run(): Promise<Attempted> {
-    const { abort, model, runId, random } = this.#options;
-    const stopClock = this.#watch();
+    const { abort, model, runId, random, timeouts, setTimer } = this.#options;
+    const clock = new AttemptClock({ timeouts, setTimer, expire: (error) => abort.abort(error) });
     try {
-      await this.#read();
+      await this.#read(clock);
       this.#reply.end();
       if (this.#finish === undefined) throw new ModelError({ code: 'stream-incomplete' });
       if (this.#finish === 'content-filter') throw new ModelError({ code: 'content-filter' });
@@ -106,28 +106,31 @@ export class Attempt {
       if (this.#streamed) this.#options.live()?.({ type: 'reset', runId });
       return { ...failureOf(error), random: random(), model: model.id };
     } finally {
-      stopClock();
+      clock.stop();
     }
   }
 
   /** Ends when the stream ends or the attempt is aborted, whichever comes first. */
-  #read(): Promise<void> {
+  #read(clock: AttemptClock): Promise<void> {
     const { signal } = this.#options.abort;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      this.#consume(signal).then(resolve, reject);
+      this.#consume(signal, clock).then(resolve, reject);
     });
   }
 
-  async #consume(signal: AbortSignal): Promise<void> {
+  async #consume(signal: AbortSignal, clock: AttemptClock): Promise<void> {
     const { model, request, attempt } = this.#options;
     for await (const part of model.stream(request, { signal, attempt })) {
       if (signal.aborted) return;
-      this.#seen = true;
       const read = readPart(part);
-      if (read) this.#take(read);
-      else this.#odd();
+      if (!read) {
+        this.#odd();
+        continue;
+      }
+      clock.part();
+      this.#take(read);
     }
   }
 
@@ -166,27 +169,5 @@ export class Attempt {
         this.#finish = part.reason;
         this.#usage = { ...noUsage, ...part.usage };
     }
-  }
-
-  /** One timer that looks whether something came since it was set, so that a part costs nothing. */
-  #watch(): () => void {
-    const { timeouts, setTimer, abort } = this.#options;
-    const late = (ms: number): void =>
-      abort.abort(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));
-    let stopIdle = (): void => {};
-    const arm = (ms: number): void => {
-      stopIdle = setTimer(ms, () => {
-        if (!this.#seen) return late(ms);
-        this.#seen = false;
-        arm(timeouts.idleMs);
-      });
-    };
-    arm(timeouts.firstPartMs);
-    const total = timeouts.totalMs;
-    const stopTotal = total === false ? undefined : setTimer(total, () => late(total));
-    return () => {
-      stopIdle();
-      stopTotal?.();
-    };
   }
 }

@@ -68,6 +68,7 @@ export class PhaseRunner {
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
     let terminate: PhaseValue | undefined;
     let writes: { [key: string]: Json } = {};
+    if (request.phases.includes('beforeInference')) this.#around.next.begin();
     for (const phase of request.phases) {
       const taking = this.#plugins.filter((plugin) => typeof plugin[phase] === 'function');
       for (const plugin of taking) {

@@ -4,7 +4,7 @@
  */
 import { type AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
 import type { AnyStateMachine } from 'xstate';
-import type { Surroundings } from '../../machines/index.ts';
+import type { EventCases } from '../../machines/index.ts';
 import { ConfigurationError } from '../errors.ts';
 import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
 import type { PathStep, TestPath } from './paths.ts';
@@ -14,10 +14,9 @@ import { withStubs } from './stub.ts';
 export interface CoverOptions {
   input: unknown;
   /** By event descriptor, wildcards included: the events to try where the chart listens for them. */
-  cases: Record<string, readonly object[]>;
+  cases: EventCases;
   /** The part of the context that guards depend on; JSON. */
   projection(context: never): unknown;
-  surroundings?: Surroundings | undefined;
   /** How many steps may be explored; 100,000 where nothing is given. */
   limit?: number;
 }
@@ -29,8 +28,8 @@ type Explored = AdjacencyValue<Situation, Event>;
 
 /** Every edge covered; each path ends in a final state where one can be reached. */
 export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {
-  const { input, cases, projection, surroundings, limit = LIMIT } = options;
-  const explorer = new Explorer({ machine: withStubs(machine), cases, projection, surroundings });
+  const { input, cases, projection, limit = LIMIT } = options;
+  const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
   const first = explorer.start(input);
   const graph = explore(machine.id, explorer, first, limit);
   return edgeCover(graph, explorer.key(first)).map((walk, index) => replay(machine.id, explorer, first, walk, index));

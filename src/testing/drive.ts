@@ -12,15 +12,21 @@ import type { PathStep, TestPath } from './paths.ts';
 import { ScriptedJournal } from './scriptedJournal.ts';
 import { type StubEvent, withStubs } from './stub.ts';
 
-/** What a step left behind, for invariants that look further than the state. */
+/** What has happened so far, for invariants that look further than the state. */
 export interface Seen {
   readonly journal: ScriptedJournal;
-  readonly root: AnyActorRef;
+  /** The path's events up to now. */
+  readonly events: readonly { readonly type: string }[];
+  /** Every actor that there was, the chart's own the first. */
+  readonly actors: readonly AnyActorRef[];
+  /** What the chart told its parent; alone, it tells itself. */
+  readonly told: readonly { readonly type: string }[];
 }
+export type Invariant = (state: AnyMachineSnapshot, seen: Seen) => void;
 export interface DriveOptions {
   input: unknown;
   /** Called with the chart's snapshot after its start and after every step; a throw fails the drive. */
-  invariants?: readonly ((state: AnyMachineSnapshot, seen: Seen) => void)[];
+  invariants?: readonly Invariant[];
   /** Child charts: stand-ins that end when the path says so, or the real ones. */
   children?: 'stubbed' | 'real';
   /** Also compared at every step. */
@@ -66,8 +72,11 @@ function prepared(machine: AnyStateMachine, children: Children): AnyStateMachine
 const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 const fromChild = /^xstate\.done\.actor\./;
 
-class Ride {
+class Ride implements Seen {
   readonly journal = new ScriptedJournal();
+  readonly events: { readonly type: string }[] = [];
+  readonly actors: AnyActorRef[] = [];
+  readonly told: { readonly type: string }[] = [];
   readonly #options: DriveOptions;
   readonly #driver: Driver;
   readonly #asks: boolean;
@@ -96,10 +105,12 @@ class Ride {
   }
 
   deliver(event: { readonly type: string }): void {
+    this.events.push(event);
     this.#through = [];
     if (this.#asks && isAnswer(event)) return this.#answer(event);
     const { type } = event;
     this.journal.keep(stillOpen([...this.journal.open.values()], event));
+    if (type === 'append.failed') this.journal.lose((event as Extract<Completion, { type: typeof type }>).lost);
     const failed = type === 'append.failed' || type === 'effect.failed';
     this.journal.put(failed ? (event as Completion) : { type: 'act', event });
   }
@@ -109,10 +120,10 @@ class Ride {
     if (this.#broken) throw this.#broken.error;
     const { state } = this;
     const { projection, invariants } = this.#options;
+    const where = `path ${path.name} (${index === 0 ? 'start' : `step ${index}, ${path.steps[index - 1]?.event.type}`})`;
     const compare = (what: string, is: unknown, said: unknown): void => {
       if (json(is) === json(said)) return;
-      const event = index === 0 ? 'start' : `step ${index}, ${path.steps[index - 1]?.event.type}`;
-      throw new Error(`path ${path.name} (${event}): the ${what} is ${json(is)}, the path says ${json(said)}`);
+      throw new Error(`${where}: the ${what} is ${json(is)}, the path says ${json(said)}`);
     };
     compare('state', state.value, expected.state.value);
     compare('way', this.#through, expected.through);
@@ -121,7 +132,11 @@ class Ride {
     if (projection) {
       compare('projection', projection(state.context as never), projection(expected.state.context as never));
     }
-    for (const invariant of invariants ?? []) invariant(state, { journal: this.journal, root: this.#driver.root });
+    try {
+      for (const invariant of invariants ?? []) invariant(state, this);
+    } catch (error) {
+      throw new Error(`${where}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    }
   }
 
   stop(): void {
@@ -150,6 +165,8 @@ class Ride {
 
   #inspect(event: InspectionEvent): void {
     this.#options.inspect?.(event);
+    if (event.type === '@xstate.actor') this.actors.push(event.actorRef as AnyActorRef);
+    if (event.type === '@xstate.event' && event.sourceRef === event.actorRef) this.told.push(event.event);
     if (event.type !== '@xstate.microstep') return;
     if ((event.actorRef as AnyActorRef).sessionId !== event.rootId) return;
     const { value } = event.snapshot as AnyMachineSnapshot;

@@ -60,6 +60,16 @@ export class ScriptedJournal implements Journal {
     for (const request of this.open.values()) if (!requests.includes(request)) this.open.delete(request.id);
   }
 
+  /** Takes these as not stored: the last entry of the same type and call each. */
+  lose(lost: readonly NewEntry[]): void {
+    const callOf = (entry: object): unknown => ('callId' in entry ? entry.callId : undefined);
+    for (const gone of lost) {
+      const alike = (entry: LogEntry): boolean => entry.type === gone.type && callOf(entry) === callOf(gone);
+      const at = this.entries.map(alike).lastIndexOf(true);
+      if (at >= 0) this.entries.splice(at, 1);
+    }
+  }
+
   /** Delivers the answer to an open request. */
   answer(request: EffectRequest, answer: { type: 'timer.elapsed' } | Pick<AnswerValue, 'type' | 'value'>): void {
     const { id } = request;

@@ -4,7 +4,7 @@
  */
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import { __unsafe_getAllOwnEventDescriptors as descriptorsOf } from 'xstate';
-import { type ChartEffect, type EffectRequest, nextState, type Surroundings } from '../../machines/index.ts';
+import { type EffectRequest, type EventCases, nextState, surroundings } from '../../machines/index.ts';
 import { answered, isAnswer, openAfter, stillOpen } from './answers.ts';
 
 export interface Situation {
@@ -16,16 +16,20 @@ export interface Situation {
   through: readonly unknown[];
   /** What is asked and open. */
   asked: readonly EffectRequest[];
+  /** Children that are done: a child ends once. */
+  ended: readonly unknown[];
   world: unknown;
 }
 
 export interface Exploration {
   machine: AnyStateMachine;
-  cases: Record<string, readonly object[]>;
+  cases: EventCases;
   projection(context: never): unknown;
-  surroundings?: Surroundings | undefined;
 }
 type Event = { type: string; actorId?: string };
+
+const fromChild = ({ type }: Event): boolean =>
+  type.startsWith('xstate.done.actor.') || type.startsWith('xstate.error.actor.');
 
 export class Explorer {
   readonly #exploration: Exploration;
@@ -41,10 +45,12 @@ export class Explorer {
   }
 
   start(input: unknown): Situation {
-    const { machine, surroundings } = this.#exploration;
+    const { machine, cases } = this.#exploration;
     const { state, effects, through } = nextState(machine, undefined, { input });
     if (state.status === 'error') throw state.error;
-    return this.#situation(state, through, [], effects, surroundings?.start(input) ?? null);
+    const { status, output, error } = state;
+    const world = cases[surroundings]?.start(input) ?? null;
+    return { status, output, error, state, through, asked: openAfter([], effects), ended: [], world };
   }
 
   next(situation: Situation, event: Event): Situation {
@@ -55,24 +61,36 @@ export class Explorer {
     return next;
   }
 
-  #step({ state, asked, world }: Situation, event: Event): Situation {
-    const { machine, surroundings } = this.#exploration;
+  #step({ state: before, asked, ended, world }: Situation, event: Event): Situation {
+    const { machine, cases } = this.#exploration;
     const request = this.#asks && isAnswer(event) ? answered(asked, event) : undefined;
     const open = stillOpen(asked, event).filter((candidate) => candidate !== request);
-    const after = nextState(machine, state, event);
-    const outside = surroundings ? surroundings.then(world, event, after.state) : world;
-    return this.#situation(after.state, after.through, open, after.effects, outside);
+    const { state, effects, through } = nextState(machine, before, event);
+    const { status, output, error } = state;
+    const child = fromChild(event) ? before.children[event.actorId ?? ''] : undefined;
+    return {
+      status,
+      output,
+      error,
+      state,
+      through,
+      asked: openAfter(open, effects),
+      ended: child ? [...ended, child] : ended,
+      world: cases[surroundings]?.after(world, event, state) ?? world,
+    };
   }
 
   /** What can come now: the cases of the state's own descriptors, as far as somebody is there to send them. */
-  events({ state, asked, world }: Situation): Event[] {
+  events(situation: Situation): Event[] {
+    const { state, asked, world } = situation;
     if (state.status !== 'active') return [];
-    const { cases, surroundings } = this.#exploration;
+    const { cases } = this.#exploration;
+    const around = cases[surroundings];
     const own = descriptorsOf(state).flatMap((descriptor) => (cases[descriptor] ?? []) as readonly Event[]);
     return own.filter((event) => {
       if (this.#asks && isAnswer(event) && !answered(asked, event)) return false;
-      if (!this.#childIsThere(state, event)) return false;
-      return surroundings === undefined || surroundings.can(world, event, state);
+      if (!this.#canEnd(situation, event)) return false;
+      return around === undefined || around.can(world, event, state);
     });
   }
 
@@ -83,26 +101,17 @@ export class Explorer {
     return key;
   }
 
-  #keyOf({ state, asked, world }: Situation): string {
+  #keyOf({ state, asked, ended, world }: Situation): string {
     const { projection } = this.#exploration;
     if (state.status !== 'active') return JSON.stringify([state.status, state.value]);
     const requests = asked.map(({ kind, id }) => (kind === 'timer' ? id : kind)).sort();
-    return JSON.stringify([state.status, state.value, projection(state.context as never), requests, world]);
+    const done = Object.entries(state.children).flatMap(([id, child]) => (ended.includes(child) ? [id] : []));
+    return JSON.stringify([state.status, state.value, projection(state.context as never), requests, done, world]);
   }
 
-  #childIsThere(state: AnyMachineSnapshot, { type, actorId }: Event): boolean {
-    const fromChild = type.startsWith('xstate.done.actor.') || type.startsWith('xstate.error.actor.');
-    return !fromChild || actorId === undefined || state.children[actorId] !== undefined;
-  }
-
-  #situation(
-    state: AnyMachineSnapshot,
-    through: readonly unknown[],
-    open: readonly EffectRequest[],
-    effects: readonly ChartEffect[],
-    world: unknown,
-  ): Situation {
-    const { status, output, error } = state;
-    return { status, output, error, state, through, asked: openAfter(open, effects), world };
+  #canEnd({ state, ended }: Situation, event: Event): boolean {
+    if (!fromChild(event) || event.actorId === undefined) return true;
+    const child = state.children[event.actorId];
+    return child !== undefined && !ended.includes(child);
   }
 }

@@ -32,26 +32,28 @@ export function* nodesOf(node: Node): Generator<Node> {
   for (const child of Object.values(node.states)) yield* nodesOf(child as Node);
 }
 
+const keys = new WeakMap<AnyTransitionDefinition, string>();
+/** Names a definition by the state that holds it, its event and its place; the same in every rebuilt chart. */
+export function keyOf(taken: AnyTransitionDefinition): string {
+  const known = keys.get(taken);
+  if (known) return known;
+  const source = taken.source as Node;
+  const [event = '', list = []] = [...listsOf(source)].find(([, candidates]) => candidates.includes(taken)) ?? [];
+  const key = `${source.id} ${event} ${list.indexOf(taken)}`;
+  keys.set(taken, key);
+  return key;
+}
+
 export function transitionCoverage(machine: AnyStateMachine): TransitionCoverage {
   const left = new Map<string, Definition>();
   for (const node of nodesOf(machine.root)) {
     for (const [event, list] of listsOf(node)) {
-      list.forEach(({ target }, index) => {
-        const targets = target?.map(({ id }) => id).join(' ') ?? node.id;
-        left.set(`${node.id} ${event} ${index}`, { source: node.id, event, target: targets });
-      });
+      for (const definition of list) {
+        const target = definition.target?.map(({ id }) => id).join(' ') ?? node.id;
+        left.set(keyOf(definition), { source: node.id, event, target });
+      }
     }
   }
-  const keys = new WeakMap<AnyTransitionDefinition, string>();
-  const keyOf = (taken: AnyTransitionDefinition): string => {
-    const known = keys.get(taken);
-    if (known) return known;
-    const source = taken.source as Node;
-    const [event = '', list = []] = [...listsOf(source)].find(([, candidates]) => candidates.includes(taken)) ?? [];
-    const key = `${source.id} ${event} ${list.indexOf(taken)}`;
-    keys.set(taken, key);
-    return key;
-  };
   return {
     observe(event) {
       const step = event as InspectionEvent;

@@ -90,7 +90,8 @@ const { project, createProjector } = await load();
 function measureWhole(name, log) {
   const rate = (read) => {
     const times = Array.from({ length: RUNS }, () => timed(() => read(project(log))));
-    return `${(log.length / median(times) / 1000).toFixed(2)} M entries/s (best ${(log.length / Math.min(...times) / 1000).toFixed(2)})`;
+    const millions = (ms) => (log.length / ms / 1000).toFixed(2);
+    return `${millions(median(times))} M entries/s (best ${millions(Math.min(...times))})`;
   };
   const fold = rate(() => 0);
   const built = rate((view) => view.cycles.map(({ steps, rounds }) => steps.length + rounds.length).length);
@@ -100,8 +101,8 @@ function measureWhole(name, log) {
 }
 
 /**
- * A thousand pushes with a view each, many times over: each on entries nobody touched before, at the beginning of logs of
- * their own and at the end of a long one.
+ * A thousand pushes with a view each, many times over: each on entries nobody touched before, at the beginning of
+ * logs of their own and at the end of a long one.
  */
 function measureGrowth(name, make, size, read) {
   const beginnings = Array.from({ length: 2 * SAMPLES }, () => make(SAMPLE));

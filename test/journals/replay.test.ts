@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineTool, ModelError, type Plugin, toolResult } from '../../src/index.ts';
-import { replayRecording } from '../../src/journals/index.ts';
+import { createAgent, defineTool, ModelError, memoryStore, type Plugin, toolResult } from '../../src/index.ts';
+import { recordingJournal, replayingJournal, replayRecording } from '../../src/journals/index.ts';
 import {
   askedTool,
   call,
@@ -158,9 +158,29 @@ test('a replay with the options of another agent says that the recording does no
   expect(replay).toThrow(/not asked for/);
 });
 
+test('an agent over a replaying journal lives through the same run, and nothing of it is called', async () => {
+  const ask = askedTool('ask');
+  const first = await recorded({ model: scripted([calls(call('a', 'ask'))]), tools: [ask], ports: ports() });
+  await first.conversation.send('go').result;
+  await first.conversation.decide({ callId: 'a', action: 'approve' });
+  await first.conversation.resume().result;
+
+  const store = memoryStore();
+  const handle = await store.open('c');
+  await handle.append(first.entries, 0);
+  await handle.close();
+  const ran: unknown[] = [];
+  const model = scripted([]);
+  const journal = replayingJournal(first.recording());
+  const agent = createAgent({ model, tools: [askedTool('ask', ran)], store, ports: { journal } });
+  const conversation = await agent.open('c');
+  expect(JSON.stringify(conversation.log())).toBe(first.logged());
+  expect(conversation.view()).toEqual(first.conversation.view());
+  expect([model.requests, ran, conversation.status]).toEqual([[], [], 'idle']);
+  await agent.close();
+});
+
 test('a sink that throws ends the recording and leaves the run alone', async () => {
-  const { createAgent } = await import('../../src/index.ts');
-  const { recordingJournal } = await import('../../src/journals/index.ts');
   let heard = 0;
   const journal = recordingJournal(() => {
     heard += 1;

@@ -128,7 +128,18 @@ describe('public names', () => {
   });
 
   it.runIf(isThere('src/testing/index.ts'))('runchart/testing', async () => {
-    expect(await namesOf('src/testing/index.ts')).toMatchInlineSnapshot();
+    expect(await namesOf('src/testing/index.ts')).toMatchInlineSnapshot(`
+      [
+        "ScriptedJournal",
+        "coverPaths",
+        "drawChart",
+        "drive",
+        "logStoreSuite",
+        "scriptedModel",
+        "surroundings",
+        "transitionCoverage",
+      ]
+    `);
   });
 
   it('runchart/schema', async () => {

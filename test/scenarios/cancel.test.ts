@@ -130,7 +130,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
   });
 
   it('with an approval predicate that hangs', async () => {
-    const gate = echoTool('ask', { needsApproval: never as never });
+    const gate = echoTool('ask', { needsApproval: never });
     const on = await hung({ replies: [[call('c1', 'ask', args)]], tools: [gate.tool] });
     on.conversation.send('hi');
     await entry(on.conversation, 'checkpoint', ({ boundary }) => boundary === 'AssistantTurnCommitted');

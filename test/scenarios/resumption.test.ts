@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Decision, type LogStore, memoryStore, type Plugin } from '../../src/index.ts';
+import { z } from 'zod';
+import { type Decision, defineTool, type LogStore, memoryStore, type Plugin, toolResult } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agent.ts';
 import { call, lines, type Reply } from '../support/model.ts';
@@ -35,6 +36,7 @@ async function comeBack(
   const result = await before.conversation.send('hi').result;
   expect(result.termination).toBe('Suspended');
   const after = await restart(before, { ...options, replies });
+  onTestFinished(() => after.agent.close());
   expect(after.conversation.status).toBe('waiting');
   expect(after.conversation.pending.map(({ callId }) => callId)).toEqual(calls);
   return { ...after, ask };
@@ -81,7 +83,8 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
     const before = await bench({ ...options, replies: [[call('c1', 'ask', args)]] });
     await before.conversation.send('hi').result;
     expect(await before.conversation.decide(approve('c1'))).toBe('applied');
-    const { conversation, model } = await restart(before, { ...options, replies: ['done'] });
+    const { agent, conversation, model } = await restart(before, { ...options, replies: ['done'] });
+    onTestFinished(() => agent.close());
     expect(conversation.status).toBe('waiting');
     expect(ask.ran).toEqual([]);
     expect(model.calls).toHaveLength(0);
@@ -133,7 +136,8 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
     const back = await comeBack(store, ['c1'], ['done']);
     await back.conversation.decide({ callId: 'c1', action: 'deny', reason: 'User canceled in UI' });
     await back.conversation.resume().result;
-    const { conversation } = await restart(back, { tools: [back.ask.tool] });
+    const { agent, conversation } = await restart(back, { tools: [back.ask.tool] });
+    onTestFinished(() => agent.close());
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
     expect(lines(conversation.messages())[2]).toMatch(/^c1! .*User canceled in UI/);
   });
@@ -216,5 +220,25 @@ describe('what a decision leads to', () => {
     await conversation.resume().result;
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed invalid_arguments']);
     expect(ask.ran).toEqual([]);
+  });
+
+  it('TOOL-3: a tool that answers pending is suspended, and its replay sees the decision and its payload', async () => {
+    const seen: unknown[] = [];
+    const survey = defineTool({
+      name: 'survey',
+      description: 'Asks a question.',
+      parameters: z.object({}),
+      execute: (_, { decision }) => {
+        if (!decision) return toolResult.pending({ reason: 'question', payload: { question: 'why?' } });
+        seen.push(decision);
+        return decision.action === 'answer' ? { said: decision.payload } : 'no answer';
+      },
+    });
+    const { conversation } = await bench({ replies: [[call('c1', 'survey')], 'ok'], tools: [survey] });
+    await conversation.send('hi').result;
+    expect(await conversation.decide({ callId: 'c1', action: 'answer', payload: false })).toBe('applied');
+    expect((await conversation.resume().result).text).toBe('ok');
+    expect(seen).toEqual([{ callId: 'c1', action: 'answer', payload: false }]);
+    expect(resultText(conversation.log(), 'c1')).toBe('{"said":false}');
   });
 });

@@ -1,7 +1,6 @@
 /** Calls that wait for a person: how they suspend, and what a decision does (run-lifecycle, RESUME_TOOL_CALL). */
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
-import { type Decision, defineTool, toolResult } from '../../src/index.ts';
+import type { Decision } from '../../src/index.ts';
 import { bench, entry, only, resultText, story } from '../support/agent.ts';
 import { call, deaf, during, lines, t } from '../support/model.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
@@ -89,26 +88,6 @@ describe('how a call is suspended', () => {
       'tool-suspended c1 1',
       'run-suspended c1',
     ]);
-  });
-
-  it('TOOL-3: a tool that answers pending is suspended, and its replay sees the decision and its payload', async () => {
-    const seen: unknown[] = [];
-    const survey = defineTool({
-      name: 'survey',
-      description: 'Asks a question.',
-      parameters: z.object({}),
-      execute: (_, { decision }) => {
-        if (!decision) return toolResult.pending({ reason: 'question', payload: { question: 'why?' } });
-        seen.push(decision);
-        return decision.action === 'answer' ? { said: decision.payload } : 'no answer';
-      },
-    });
-    const { conversation } = await bench({ replies: [[call('c1', 'survey')], 'ok'], tools: [survey] });
-    await conversation.send('hi').result;
-    expect(await conversation.decide({ callId: 'c1', action: 'answer', payload: false })).toBe('applied');
-    expect((await conversation.resume().result).text).toBe('ok');
-    expect(seen).toEqual([{ callId: 'c1', action: 'answer', payload: false }]);
-    expect(resultText(conversation.log(), 'c1')).toBe('{"said":false}');
   });
 });
 

@@ -19,6 +19,8 @@ export interface BenchOptions extends Omit<AgentOptions, 'model' | 'ports' | 'in
   replies?: readonly Reply[];
   model?: ScriptedModel;
   clock?: VirtualClock;
+  /** 0 where it is not given: no jitter. */
+  random?: () => number;
 }
 export interface Bench {
   agent: Agent;
@@ -37,6 +39,7 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
     model = scripted(replies),
     clock = new VirtualClock(),
     store = memoryStore(),
+    random = () => 0,
     ...rest
   } = options;
   const actors = new Set<AnyActorRef>();
@@ -53,7 +56,7 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
     ports: {
       now: clock.now,
       setTimer: clock.setTimer,
-      random: () => 0,
+      random,
       newId: () => {
         ids += 1;
         return `${born}${ids}`;

@@ -6,7 +6,10 @@ import { z } from 'zod';
 import { type Decision, defineTool, type Json, type Plugin, type Tool, type ToolContext } from '../../src/index.ts';
 
 /** Returns its arguments; keeps the ids of the calls it ran. */
-export function echoTool(name = 'echo', options: { readOnly?: boolean; needsApproval?: boolean } = {}) {
+export function echoTool(
+  name = 'echo',
+  options: { readOnly?: boolean; needsApproval?: boolean | ((args: { m: string }) => boolean | Promise<boolean>) } = {},
+) {
   const ran: string[] = [];
   const contexts: ToolContext[] = [];
   const tool = defineTool({

@@ -1,0 +1,102 @@
+/** What a log says of its tool calls. Rule: the last durable record of a call decides where it stands. */
+import type { Decision, Json, LogEntry, ToolOutcome } from './vocabulary.ts';
+
+/** Where a call stands; the last durable record decides. */
+export interface CallRecord {
+  callId: string;
+  name: string;
+  args: Json;
+  argsText?: string;
+  /** The run whose reply made it. */
+  runId: string | null;
+  status: 'called' | 'started' | 'suspended' | 'ended';
+  outcome?: ToolOutcome;
+  code?: string;
+  /** Number of the last suspension, 0 where there was none. */
+  suspension: number;
+  reason: string;
+  payload?: Json;
+  /** The first durable decision of each suspension. */
+  decisions: Map<number, Decision>;
+  /** The suspensions whose decision was acted on. */
+  used: Set<number>;
+  settled?: 'ran' | 'didNotRun' | 'retry';
+}
+
+/** The calls of a log. */
+export interface CallsKnown {
+  calls: Map<string, CallRecord>;
+  /** Ids of calls without a result. */
+  open: Set<string>;
+  /** Ids of calls whose outcome is unknown and not settled. */
+  unsettled: Set<string>;
+}
+
+export function learnCall(
+  known: CallsKnown,
+  runId: string | null,
+  call: { callId: string; name: string; args: Json; argsText?: string },
+) {
+  if (known.calls.has(call.callId)) return;
+  const { callId, name, args, argsText } = call;
+  const record: CallRecord = {
+    callId,
+    name,
+    args,
+    runId,
+    status: 'called',
+    suspension: 0,
+    reason: '',
+    decisions: new Map(),
+    used: new Set(),
+  };
+  known.calls.set(callId, argsText === undefined ? record : { ...record, argsText });
+  known.open.add(callId);
+}
+
+function learnResult(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { type: 'tool-result' }>) {
+  record.status = 'ended';
+  record.outcome = entry.outcome;
+  // It ran again: the word of the host is kept.
+  if (record.settled === 'retry') delete record.settled;
+  if (entry.code !== undefined) record.code = entry.code;
+  known.open.delete(entry.callId);
+  if (entry.outcome === 'unknown') known.unsettled.add(entry.callId);
+  else known.unsettled.delete(entry.callId);
+}
+
+export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId: string }>) {
+  const record = known.calls.get(entry.callId);
+  if (!record) return;
+  switch (entry.type) {
+    case 'tool-started':
+      if (record.status !== 'ended' || record.settled === 'retry') {
+        record.status = 'started';
+        known.open.add(record.callId);
+      }
+      record.used.add(record.suspension);
+      if (entry.args !== undefined) record.args = entry.args;
+      return;
+    case 'tool-suspended':
+      record.status = 'suspended';
+      record.suspension = entry.suspension;
+      record.reason = entry.reason;
+      if (entry.payload === undefined) delete record.payload;
+      else record.payload = entry.payload;
+      return;
+    case 'decision':
+      if (!record.decisions.has(entry.suspension)) record.decisions.set(entry.suspension, entry.decision);
+      return;
+    case 'decision-consumed':
+      record.used.add(entry.suspension);
+      return;
+    case 'tool-result':
+      return learnResult(known, record, entry);
+    case 'call-settled':
+      record.settled = 'ran' in entry.how ? 'ran' : 'retry' in entry.how ? 'retry' : 'didNotRun';
+      known.unsettled.delete(entry.callId);
+      if (record.settled === 'ran') record.outcome = 'succeeded';
+      if (record.settled === 'didNotRun') record.outcome = 'cancelled';
+      return;
+  }
+}

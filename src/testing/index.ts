@@ -1,0 +1,17 @@
+/** What tests of agents and charts need: a scripted model, generated paths, a driver for them, and a suite for stores. */
+export type { EventCases, Surroundings } from '../../machines/index.ts';
+export { surroundings } from '../../machines/index.ts';
+export { type CoverOptions, coverPaths } from './coverPaths.ts';
+export { drawChart } from './drawChart.ts';
+export { type Driven, type DriveOptions, drive, type Invariant, type Seen } from './drive.ts';
+export { logStoreSuite, type SuiteRunner } from './logStoreSuite.ts';
+export type { PathStep, TestPath } from './paths.ts';
+export { ScriptedJournal } from './scriptedJournal.ts';
+export {
+  type Script,
+  type ScriptedModel,
+  type ScriptedModelOptions,
+  type ScriptedReply,
+  scriptedModel,
+} from './scriptedModel.ts';
+export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

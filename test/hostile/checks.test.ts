@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineTool, type Plugin, type Tool } from '../../src/index.ts';
+import {
+  call,
+  calls,
+  codesOf,
+  entriesOf,
+  opened,
+  outcomeOf,
+  pathTool,
+  playTool,
+  resultText,
+  scripted,
+  settle,
+  stillClock,
+} from './bench.ts';
+import { watchEachTest } from './watch.ts';
+
+watchEachTest();
+
+const throwing = (thrown: unknown) => (): never => {
+  throw thrown;
+};
+const unreadable = new Proxy({}, { get: throwing(new Error('get')), ownKeys: throwing(new Error('keys')) });
+/** A plugin that says this of every call. */
+const saying = (verdict: unknown, name = 'check'): Plugin => ({ name, beforeToolExecute: () => verdict as never });
+
+const nonsense: [string, unknown][] = [
+  ['a text', 'allow'],
+  ['true', true],
+  ['false', false],
+  ['a number', 0],
+  ['a list', ['block']],
+  ['an unknown word', { deny: 'x' }],
+  ['a block without a reason', { block: true }],
+  ['a block with an object', { block: {} }],
+  ['a suspension without a reason', { suspend: {} }],
+  ['a suspension that is null', { suspend: null }],
+  ['a payload that is no JSON', { suspend: { reason: 'r', payload: 1n } }],
+  ['arguments that are no JSON', { args: { f: () => 1 } }],
+  ['something unreadable', unreadable],
+  [
+    'a block that throws when read',
+    {
+      get block() {
+        throw new Error('read');
+      },
+    },
+  ],
+];
+test.each(nonsense)('a check that answers %s blocks the call', async (_, verdict) => {
+  const seen: unknown[] = [];
+  const plugins = [saying(verdict)];
+  const { result, log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins });
+  expect([result.termination, outcomeOf(log), seen]).toEqual(['NaturalEnd', 'failed plugin_error', []]);
+  expect(codesOf(log)).toEqual(['plugin_error']);
+});
+
+test.each([undefined, null, {}])('a check that answers %s has nothing to say', async (verdict) => {
+  const { log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins: [saying(verdict)] });
+  expect(outcomeOf(log)).toBe('succeeded');
+});
+
+test.each([
+  ['throws', throwing(new Error('x'))],
+  ['throws undefined', throwing(undefined)],
+  ['rejects', () => Promise.reject(new Error('x'))],
+  ['throws what nobody can read', throwing(unreadable)],
+])('a check that %s blocks the call', async (_, act) => {
+  const seen: unknown[] = [];
+  const plugins = [{ name: 'check', beforeToolExecute: act }];
+  const { log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins });
+  expect([outcomeOf(log), seen]).toEqual(['failed plugin_error', []]);
+});
+
+test('a check that never answers blocks the call after half a minute', async () => {
+  const clock = stillClock();
+  const seen: unknown[] = [];
+  const conversation = await opened({
+    model: scripted([calls(call('c1', 't', '{"path":"a"}'))]),
+    tools: [pathTool('t', seen)],
+    plugins: [{ name: 'check', beforeToolExecute: () => new Promise(() => undefined) }],
+    ports: { now: clock.now, setTimer: clock.setTimer },
+  });
+  const { result } = conversation.send('go');
+  await settle();
+  await clock.advance(30_000);
+  await result;
+  expect([outcomeOf(conversation.log()), seen]).toEqual(['failed plugin_error', []]);
+});
+
+test('a block beats a suspension and both beat a plugin that has nothing to say, in any order', async () => {
+  const suspend = saying({ suspend: { reason: 'r' } }, 'a');
+  const block = saying({ block: 'no' }, 'b');
+  for (const plugins of [
+    [suspend, block],
+    [block, suspend],
+    [saying(undefined), suspend, block],
+  ]) {
+    const { log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins });
+    expect([outcomeOf(log), resultText(log)]).toEqual(['failed blocked', 'Blocked by b: no']);
+  }
+  const { result } = await playTool(pathTool('t'), '{"path":"a"}', { plugins: [saying(undefined), suspend] });
+  expect(result.termination).toBe('Suspended');
+});
+
+test.each([{ path: 5 }, {}, 'text', [1], null, 5])(
+  'arguments %j that a check puts in are validated again',
+  async (args) => {
+    const seen: unknown[] = [];
+    const { log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins: [saying({ args })] });
+    expect([outcomeOf(log), seen]).toEqual(['failed invalid_arguments', []]);
+  },
+);
+
+test('arguments that a check puts in are seen by the next check, the tool and the log', async () => {
+  const seen: unknown[] = [];
+  const heard: unknown[] = [];
+  const listening: Plugin = { name: 'next', beforeToolExecute: ({ call: { args } }) => void heard.push(args) };
+  const plugins = [saying({ args: { path: 'b' } }), listening];
+  const { log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins });
+  expect([seen, heard, entriesOf(log, 'tool-started')[0]?.args]).toEqual([
+    [{ path: 'b' }],
+    [{ path: 'b' }],
+    { path: 'b' },
+  ]);
+});
+
+test('S001-09 arguments that are invalid never reach a check', async () => {
+  const heard: unknown[] = [];
+  const plugin: Plugin = { name: 'p', beforeToolExecute: () => void heard.push(1) };
+  const { log } = await playTool(pathTool('t'), '{}', { plugins: [plugin] });
+  expect([outcomeOf(log), heard]).toEqual(['failed invalid_arguments', []]);
+});
+
+describe('needsApproval', () => {
+  const asking = (needsApproval: unknown, seen: unknown[] = []): Tool =>
+    defineTool({
+      name: 't',
+      description: '',
+      parameters: z.object({}),
+      needsApproval: needsApproval as boolean,
+      execute: () => seen.push('ran'),
+    });
+
+  test.each([
+    ['throws', throwing(new Error('x'))],
+    ['rejects', () => Promise.reject(undefined)],
+    ['answers undefined', () => undefined],
+    ['answers null', () => null],
+    ['answers 0', () => 0],
+    ['answers an empty text', () => ''],
+    ['answers true', () => true],
+    ['answers a promise of nothing', async () => undefined],
+    ['answers an object', () => ({})],
+  ])('that %s asks: only a plain no lets the call pass', async (_, needsApproval) => {
+    const seen: unknown[] = [];
+    const { result, conversation } = await playTool(asking(needsApproval, seen));
+    expect([result.termination, seen, conversation.pending[0]?.reason]).toEqual(['Suspended', [], 'permission']);
+  });
+
+  test.each([false, () => false, async () => false])('that says no lets the call pass', async (needsApproval) => {
+    const { log } = await playTool(asking(needsApproval));
+    expect(outcomeOf(log)).toBe('succeeded');
+  });
+
+  test('that never answers asks after half a minute', async () => {
+    const clock = stillClock();
+    const seen: unknown[] = [];
+    const conversation = await opened({
+      model: scripted([calls(call('c1', 't'))]),
+      tools: [asking(() => new Promise(() => undefined), seen)],
+      ports: { now: clock.now, setTimer: clock.setTimer },
+    });
+    const { result } = conversation.send('go');
+    await settle();
+    await clock.advance(30_000);
+    expect([(await result).termination, seen]).toEqual(['Suspended', []]);
+  });
+});
+
+test.each([5, [10n], [{ type: 'x' }], [{ type: 'text', text: 5 }], {}])(
+  'a result %s that a plugin puts in is the fault of the plugin, and the result stays',
+  async (given) => {
+    const plugins = [{ name: 'p', afterToolExecute: () => ({ result: given as never }) }];
+    const { result, log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins });
+    expect([result.termination, outcomeOf(log), resultText(log)]).toEqual(['NaturalEnd', 'succeeded', 'read']);
+    expect(codesOf(log)).toEqual(['plugin_error']);
+  },
+);

@@ -1,0 +1,230 @@
+import { describe, expect, test } from 'vitest';
+import { type Conversation, type Decision, InvalidDecisionError } from '../../src/index.ts';
+import { askedTool, call, calls, opened, plainTool, scripted, settle } from './bench.ts';
+import { watchEachTest } from './watch.ts';
+
+watchEachTest();
+
+/** A conversation whose call `a` waits for approval. */
+async function asking(more: object = {}): Promise<Conversation> {
+  const conversation = await opened({ model: scripted([calls(call('a', 'ask'))]), tools: [askedTool('ask')], ...more });
+  await conversation.send('go').result;
+  return conversation;
+}
+const throwing = (thrown: unknown) => (): never => {
+  throw thrown;
+};
+const edit = (args: unknown) => ({ callId: 'a', action: 'edit', args });
+function nested(depth: number): unknown {
+  let value: unknown = 1;
+  for (let i = 0; i < depth; i++) value = [value];
+  return value;
+}
+/** Looks small, is 2^60 values when it is written out. */
+function bomb(): unknown {
+  let value: unknown = ['x'];
+  for (let i = 0; i < 60; i++) value = [value, value];
+  return value;
+}
+function ring(): unknown {
+  const list: unknown[] = [];
+  list.push(list, list);
+  return list;
+}
+const parsed = (text: string): unknown => JSON.parse(text);
+
+const malformed: [string, () => unknown][] = [
+  ['nothing', () => undefined],
+  ['null', () => null],
+  ['a number', () => 5],
+  ['a text', () => 'approve'],
+  ['its own JSON text', () => '{"callId":"a","action":"approve"}'],
+  ['a list', () => [{ callId: 'a', action: 'approve' }]],
+  ['a function', () => () => ({ callId: 'a', action: 'approve' })],
+  ['a promise', () => Promise.resolve({ callId: 'a', action: 'approve' })],
+  ['an empty object', () => ({})],
+  ['no action', () => ({ callId: 'a' })],
+  ['no call', () => ({ action: 'approve' })],
+  ['an empty id', () => ({ callId: '', action: 'approve' })],
+  ['an id that is a number', () => ({ callId: 5, action: 'approve' })],
+  ['an id that is an object', () => ({ callId: { toString: () => 'a' }, action: 'approve' })],
+  ['an unknown action', () => ({ callId: 'a', action: 'allow' })],
+  ['an action in capitals', () => ({ callId: 'a', action: 'APPROVE' })],
+  ['the action __proto__', () => ({ callId: 'a', action: '__proto__' })],
+  ['the action constructor', () => ({ callId: 'a', action: 'constructor' })],
+  ['an action that is true', () => ({ callId: 'a', action: true })],
+  ['an action in a list', () => ({ callId: 'a', action: ['approve'] })],
+  ['inherited fields', () => Object.create({ callId: 'a', action: 'approve' })],
+  ['an instance of a class', () => Object.assign(new (class Approval {})(), { callId: 'a', action: 'approve' })],
+  [
+    'a Map',
+    () =>
+      new Map([
+        ['callId', 'a'],
+        ['action', 'approve'],
+      ]),
+  ],
+  ['a reason that is no text', () => ({ callId: 'a', action: 'deny', reason: 5 })],
+  ['a name that is no text', () => ({ callId: 'a', action: 'approve', by: {} })],
+  ['the suspension 0', () => ({ callId: 'a', action: 'approve', suspension: 0 })],
+  ['the suspension -1', () => ({ callId: 'a', action: 'approve', suspension: -1 })],
+  ['the suspension 1.5', () => ({ callId: 'a', action: 'approve', suspension: 1.5 })],
+  ['a suspension that is a text', () => ({ callId: 'a', action: 'approve', suspension: '1' })],
+  ['a suspension that is null', () => ({ callId: 'a', action: 'approve', suspension: null })],
+  ['a suspension that is NaN', () => ({ callId: 'a', action: 'approve', suspension: Number.NaN })],
+  ['a suspension without end', () => ({ callId: 'a', action: 'approve', suspension: Number.POSITIVE_INFINITY })],
+  ['a suspension nobody can count to', () => ({ callId: 'a', action: 'approve', suspension: 2 ** 60 })],
+  ['an edit without arguments', () => ({ callId: 'a', action: 'edit' })],
+  ['an edit with undefined arguments', () => edit(undefined)],
+  ['an answer without a payload', () => ({ callId: 'a', action: 'answer' })],
+  ['an answer with an undefined payload', () => ({ callId: 'a', action: 'answer', payload: undefined })],
+  ['an answer, to a call that waits for approval', () => ({ callId: 'a', action: 'answer', payload: 'yes' })],
+  ['a BigInt', () => edit(1n)],
+  ['a Symbol', () => edit(Symbol('s'))],
+  ['a function inside', () => edit({ f: () => 1 })],
+  ['NaN', () => edit({ n: Number.NaN })],
+  ['Infinity', () => edit([Number.POSITIVE_INFINITY])],
+  ['undefined in a list', () => edit([undefined])],
+  ['a list with a hole', () => edit(Object.assign([], { length: 2 }))],
+  ['a Date', () => edit({ at: new Date() })],
+  ['a Set', () => edit(new Set(['a']))],
+  ['bytes', () => edit(new Uint8Array(2))],
+  ['a ring', () => edit(ring())],
+  ['more depth than JSON may have', () => edit(nested(65))],
+  ['a hundred thousand levels', () => edit(nested(100_000))],
+  ['a value that unfolds without end', () => edit(bomb())],
+  ['more than a mebibyte of text', () => edit('x'.repeat(1_048_576))],
+  ['more than a mebibyte of two-byte letters', () => edit('é'.repeat(600_000))],
+  [
+    'more than a mebibyte of keys',
+    () => edit(Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`key${i}`, 1]))),
+  ],
+  ['a list of a billion', () => edit(Object.assign([], { length: 1_000_000_000 }))],
+  ['__proto__ at the top', () => parsed('{"callId":"a","action":"approve","__proto__":{"admin":true}}')],
+  ['__proto__ at depth', () => edit(parsed('{"x":{"y":[{"__proto__":null}]}}'))],
+  ['__proto__ in a field nobody reads', () => parsed('{"callId":"a","action":"approve","x":{"__proto__":1}}')],
+  [
+    'a getter that throws',
+    () => ({
+      get callId() {
+        throw new Error('no');
+      },
+      action: 'approve',
+    }),
+  ],
+  ['a proxy that throws', () => new Proxy({}, { ownKeys: throwing(new Error('no')), get: throwing(null) })],
+  ['a toJSON', () => ({ toJSON: () => ({ callId: 'a', action: 'approve' }) })],
+];
+test.each(malformed)('a decision that is %s is refused before anything is changed', async (_, give) => {
+  const conversation = await asking();
+  const before = conversation.log();
+  const started = performance.now();
+  await expect(conversation.decide(give() as Decision)).rejects.toThrow(InvalidDecisionError);
+  expect(performance.now() - started).toBeLessThan(2_000);
+  await settle();
+  expect([conversation.log(), conversation.status, conversation.pending.length]).toEqual([before, 'waiting', 1]);
+  expect(await conversation.decide({ callId: 'a', action: 'approve' })).toBe('applied');
+});
+
+test('the refusal says what was expected and what to do', async () => {
+  const conversation = await asking();
+  const said = await conversation.decide({ callId: 'a' } as never).catch((error: Error) => error.message);
+  expect(said).toContain('approve, deny, edit, answer');
+  const error = await conversation.decide({ callId: 'a', action: 'answer', payload: 1 }).catch((thrown) => thrown);
+  expect([error.code, error.message]).toEqual(['invalid_decision', expect.stringContaining('approve, deny or edit')]);
+});
+
+test('a decision of almost a mebibyte, of odd but honest JSON, is taken', async () => {
+  const conversation = await asking();
+  const args = {
+    path: 'x'.repeat(1_000_000),
+    ...(parsed('{"constructor":1,"toString":{"a":[null,-0.5e-3]}}') as object),
+  };
+  const decision = { callId: 'a', action: 'edit', args, by: undefined, suspension: undefined } as unknown as Decision;
+  expect(await conversation.decide(decision)).toBe('applied');
+  const other = Object.assign(Object.create(null), { callId: 'a', action: 'edit', args }) as Decision;
+  expect(await conversation.decide(other)).toBe('duplicate');
+});
+
+describe('authorize', () => {
+  const refusing: [string, unknown][] = [
+    ['says no', () => false],
+    ['says no later', async () => false],
+    ['answers nothing', () => undefined],
+    ['answers 1', () => 1],
+    ['answers a text', () => 'yes'],
+    ['answers an object', () => ({})],
+    ['throws', throwing(new Error('no'))],
+    ['throws nothing', throwing(undefined)],
+    ['rejects', () => Promise.reject(new Error('no'))],
+    ['rejects with nothing', () => Promise.reject(undefined)],
+  ];
+  test.each(refusing)('that %s refuses, and nothing is changed', async (_, authorize) => {
+    const conversation = await asking({ authorize });
+    const before = conversation.log();
+    const error = await conversation.decide({ callId: 'a', action: 'approve' }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ name: 'DecisionRefusedError', code: 'decision_refused' });
+    expect([conversation.log(), conversation.pending.length]).toEqual([before, 1]);
+  });
+
+  test('is told the decision and the call, is not asked of calls that are not there, and cannot change either', async () => {
+    const asked: unknown[][] = [];
+    const conversation = await asking({
+      authorize: (decision: Decision, pending: { name: string }) => {
+        asked.push([{ ...decision }, { ...pending }]);
+        Reflect.set(decision, 'action', 'deny');
+        Reflect.set(pending, 'name', 'other');
+        return Promise.resolve(true);
+      },
+    });
+    expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('unknown');
+    expect(await conversation.decide({ callId: 'a', action: 'approve', by: 'me' })).toBe('applied');
+    const pending = { callId: 'a', name: 'ask', args: {}, reason: 'permission', suspension: 1, path: ['a'] };
+    expect(asked).toEqual([[{ callId: 'a', action: 'approve', by: 'me' }, pending]]);
+    expect((await conversation.resume().result).calls).toMatchObject([{ name: 'ask', outcome: 'succeeded' }]);
+  });
+
+  test('that takes its time does not lose the race it has won, and one that is closed meanwhile is told so', async () => {
+    const answers: ((yes: boolean) => void)[] = [];
+    const conversation = await asking({ authorize: () => new Promise((resolve) => answers.push(resolve)) });
+    const first = conversation.decide({ callId: 'a', action: 'approve' });
+    const second = conversation.decide({ callId: 'a', action: 'deny' });
+    const third = conversation.decide({ callId: 'a', action: 'deny' });
+    answers[1]?.(true);
+    expect(await second).toBe('applied');
+    answers[0]?.(true);
+    expect(await first).toBe('conflict');
+    await conversation.close();
+    answers[2]?.(true);
+    await expect(third).rejects.toMatchObject({ code: 'closed' });
+  });
+});
+
+test('a call takes so many decisions and no more', async () => {
+  const conversation = await asking({ policies: { limits: { decisions: 1 } } });
+  expect(await conversation.decide({ callId: 'a', action: 'approve' })).toBe('applied');
+  await expect(conversation.decide({ callId: 'a', action: 'deny' })).rejects.toMatchObject({ code: 'limit' });
+});
+
+test.each([
+  undefined,
+  null,
+  {},
+  [],
+  'retry',
+  { retry: false },
+  { retry: 1 },
+  { didNotRun: 'yes' },
+  { ran: undefined },
+  { ran: 1, retry: true },
+  { other: 1 },
+  parsed('{"ran":{"__proto__":1}}'),
+])('a settlement %j is refused, and the conversation goes on', async (how) => {
+  const conversation = await opened({ model: scripted([]), tools: [plainTool('t', () => 1)] });
+  await conversation.send('go').result;
+  const before = conversation.log();
+  await expect(conversation.settle('a', how as never)).rejects.toThrow(InvalidDecisionError);
+  expect(conversation.log()).toEqual(before);
+  expect(await conversation.settle('a', { didNotRun: true })).toBe('unknown');
+  expect((await conversation.send('and on').result).termination).toBe('NaturalEnd');
+});

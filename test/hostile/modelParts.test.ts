@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest';
+import { type Model, ModelError, type ModelPart } from '../../src/index.ts';
+import { call, codesOf, entriesOf, opened, outcomeOf, pathTool, say, scripted, settle, stillClock } from './bench.ts';
+import { watchEachTest } from './watch.ts';
+
+watchEachTest();
+
+/** A run to its end, with all the time that retries want. */
+async function playStream(stream: () => unknown, more: Partial<Model> = {}) {
+  const clock = stillClock();
+  const model: Model = { id: 'odd', ...more, stream: stream as unknown as Model['stream'] };
+  const ports = { now: clock.now, setTimer: clock.setTimer, random: () => 0 };
+  const conversation = await opened({ model, tools: [pathTool('t')], ports });
+  const { result } = conversation.send('go');
+  await settle();
+  await clock.advance(10_000_000);
+  return { result: await result, log: conversation.log(), clock };
+}
+const throwing = (thrown: unknown) => (): never => {
+  throw thrown;
+};
+const unreadable = new Proxy(Object.create(null), { get: throwing(new Error('get')), getPrototypeOf: throwing(1) });
+
+const oddParts: [string, unknown][] = [
+  ['null', null],
+  ['a number', 5],
+  ['a text', 'text-delta'],
+  ['a list', []],
+  ['an object of no type', {}],
+  ['an unknown type', { type: 'x' }],
+  ['the type __proto__', { type: '__proto__' }],
+  ['a type that is no text', { type: 5 }],
+  ['text without text', { type: 'text-delta' }],
+  ['a text that is a number', { type: 'text-delta', text: 5 }],
+  ['reasoning that is null', { type: 'reasoning-delta', text: null }],
+  ['a call without a name', { type: 'tool-call', callId: 'c', args: '{}' }],
+  ['a call delta without text', { type: 'tool-call-delta', index: 0 }],
+  ['a finish without a reason', { type: 'finish' }],
+  ['a finish of an unknown reason', { type: 'finish', reason: 'banana' }],
+];
+test.each(oddParts)('a part that is %s is left out, with one diagnostic for the whole stream', async (_, part) => {
+  const parts = [part, part, ...say('still here')] as ModelPart[];
+  const { result, log } = await playStream(async function* () {
+    yield* parts;
+  });
+  expect([result.termination, result.text, codesOf(log)]).toEqual(['NaturalEnd', 'still here', ['model_part']]);
+});
+
+test('a stream of nothing but odd parts is a failed attempt, never a success', async () => {
+  const { result } = await playStream(async function* () {
+    yield { type: 'finish', reason: 'banana' };
+  });
+  expect([result.termination, result.error?.code]).toEqual(['Error', 'stream-incomplete']);
+});
+
+test('numbers that are no counts of tokens count as nothing', async () => {
+  const usage = { inputTokens: Number.NaN, outputTokens: -5, cachedInputTokens: '7', cacheWriteTokens: 3, extra: 1 };
+  const { result } = await playStream(async function* () {
+    yield { type: 'finish', reason: 'stop', usage };
+  });
+  const nothing = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
+  expect(result.usage).toMatchObject(nothing);
+});
+
+test('arguments that come as an object are taken as their text', async () => {
+  let count = 0;
+  const { log } = await playStream(async function* () {
+    count += 1;
+    if (count === 1) yield { ...call('c1', 't'), args: { path: 'a' } };
+    yield* say('ok');
+  });
+  expect(outcomeOf(log)).toBe('succeeded');
+});
+
+test('a diagnostic of a model is stored as JSON or without its detail', async () => {
+  const { log } = await playStream(async function* () {
+    yield { type: 'diagnostic', code: 5, detail: 10n };
+    yield { type: 'diagnostic', code: 'mine', detail: new Map([['a', 1]]) };
+    yield* say('ok');
+  });
+  expect(entriesOf(log, 'diagnostic').map(({ code, detail }) => [code, detail])).toEqual([
+    ['model', undefined],
+    ['mine', [['a', 1]]],
+  ]);
+});
+
+describe('a model that fails in odd ways is retried as after a network error', () => {
+  const streams: [string, () => unknown][] = [
+    ['is no stream', () => 5],
+    ['is null', () => null],
+    ['throws at once', throwing(new Error('at once'))],
+    ['throws undefined at once', throwing(undefined)],
+    ['answers with no iterator', () => ({ [Symbol.asyncIterator]: () => null })],
+    ['answers with results that are none', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) })],
+    ['rejects', () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(null) }) })],
+    ['ends before it began', async function* () {}],
+    ['throws a proxy nobody can read', throwing(unreadable)],
+  ];
+  test.each(streams)('it %s', async (_, stream) => {
+    let count = 0;
+    const { result, log, clock } = await playStream(() => {
+      count += 1;
+      return stream();
+    });
+    expect([result.termination, result.cause, count]).toEqual(['Error', 'model', 4]);
+    expect(typeof result.error?.message).toBe('string');
+    expect(entriesOf(log, 'model-retry')).toHaveLength(3);
+    expect(clock.waiting).toBe(0);
+  });
+
+  const thrown: [string, () => unknown][] = [
+    ['undefined', () => undefined],
+    ['null', () => null],
+    ['a text', () => 'text'],
+    ['an empty object', () => ({})],
+    ['an object without a prototype', () => Object.create(null)],
+    ['a Symbol', () => Symbol('s')],
+    ['something unreadable', () => unreadable],
+  ];
+  test.each(thrown)('it throws %s', async (_, give) => {
+    const { result } = await playStream(async function* () {
+      yield { type: 'text-delta', text: 'partial' };
+      throw give();
+    });
+    expect([result.termination, result.error?.code, result.text]).toEqual(['Error', 'network', '']);
+  });
+});
+
+test('a ModelError of another copy of the library is one', async () => {
+  let count = 0;
+  const foreign = Object.assign(new Error('no key'), {
+    code: 'auth',
+    retryable: false,
+    [Symbol.for('runchart.error')]: true,
+  });
+  const { result } = await playStream(async function* () {
+    count += 1;
+    if (count > 0) throw foreign;
+    yield* say('');
+  });
+  expect([count, result.error]).toEqual([1, { code: 'auth', message: 'no key' }]);
+});
+
+test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])(
+  'a wait of %s that a model asks for is no wait',
+  async (ms) => {
+    let count = 0;
+    const { result, log } = await playStream(async function* () {
+      count += 1;
+      if (count === 1) throw new ModelError({ code: 'server', retryAfterMs: ms as number });
+      yield* say('ok');
+    });
+    expect(result.text).toBe('ok');
+    expect(entriesOf(log, 'model-retry').map(({ waitMs }) => waitMs)).toEqual([1_000]);
+  },
+);
+
+test('what comes after the end of a reply does not belong to it', async () => {
+  const { result, log } = await playStream(async function* () {
+    yield* say('done');
+    yield { type: 'text-delta', text: ' and more' };
+    yield call('c9', 't');
+  });
+  expect([result.text, entriesOf(log, 'tool-result')]).toEqual(['done', []]);
+});
+
+test('a stream whose clean-up throws has still been read', async () => {
+  const parts = say('fine');
+  const iterator = () => ({
+    next: () => {
+      const value = parts.shift();
+      return Promise.resolve(value ? { done: false, value } : { done: true, value: undefined });
+    },
+    return: throwing(new Error('clean-up')),
+  });
+  const { result } = await playStream(() => ({ [Symbol.asyncIterator]: iterator }));
+  expect(result.text).toBe('fine');
+});
+
+test('reading the options of a model that throws is an error of the agent, not of the process', async () => {
+  const model = scripted([]);
+  Object.defineProperty(model, 'prices', { get: throwing(new Error('prices')) });
+  const outcome = await opened({ model }).then(
+    async (conversation) => (await conversation.send('go').result).termination,
+    () => 'refused',
+  );
+  expect(['refused', 'Error']).toContain(outcome);
+});

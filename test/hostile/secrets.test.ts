@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type AgentOptions, defineTool, type ModelPart, type Plugin, toolResult } from '../../src/index.ts';
+import {
+  askedTool,
+  call,
+  calls,
+  entriesOf,
+  opened,
+  outcomeOf,
+  plainTool,
+  play,
+  playTool,
+  resultText,
+  type ScriptedModel,
+  say,
+  scripted,
+} from './bench.ts';
+import { watchEachTest } from './watch.ts';
+
+watchEachTest();
+
+const SECRET = 'sk-live-0123456789abcdef';
+/** Escaped differently in JSON, in a URL and as it is. */
+const ODD = 'p"ss\\wörd/&\n!';
+
+/** Everything a reader of the conversation, or the model, gets to see. */
+async function told(options: AgentOptions & { model: ScriptedModel }, before?: string): Promise<string> {
+  const conversation = await opened(options);
+  await conversation.send(before ?? 'go').result;
+  const { pending, queue, state } = conversation;
+  const seen = [conversation.log(), conversation.messages(), conversation.view(), pending, queue, state];
+  return JSON.stringify([seen, options.model.requests]);
+}
+const finish: ModelPart = { type: 'finish', reason: 'tool-calls' };
+
+const leaks: [string, (secret: string) => AgentOptions & { model: ScriptedModel }, boolean?][] = [
+  ['the result of a tool', (secret) => tool(() => `key=${secret};`)],
+  ['a result that is JSON', (secret) => tool(() => ({ nested: [{ key: secret }] }))],
+  ['a key of a result', (secret) => tool(() => ({ [secret]: true }))],
+  ['a part of a result', (secret) => tool(() => [{ type: 'text', text: secret }])],
+  ['an error', (secret) => tool(() => Promise.reject(new Error(`cannot log in with ${secret}`)))],
+  ['the name of an error', (secret) => tool(() => Promise.reject(Object.assign(new Error('x'), { name: secret })))],
+  ['a code', (secret) => tool(() => toolResult.error('x', secret))],
+  ['the reason of a suspension', (secret) => tool(() => toolResult.pending({ reason: secret }))],
+  ['the payload of a suspension', (secret) => tool(() => toolResult.pending({ reason: 'r', payload: { secret } }))],
+  ['state', (secret) => tool(() => toolResult.success('x', { state: { a: secret, [secret]: [secret] } }))],
+  ['the text of a reply', (secret) => replying({ type: 'text-delta', text: `it is ${secret}` })],
+  [
+    'the text of a reply in pieces',
+    (secret) => replying(...[...secret].map((text) => ({ type: 'text-delta' as const, text }))),
+  ],
+  ['reasoning', (secret) => replying({ type: 'reasoning-delta', text: secret })],
+  ['a diagnostic of the model', (secret) => replying({ type: 'diagnostic', code: 'c', detail: { [secret]: secret } })],
+  ['the name of a tool nobody has', (secret) => replying(call('c1', secret))],
+  ['the id of a call', (secret) => replying(call(secret, 't'))],
+  ['arguments', (secret) => replying(call('c1', 't', JSON.stringify({ a: secret, [secret]: 1 })))],
+  ['arguments that do not parse', (secret) => replying(call('c1', 't', `{${secret}`))],
+  [
+    'what the provider attached',
+    (secret) => replying({ type: 'tool-call', callId: 'c', name: 't', args: '{}', extra: { secret } }),
+  ],
+  [
+    'context of a plugin that throws',
+    (secret) => plugged({ name: 'p', runStart: () => Promise.reject(new Error(secret)) }),
+  ],
+  ['a block', (secret) => plugged({ name: 'p', beforeToolExecute: () => ({ block: secret }) })],
+  ['arguments a plugin gave', (secret) => plugged({ name: 'p', beforeToolExecute: () => ({ args: { secret } }) })],
+  ['a result a plugin gave', (secret) => plugged({ name: 'p', afterToolExecute: () => ({ result: secret }) })],
+];
+function tool(execute: () => unknown) {
+  return { model: scripted([calls(call('c1', 't'))]), tools: [plainTool('t', execute)] };
+}
+function replying(...parts: ModelPart[]) {
+  return { model: scripted([[...parts, finish]]), tools: [plainTool('t', () => 'ok')] };
+}
+function plugged(plugin: Plugin) {
+  return { ...tool(() => 'ok'), plugins: [plugin] };
+}
+
+describe.each([SECRET, ODD])('H-081 the secret %j', (secret) => {
+  const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+  const twice = JSON.stringify(forms[1]).slice(1, -1);
+
+  test.each(leaks)('in %s is seen by nobody', async (_, options) => {
+    const all = await told({ ...options(secret), secrets: [secret] });
+    for (const form of [...forms, twice]) expect(all).not.toContain(form);
+    expect(all).toContain('[redacted]');
+  });
+
+  test('in a message of the user is not shown to the model', async () => {
+    const all = await told(
+      { model: scripted([]), secrets: [secret] },
+      `use ${secret} and ${encodeURIComponent(secret)}`,
+    );
+    for (const form of forms) expect(all).not.toContain(form);
+  });
+
+  test('in a decision is not stored, though the tool is given it', async () => {
+    const seen: unknown[] = [];
+    const conversation = await opened({
+      model: scripted([calls(call('a', 'ask'), call('b', 'ask'))]),
+      tools: [askedTool('ask', seen)],
+      secrets: [secret],
+    });
+    await conversation.send('go').result;
+    await conversation.decide({ callId: 'a', action: 'edit', args: { path: secret }, by: secret });
+    await conversation.decide({ callId: 'b', action: 'deny', reason: secret });
+    await conversation.resume().result;
+    expect(seen).toMatchObject([{ args: { path: secret } }]);
+    const all = JSON.stringify(conversation.log());
+    for (const form of [...forms, twice]) expect(all).not.toContain(form);
+  });
+});
+
+test('a model that fails with a secret in its words tells it to nobody, the result of the run included', async () => {
+  const model = scripted([
+    () => {
+      throw new Error(`refused ${SECRET}`);
+    },
+  ]);
+  const { result, log } = await play({ model, secrets: [SECRET], policies: { modelRetry: { attempts: 1 } } });
+  expect(result.error?.message).toBe('refused [redacted]');
+  expect(JSON.stringify([result, log])).not.toContain(SECRET);
+});
+
+test('a secret is found before a long output is cut in the middle of it', async () => {
+  for (let shift = 0; shift < SECRET.length; shift += 5) {
+    const output = `${'x'.repeat(131_048 - shift)}${SECRET}${'y'.repeat(400_000)}`;
+    const { log } = await playTool(
+      plainTool('t', () => output),
+      '{}',
+      { secrets: [SECRET] },
+    );
+    expect(resultText(log)).not.toMatch(/sk-|bcdef/);
+  }
+});
+
+test('the tool gets the arguments that the log holds', async () => {
+  const seen: unknown[] = [];
+  const parameters = z.object({ a: z.string() });
+  const echo = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
+  const { log } = await playTool(echo, JSON.stringify({ a: `x${SECRET}x` }), { secrets: [SECRET] });
+  expect(seen).toEqual([{ a: 'x[redacted]x' }]);
+  const [item] = entriesOf(log, 'agent-output').map((entry) => entry.item);
+  expect(item?.type === 'tool-call' && item.args).toEqual(seen[0]);
+});
+
+test("a model's own key is a secret, also one that it gets later", async () => {
+  const keys = [SECRET];
+  const model = scripted([calls(call('c1', 't'))], { secrets: keys });
+  const conversation = await opened({ model, tools: [plainTool('t', () => `${SECRET} and the-next-key`)] });
+  keys.push('the-next-key');
+  await conversation.send('go').result;
+  expect(resultText(conversation.log())).toBe('[redacted] and [redacted]');
+});
+
+test('a short word that a local server takes for a key is no secret; one the host names is', async () => {
+  const model = scripted([say('local ollama 4711')], { secrets: ['ollama', 'x'] });
+  const { log } = await play({ model, secrets: ['4711', ''] });
+  const [output] = entriesOf(log, 'agent-output');
+  expect(output?.item).toMatchObject({ text: 'local ollama [redacted]' });
+});
+
+test.each([
+  'run-stop',
+  'completed',
+  'user-message',
+  'assistant',
+  'text',
+  'succeeded',
+  'permission',
+  'approve',
+  'a',
+  '1',
+  'ask',
+])('the secret %j, a word of the log itself, damages nothing', async (secret) => {
+  const conversation = await opened({
+    model: scripted([calls(call('k', 'ask'))]),
+    tools: [askedTool('ask')],
+    secrets: [secret],
+  });
+  expect((await conversation.send('go').result).termination).toBe('Suspended');
+  expect(conversation.pending.map(({ callId, name }) => [callId, name])).toEqual([['k', 'ask']]);
+  expect(await conversation.decide({ callId: 'k', action: 'approve' })).toBe('applied');
+  expect((await conversation.resume().result).termination).toBe('NaturalEnd');
+  expect(outcomeOf(conversation.log(), 'k')).toBe('succeeded');
+  expect(conversation.view().cycles[0]?.stop?.reason).toBe('completed');
+});
+
+test('an image is not damaged by a secret that its encoding happens to hold', async () => {
+  const data = 'QUJDREVGR0g0NzExSUo=';
+  const content = [{ type: 'image', mediaType: 'image/png', data }];
+  const { log } = await playTool(
+    plainTool('t', () => content),
+    '{}',
+    { secrets: ['0NzEx'] },
+  );
+  expect(entriesOf(log, 'tool-result')[0]?.content).toEqual(content);
+});

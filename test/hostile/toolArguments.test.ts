@@ -1,0 +1,231 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineTool } from '../../src/index.ts';
+import {
+  call,
+  calls,
+  entriesOf,
+  outcomeOf,
+  pathTool,
+  plainTool,
+  play,
+  playTool,
+  resultText,
+  scripted,
+} from './bench.ts';
+import { watchEachTest } from './watch.ts';
+
+watchEachTest();
+
+/** The call as the log holds it. */
+const loggedCall = (log: Parameters<typeof entriesOf>[0]) =>
+  entriesOf(log, 'agent-output').flatMap(({ item }) => (item.type === 'tool-call' ? [item] : []))[0];
+
+const INVALID = 'failed invalid_arguments';
+
+describe('H-060 no arguments', () => {
+  test.each(['', ' ', '\n\t', '{}', ' {} '])(
+    'the text %j is no arguments for a tool without parameters',
+    async (text) => {
+      const seen: unknown[] = [];
+      const tool = plainTool('now', (args) => seen.push(args));
+      const { log } = await playTool(tool, text);
+      expect(outcomeOf(log)).toBe('succeeded');
+      expect(seen).toEqual([{}]);
+    },
+  );
+
+  test('H-061 the model is told which fields it left out', async () => {
+    const seen: unknown[] = [];
+    const parameters = z.object({ path: z.string(), depth: z.number() });
+    const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
+    const { log } = await playTool(tool, '');
+    expect(outcomeOf(log)).toBe(INVALID);
+    expect(resultText(log)).toMatch(/path[\s\S]*depth/);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('H-062 arguments that are no JSON object', () => {
+  const texts = [
+    '{"path":"a"',
+    "{path:'a'}",
+    'undefined',
+    '"a"',
+    '[1]',
+    'null',
+    '0',
+    '-0',
+    'true',
+    'NaN',
+    'Infinity',
+    '{"path":"a",}',
+    '{"path":"a"} x',
+    '{"path":"a"}{"path":"b"}',
+    '\ufeff{"path":"a"}',
+    '{"path":"\u0000"}',
+    '{"path":"a\nb"}',
+    '{"path":1e999}',
+    '{"path":"a","n":-1e999}',
+    '<path>a</path>',
+    '\ud800',
+    '{"path":"\\ud8"}',
+    '```json\n{"path":"a"}\n```',
+    '[object Object]',
+  ];
+  test.each(texts)('%j never reaches the tool, and the run goes on', async (text) => {
+    const seen: unknown[] = [];
+    const { result, log } = await playTool(pathTool('t', seen), text);
+    expect([result.termination, outcomeOf(log), seen]).toEqual(['NaturalEnd', INVALID, []]);
+    expect(loggedCall(log)).toMatchObject({ args: null, argsText: text });
+    expect(entriesOf(log, 'tool-started')).toEqual([]);
+  });
+
+  test.each(['{"path":5}', '{"path":null}', '{"path":{}}', '{"Path":"a"}', '{"path":["a"]}'])(
+    '%j is JSON, but not what the tool takes',
+    async (text) => {
+      const seen: unknown[] = [];
+      const { log } = await playTool(pathTool('t', seen), text);
+      expect([outcomeOf(log), seen]).toEqual([INVALID, []]);
+      expect(loggedCall(log)?.args).toEqual(JSON.parse(text));
+    },
+  );
+});
+
+describe('H-063 keys of prototypes', () => {
+  const texts = [
+    '{"path":"a","__proto__":{"admin":true}}',
+    '{"path":"a","__proto__":null}',
+    '{"__proto__":{"path":"x"},"path":"a"}',
+    '{"path":"a","\\u005f_proto__":{"admin":true}}',
+  ];
+  test.each(texts)('%j gives the tool its path and nothing else', async (text) => {
+    const seen: { path?: string; admin?: boolean }[] = [];
+    const parameters = z.looseObject({ path: z.string() });
+    const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
+    const { log } = await playTool(tool, text);
+    expect(outcomeOf(log)).toBe('succeeded');
+    expect(seen.map((args) => Reflect.ownKeys(args))).toEqual([['path']]);
+    expect(seen[0]?.admin).toBeUndefined();
+    expect(JSON.stringify(loggedCall(log)?.args)).toBe('{"path":"a"}');
+  });
+
+  test('names of inherited properties are ordinary keys', async () => {
+    const seen: unknown[] = [];
+    const parameters = z.looseObject({});
+    const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
+    const text = '{"constructor":{"prototype":{"admin":true}},"toString":1,"hasOwnProperty":2}';
+    await playTool(tool, text);
+    expect(JSON.stringify(seen)).toBe(`[${text}]`);
+  });
+
+  test('a secret door at depth is shut as well', async () => {
+    const seen: { deep?: { list?: { admin?: boolean }[] } }[] = [];
+    const parameters = z.looseObject({});
+    const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
+    await playTool(tool, '{"deep":{"list":[{"__proto__":{"admin":true}}]}}');
+    expect(JSON.stringify(seen)).toBe('[{"deep":{"list":[{}]}}]');
+    expect(seen[0]?.deep?.list?.[0]?.admin).toBeUndefined();
+  });
+});
+
+describe('H-065 depth and length', () => {
+  const deep = (open: string, close: string, count: number): string => open.repeat(count) + close.repeat(count);
+  test.each([
+    ['lists', deep('[', ']', 100_000)],
+    ['objects', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+    ['unclosed lists', '['.repeat(100_000)],
+    ['a field of lists', `{"path":"a","x":${deep('[', ']', 65)}}`],
+  ])('%s nested too deep are refused at once', async (_, text) => {
+    const seen: unknown[] = [];
+    const { log } = await playTool(pathTool('t', seen), text);
+    expect([outcomeOf(log), seen]).toEqual([INVALID, []]);
+    expect(JSON.stringify(log).length).toBeLessThan(300_000);
+  });
+
+  test('brackets inside strings are no depth', async () => {
+    const seen: unknown[] = [];
+    const path = `${'[{'.repeat(1_000)}"\\`;
+    const { log } = await playTool(pathTool('t', seen), JSON.stringify({ path }));
+    expect([outcomeOf(log), seen]).toEqual(['succeeded', [{ path }]]);
+  });
+
+  test('a depth that fits reaches the tool', async () => {
+    const parameters = z.looseObject({});
+    const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => args });
+    const { log } = await playTool(tool, `{"x":${deep('[', ']', 60)}}`);
+    expect(outcomeOf(log)).toBe('succeeded');
+  });
+
+  test('of arguments that do not parse at most 64 KiB are kept', async () => {
+    for (const text of ['x'.repeat(200_000), 'é'.repeat(200_000), '🎉'.repeat(100_000)]) {
+      const { log } = await playTool(pathTool('t'), text);
+      const kept = loggedCall(log)?.argsText ?? '';
+      expect(text.startsWith(kept)).toBe(true);
+      const bytes = Buffer.byteLength(kept);
+      expect(bytes).toBeLessThanOrEqual(65_536);
+      expect(bytes).toBeGreaterThan(65_530);
+    }
+  });
+
+  test('arguments of many megabytes are not looked at', async () => {
+    const seen: unknown[] = [];
+    const { log } = await playTool(pathTool('t', seen), `{"path":"${'x'.repeat(6 * 1024 * 1024)}"}`);
+    expect([outcomeOf(log), seen]).toEqual(['failed too_large', []]);
+    expect(JSON.stringify(log).length).toBeLessThan(300_000);
+  });
+});
+
+describe('H-070 tools nobody has', () => {
+  const names = [
+    'rm_rf',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    'READ',
+    'Read',
+    'read ',
+    '',
+    ' ',
+    'read\u0000',
+    '../read',
+    'read\nread',
+  ];
+  test.each(names)('%j is told to be missing, with the names there are', async (name) => {
+    const seen: unknown[] = [];
+    const { result, log } = await play({
+      model: scripted([calls(call('c1', name, '{"path":"a"}'))]),
+      tools: [pathTool('read', seen)],
+    });
+    expect([result.termination, outcomeOf(log), seen]).toEqual(['NaturalEnd', 'failed unknown_tool', []]);
+    expect(resultText(log)).toContain('read');
+    expect(resultText(log)).toContain(JSON.stringify(name));
+  });
+
+  test('names that are close come first, and only a few of them', async () => {
+    const tools = ['write_file', 'read_file', 'list', 'find', 'grep', 'edit', 'move'].map((name) =>
+      plainTool(name, () => 1),
+    );
+    const { log } = await play({ model: scripted([calls(call('c1', 'FILE'), call('c2', 'sing'))]), tools });
+    expect(resultText(log, 'c1')).toContain('write_file, read_file?');
+    expect(resultText(log, 'c2')).toContain('write_file, read_file, list, find, grep?');
+  });
+
+  test('a name of a megabyte is not repeated to the model', async () => {
+    const { log } = await play({
+      model: scripted([calls(call('c1', 'n'.repeat(1_000_000)))]),
+      tools: [pathTool('read')],
+    });
+    expect(outcomeOf(log)).toBe('failed unknown_tool');
+    expect(JSON.stringify(log).length).toBeLessThan(10_000);
+  });
+
+  test('a tool may be named like an inherited property', async () => {
+    const tools = ['__proto__', 'constructor', 'toString'].map((name) => plainTool(name, () => `I am ${name}`));
+    const reply = calls(call('c1', '__proto__'), call('c2', 'constructor'), call('c3', 'valueOf'));
+    const { log } = await play({ model: scripted([reply]), tools });
+    expect([resultText(log, 'c1'), resultText(log, 'c2')]).toEqual(['I am __proto__', 'I am constructor']);
+    expect(outcomeOf(log, 'c3')).toBe('failed unknown_tool');
+  });
+});

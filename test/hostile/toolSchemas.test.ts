@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { ConfigurationError, createAgent, defineTool, type Tool } from '../../src/index.ts';
+import {
+  call,
+  calls,
+  opened,
+  outcomeOf,
+  playTool,
+  resultText,
+  scripted,
+  settle,
+  stillClock,
+  thenable,
+} from './bench.ts';
+import { watchEachTest } from './watch.ts';
+
+watchEachTest();
+
+/** A tool whose schema is nothing but this function. */
+function checkedBy(validate: (value: unknown) => unknown, seen: unknown[] = [], more: object = {}): Tool {
+  const schema = { '~standard': { version: 1, vendor: 'test', validate, ...more } };
+  return defineTool({
+    name: 't',
+    description: '',
+    parameters: schema as never,
+    execute: (args: unknown) => {
+      seen.push(args);
+      return 'ran';
+    },
+  });
+}
+const throwing = (thrown: unknown) => () => {
+  throw thrown;
+};
+const unreadable = new Proxy({}, { ownKeys: throwing(new Error('no')), get: throwing(new Error('no')) });
+
+const refusing: [string, (value: unknown) => unknown][] = [
+  ['throws', throwing(new Error('broken schema'))],
+  ['throws undefined', throwing(undefined)],
+  ['throws a bare object', throwing(Object.create(null))],
+  ['throws an unreadable error', throwing(unreadable)],
+  ['rejects', () => Promise.reject(new Error('broken schema'))],
+  ['rejects with null', () => Promise.reject(null)],
+  ['answers nothing', () => undefined],
+  ['answers null', () => null],
+  ['answers a text', () => 'valid'],
+  ['answers true', () => true],
+  ['answers an object of no form', () => ({})],
+  ['answers later with nothing', async () => undefined],
+  ['answers issues that are no list', () => ({ issues: 'bad' })],
+  ['answers issues that are no issues', () => ({ issues: [null, 5] })],
+  ['answers an empty list of issues', () => ({ issues: [] })],
+  ['answers a path of odd keys', () => ({ issues: [{ message: 'm', path: [null, Symbol('s'), { key: 'k' }, 0] }] })],
+  ['answers an unreadable answer', () => unreadable],
+  ['answers a value that cannot be read', () => ({ value: { deep: unreadable } })],
+];
+
+test.each(refusing)('a schema that %s refuses the call and nothing else', async (_, validate) => {
+  const seen: unknown[] = [];
+  const { result, log } = await playTool(checkedBy(validate, seen));
+  expect([result.termination, outcomeOf(log), seen]).toEqual(['NaturalEnd', 'failed invalid_arguments', []]);
+  expect(resultText(log)).toContain('t');
+});
+
+test('a schema that never answers is given up after half a minute', async () => {
+  const clock = stillClock();
+  const seen: unknown[] = [];
+  const tool = checkedBy(() => new Promise(() => undefined), seen);
+  const ports = { now: clock.now, setTimer: clock.setTimer };
+  const conversation = await opened({ model: scripted([calls(call('c1', 't'))]), tools: [tool], ports });
+  const { result } = conversation.send('go');
+  await settle();
+  await clock.advance(29_000);
+  expect(conversation.status).toBe('active');
+  await clock.advance(1_000);
+  expect((await result).termination).toBe('NaturalEnd');
+  expect([outcomeOf(conversation.log()), seen]).toEqual(['failed invalid_arguments', []]);
+  expect(clock.waiting).toBe(0);
+});
+
+test('a cancel does not wait for a schema that never answers', async () => {
+  const clock = stillClock();
+  const tool = checkedBy(() => new Promise(() => undefined));
+  const ports = { now: clock.now, setTimer: clock.setTimer };
+  const conversation = await opened({ model: scripted([calls(call('c1', 't'))]), tools: [tool], ports });
+  const run = conversation.send('go');
+  await settle();
+  await run.cancel();
+  expect((await run.result).termination).toBe('Cancelled');
+  expect(clock.waiting).toBe(0);
+});
+
+test('a schema may answer later, or through a promise of its own making', async () => {
+  const later = [
+    async () => ({ value: { a: 1 } }),
+    () => thenable((resolve: (answer: object) => void) => resolve({ value: { a: 1 } })),
+  ];
+  for (const validate of later) {
+    const seen: unknown[] = [];
+    const { log } = await playTool(checkedBy(validate, seen));
+    expect([outcomeOf(log), seen]).toEqual(['succeeded', [{ a: 1 }]]);
+  }
+});
+
+describe('what a schema makes of the arguments', () => {
+  test('is copied and frozen, own properties only, all the way down', async () => {
+    const shared = { list: [{ n: 1 }], ...(JSON.parse('{"__proto__":{"admin":true}}') as object) };
+    const seen: { list: object[]; admin?: boolean }[] = [];
+    await playTool(checkedBy(() => ({ value: shared }), seen));
+    expect(seen[0]).not.toBe(shared);
+    expect(Object.isFrozen(shared)).toBe(false);
+    expect([seen[0], seen[0]?.list, seen[0]?.list[0]].every(Object.isFrozen)).toBe(true);
+    expect(Reflect.ownKeys(seen[0] ?? {})).toEqual(['list']);
+    expect(seen[0]?.admin).toBeUndefined();
+  });
+
+  test('may hold what the schema looked up, and leaves it alone', async () => {
+    const handle = new (class Handle {
+      count = 0;
+    })();
+    const at = new Date(0);
+    const seen: { handle: object; at: Date }[] = [];
+    await playTool(checkedBy(() => ({ value: { handle, at } }), seen));
+    expect([seen[0]?.handle, seen[0]?.at]).toEqual([handle, at]);
+    expect(seen[0]?.handle).toBe(handle);
+    handle.count = 1;
+    expect(Object.isFrozen(handle)).toBe(false);
+  });
+
+  test('may be a ring', async () => {
+    const ring: { self?: object } = {};
+    ring.self = ring;
+    const seen: { self?: object }[] = [];
+    const { log } = await playTool(checkedBy(() => ({ value: ring }), seen));
+    expect(outcomeOf(log)).toBe('succeeded');
+    expect(seen[0]?.self).toBe(seen[0]);
+  });
+});
+
+test('of very many issues the model is told some, and how many there are', async () => {
+  const issues = Array.from({ length: 10_000 }, (_, index) => ({ message: 'm'.repeat(10_000), path: [index] }));
+  const { log } = await playTool(checkedBy(() => ({ issues })));
+  expect(resultText(log)).toContain('and 9980 more');
+  expect(resultText(log).length).toBeLessThan(20_000);
+});
+
+test('a schema without a JSON Schema that can be made is refused when the agent is made', () => {
+  const input = throwing(new Error('Date cannot be represented'));
+  const tool = checkedBy(() => ({ value: {} }), [], { jsonSchema: { input } });
+  expect(() => createAgent({ model: scripted([]), tools: [tool] })).toThrow(ConfigurationError);
+  expect(() => createAgent({ model: scripted([]), tools: [tool] })).toThrow(/tool "t"/);
+});
+
+test('H-076 a tool that changes its arguments changes neither the log nor what the model is shown', async () => {
+  const meddling = defineTool({
+    name: 't',
+    description: '',
+    parameters: z.looseObject({ path: z.string() }),
+    execute: (args) => {
+      const tries = [
+        () => Object.assign(args, { path: 'changed' }),
+        () => Object.defineProperty(args, 'path', { value: 'changed' }),
+        () => Reflect.deleteProperty(args, 'path'),
+        () => Object.setPrototypeOf(args, { admin: true }),
+        () => (args.list as string[]).push('more'),
+      ];
+      for (const attempt of tries) {
+        try {
+          attempt();
+        } catch {
+          // Frozen: that is the point.
+        }
+      }
+      return 'done';
+    },
+  });
+  const { log, conversation } = await playTool(meddling, '{"path":"a","list":["b"]}');
+  expect(outcomeOf(log)).toBe('succeeded');
+  expect(JSON.stringify(log)).not.toContain('changed');
+  expect(JSON.stringify(conversation.messages())).toContain('{"path":"a","list":["b"]}');
+});

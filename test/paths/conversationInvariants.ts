@@ -1,0 +1,60 @@
+/** What holds around the runs of a conversation. Rule: a message is queued, delivered, promoted or returned, once. */
+import type { AnyMachineSnapshot } from 'xstate';
+import type { ConversationInput, Trigger } from '../../machines/index.ts';
+import type { Invariant } from '../../src/testing/drive.ts';
+import { at, entriesOf, everywhere, hold } from './invariants.ts';
+
+interface Context {
+  queue: readonly { messageId: string }[];
+  trigger: Trigger;
+  waiting: boolean;
+  open: { suspended: readonly unknown[] };
+}
+const contextOf = (state: AnyMachineSnapshot): Context => state.context as Context;
+
+/** One run while busy, none elsewhere. */
+const oneRun: Invariant = (state, { actors }) => {
+  const alive = actors.slice(1).filter((actor) => actor.getSnapshot().status === 'active').length;
+  hold(alive === (at(state, 'busy') ? 1 : 0), `${alive} runs are alive in ${JSON.stringify(state.value)}`);
+};
+
+const waitsForSomething: Invariant = (state) => {
+  if (!at(state, 'waiting')) return;
+  const { waiting, open } = contextOf(state);
+  hold(waiting && open.suspended.length > 0, 'a conversation that waits has a call that waits');
+};
+
+/** The host is told of each run's end once. */
+const endsAreTold: Invariant = (_, { journal, events }) => {
+  const told = journal.started.filter(({ kind }) => kind === 'ended').length;
+  const ended = events.filter(({ type }) => type === 'xstate.done.actor.run').length;
+  hold(told === ended, `${ended} runs ended and ${told} ends were told`);
+};
+
+/** The queue is what was queued and has not left it. */
+function nothingQueuedIsLost(input: ConversationInput): Invariant {
+  const begun = new Set<string>();
+  return (state, { journal, events }) => {
+    const { trigger, queue } = contextOf(state);
+    if (trigger.kind === 'message') begun.add(trigger.message.messageId);
+    const queued = [...input.queue, ...entriesOf(journal.entries, 'message-queued')].map(({ messageId }) => messageId);
+    const returned = entriesOf(journal.entries, 'message-returned').map(({ messageId }) => messageId);
+    const delivered = events.flatMap((event) =>
+      event.type === 'steers.delivered'
+        ? (event as unknown as { messages: { messageId: string }[] }).messages.map(({ messageId }) => messageId)
+        : [],
+    );
+    const left = queued.filter((id) => ![...returned, ...delivered].includes(id) && !begun.has(id));
+    const now = queue.map(({ messageId }) => messageId);
+    hold(left.join() === now.join(), `the queue holds ${now}, and should hold ${left}`);
+    hold(new Set(returned).size === returned.length, `a message is returned once: ${returned}`);
+  };
+}
+
+export const ofConversation = (input: ConversationInput): Invariant[] => [
+  ...everywhere,
+  oneRun,
+  waitsForSomething,
+  endsAreTold,
+  nothingQueuedIsLost(input),
+];

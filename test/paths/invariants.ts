@@ -1,0 +1,170 @@
+/**
+ * What holds for every chart, at every step of every path. Rule: an invariant looks at what was logged, asked and left
+ * running, and at the events that came; it knows nothing of how a chart decides.
+ */
+import type { AnyMachineSnapshot } from 'xstate';
+import type { LogEntry, RunChartOutput, RunInput } from '../../machines/index.ts';
+import type { Invariant, Seen } from '../../src/testing/drive.ts';
+
+export function hold(condition: boolean, message: string): void {
+  if (!condition) throw new Error(`invariant broken: ${message}`);
+}
+type Of<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
+export const entriesOf = <T extends LogEntry['type']>(entries: readonly LogEntry[], type: T): Of<T>[] =>
+  entries.filter((entry): entry is Of<T> => entry.type === type);
+
+const twice = (ids: readonly string[]): string[] => ids.filter((id, index) => ids.indexOf(id) !== index);
+
+const checkpointsCloseTheirStep: Invariant = (_, { journal }) => {
+  for (const step of journal.appends) {
+    const at = step.findIndex(({ type }) => type === 'checkpoint');
+    hold(at < 0 || at === step.length - 1, `a checkpoint is the last entry of its step, not ${at} of ${step.length}`);
+  }
+};
+
+const oneResultACall: Invariant = (_, { journal }) => {
+  const ids = entriesOf(journal.entries, 'tool-result').map(({ callId }) => callId);
+  hold(twice(ids).length === 0, `a call has one result: ${twice(ids)}`);
+};
+
+const nothingAskedTwice: Invariant = (_, { journal }) => {
+  const ids = journal.started.filter(({ kind }) => kind !== 'commit').map(({ id }) => id);
+  hold(twice(ids).length === 0, `an effect is asked for once: ${twice(ids)}`);
+  for (const id of journal.open.keys()) hold(!journal.dropped.has(id), `${id} was dropped and is asked for again`);
+};
+
+/** A call runs after its start is in the log, and is started at most once a suspension. */
+const startedBeforeRun: Invariant = (_, { journal }) => {
+  const keys = entriesOf(journal.entries, 'tool-started').map(({ idempotencyKey }) => idempotencyKey);
+  hold(twice(keys).length === 0, `a call starts once a suspension: ${twice(keys)}`);
+  for (const request of journal.started) {
+    if (request.kind === 'tool') hold(keys.includes(request.idempotencyKey), `${request.id} runs unrecorded`);
+  }
+};
+
+/** Suspensions count from 1 by one, and a call with a result is not suspended any more. */
+const suspensionsCount: Invariant = (_, { journal }) => {
+  const done = new Set<string>();
+  const last = new Map<string, number>();
+  for (const entry of journal.entries) {
+    if (entry.type === 'tool-result') done.add(entry.callId);
+    if (entry.type !== 'tool-suspended') continue;
+    const before = last.get(entry.callId);
+    hold(!done.has(entry.callId), `${entry.callId} was suspended behind its result`);
+    hold(before === undefined || entry.suspension === before + 1, `${entry.callId} skipped a suspension`);
+    last.set(entry.callId, entry.suspension);
+  }
+};
+
+const runIdsOf = (entries: readonly LogEntry[]): (string | null)[] => [...new Set(entries.map(({ runId }) => runId))];
+
+/** A run opens with its first entry, ends once, and says nothing behind its last checkpoint. */
+const oneEndARun: Invariant = (_, { journal }) => {
+  for (const runId of runIdsOf(journal.entries)) {
+    const own = journal.entries.filter((entry) => entry.runId === runId);
+    const ends = own.filter(({ type }) => type === 'run-stop' || type === 'run-suspended');
+    hold(ends.length <= 1, `${runId} ends once, not ${ends.length} times`);
+    const begins = own.filter(({ type }) => type === 'run-started' || type === 'run-resumed');
+    hold(begins.length === 0 || own[0] === begins[0], `${runId} begins with ${own[0]?.type}`);
+    const [end] = ends;
+    if (!end) continue;
+    const behind = own.slice(own.indexOf(end) + 1).filter(({ type }) => !AFTER_THE_END.has(type));
+    hold(behind.length === 0, `${runId} says ${behind.map(({ type }) => type)} behind its end`);
+  }
+};
+/** What belongs to a run and may come when it is over: acts of the host, and its checkpoint. */
+const AFTER_THE_END: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
+  'checkpoint',
+  'decision',
+  'call-settled',
+  'message-queued',
+  'message-returned',
+]);
+
+const nothingLeftBehind: Invariant = (state, { journal, actors }) => {
+  if (state.status !== 'done') return;
+  hold(journal.open.size === 0, `nothing is open at the end: ${[...journal.open.keys()]}`);
+  const alive = actors.filter((actor) => actor.getSnapshot().status === 'active');
+  hold(alive.length === 0, `no actor is left at the end: ${alive.map(({ id }) => id)}`);
+};
+
+export const everywhere: readonly Invariant[] = [
+  checkpointsCloseTheirStep,
+  oneResultACall,
+  nothingAskedTwice,
+  startedBeforeRun,
+  suspensionsCount,
+  oneEndARun,
+  nothingLeftBehind,
+];
+
+/** How the run ended is in the log once, and last. */
+const endIsLogged: Invariant = (state, { journal }) => {
+  if (state.status !== 'done') return;
+  const { end, durable, suspended } = state.output as RunChartOutput;
+  hold(durable || end.cause === 'store', `an end that is not durable is the store's, not ${end.cause}`);
+  if (!durable) return;
+  const [stop, last] = journal.entries.slice(-2);
+  hold(last?.type === 'checkpoint' && last.boundary === 'RunFinished', 'the last entry is the checkpoint RunFinished');
+  if (end.termination === 'Suspended') {
+    const waiting = suspended.map(({ call }) => call.callId);
+    hold(waiting.length > 0, 'a suspended run waits for something');
+    hold(
+      stop?.type === 'run-suspended' && stop.waiting.join() === waiting.join(),
+      'the log says what the run waits for',
+    );
+  } else hold(stop?.type === 'run-stop', `the run's end is in the log, not ${stop?.type}`);
+};
+
+/** Calls that a child of the run has answered. */
+function answeredByChildren({ events }: Seen): string[] {
+  return events.flatMap((event) => {
+    const { type, output } = event as { type: string; output?: unknown };
+    if (type === 'call.settled') {
+      const { callId, outcome } = output as { callId: string; outcome: string };
+      return outcome === 'suspended' ? [] : [callId];
+    }
+    if (type !== 'xstate.done.actor.round') return [];
+    const { slots } = output as { slots: { status: string; call: { callId: string } }[] };
+    return slots.flatMap(({ status, call }) => (status === 'done' ? [call.callId] : []));
+  });
+}
+
+/** Every call of the run has one result, or still waits: nothing is lost and nothing answered twice. */
+export const everyCallAccounted =
+  (input: RunInput): Invariant =>
+  (state, seen) => {
+    if (state.status !== 'done') return;
+    const { suspended, kept, reruns } = state.output as RunChartOutput;
+    const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+    const made = entriesOf(seen.journal.entries, 'agent-output').flatMap(({ item }) =>
+      item.type === 'tool-call' ? [item.callId] : [],
+    );
+    const accounted = [
+      ...entriesOf(seen.journal.entries, 'tool-result').map(({ callId }) => callId),
+      ...answeredByChildren(seen),
+      ...idsOf([...suspended, ...kept, ...reruns]),
+    ].sort();
+    const calls = [...made, ...idsOf([...input.suspended, ...input.kept, ...input.reruns])].sort();
+    hold(accounted.join() === calls.join(), `of the calls ${calls} these are accounted for: ${accounted}`);
+  };
+
+/** The conversation hears of each steer that has begun to count. */
+const steersAreTold: Invariant = (_, { journal, told }) => {
+  const delivered = told.flatMap((event) =>
+    event.type === 'steers.delivered'
+      ? (event as unknown as { messages: { messageId: string }[] }).messages.map(({ messageId }) => messageId)
+      : [],
+  );
+  const logged = entriesOf(journal.entries, 'user-message').filter(({ kind }) => kind === 'steer');
+  hold(delivered.join() === logged.map(({ messageId }) => messageId).join(), `the steers told of are ${delivered}`);
+};
+
+export const ofRun = (input: RunInput): Invariant[] => [
+  ...everywhere,
+  endIsLogged,
+  steersAreTold,
+  everyCallAccounted(input),
+];
+
+export const at = (state: AnyMachineSnapshot, value: string): boolean => state.matches(value as never);

@@ -1,0 +1,5 @@
+import { chartCases, toolRoundMachine } from '../../machines/index.ts';
+import { pathSuite } from './pathSuite.ts';
+import { ofRound } from './toldInvariants.ts';
+
+pathSuite(toolRoundMachine, chartCases.toolRound, () => ofRound);

@@ -1,0 +1,288 @@
+/** What ends a run that would go on: each limit with a cause of its own, checked on every path (run-lifecycle, Terminate). */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ConfigurationError, createAgent, type Decision, defineTool, type ModelPart } from '../../src/index.ts';
+import { type Bench, bench, entry, only, resultText } from '../support/agent.ts';
+import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts';
+import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
+
+/** Takes anything, says the same. */
+const quiet = defineTool({
+  name: 'quiet',
+  description: 'Says ok.',
+  parameters: z.object({ m: z.string() }),
+  execute: () => 'ok',
+});
+const prices = { input: 1, output: 1 };
+/** A reply with one call that costs `tokens` in and out. */
+const calls = (callId: string, tokens = 0, m = callId): ModelPart[] => [
+  call(callId, 'echo', { m }),
+  finish('tool-calls', tokens),
+];
+const many = (count: number, reply: (index: number) => Reply): Reply[] =>
+  Array.from({ length: count }, (_, index) => reply(index + 1));
+
+describe('turns, money, tokens', () => {
+  it('S002-16: at most limits.turns model calls in a cycle', async () => {
+    const on = await bench({
+      replies: many(10, (n) => calls(`c${n}`)),
+      tools: [echoTool().tool],
+      policies: { limits: { turns: 3 } },
+    });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_turns', turns: 3, subtype: 'error_max_turns' });
+    expect(result.reason).toBe('error');
+    expect(on.model.calls).toHaveLength(3);
+    expect(result.calls).toHaveLength(3);
+  });
+
+  it('the turns of a new request count anew, those of a resumed one go on', async () => {
+    const ask = echoTool('ask');
+    const decision: Decision = { callId: 'c1', action: 'approve' };
+    const on = await bench({
+      replies: ['one', [call('c1', 'ask', { m: 'a' })], calls('c2'), 'never'],
+      tools: [ask.tool, echoTool().tool],
+      plugins: [asks().plugin],
+      policies: { limits: { turns: 2 } },
+    });
+    expect((await on.conversation.send('first').result).termination).toBe('NaturalEnd');
+    expect((await on.conversation.send('second').result).termination).toBe('Suspended');
+    await on.conversation.decide(decision);
+    const resumed = await on.conversation.resume().result;
+    expect(resumed).toMatchObject({ termination: 'Stopped', cause: 'max_turns', turns: 1 });
+    expect(on.model.calls).toHaveLength(3);
+  });
+
+  it('S002-17: a spent budget stops before the next model call, and never a reply that ends the run', async () => {
+    const model = (replies: readonly Reply[]) => scripted(replies, { prices });
+    const options = { tools: [echoTool().tool], policies: { limits: { costUsd: 0.000001 } } };
+    const spent = await bench({ ...options, model: model([calls('c1', 10), 'never']) });
+    const stopped = await spent.conversation.send('hi').result;
+    expect(stopped).toMatchObject({
+      termination: 'Stopped',
+      cause: 'max_budget',
+      subtype: 'error_max_budget_usd',
+      turns: 1,
+    });
+    expect(stopped.costUsd).toBeCloseTo(0.00002, 10);
+    expect(spent.model.calls).toHaveLength(1);
+    const ended = await bench({ ...options, model: model([[t('done'), finish('stop', 10)]]) });
+    expect(await ended.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    const next = await ended.conversation.send('more').result;
+    expect(next).toMatchObject({ termination: 'Stopped', cause: 'max_budget', turns: 0 });
+  });
+
+  it('a budget on a model without prices is refused at start', () => {
+    const options = { model: scripted([]), policies: { limits: { costUsd: 1 } } };
+    expect(() => createAgent(options)).toThrow(ConfigurationError);
+  });
+
+  it('tokens are counted over the conversation', async () => {
+    const on = await bench({
+      replies: [calls('c1', 30), calls('c2', 30), 'never'],
+      tools: [echoTool().tool],
+      policies: { limits: { tokens: 100 } },
+    });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_total_tokens', turns: 2 });
+    expect(result.usage).toMatchObject({ inputTokens: 60, outputTokens: 60 });
+  });
+});
+
+describe('empty and repeated', () => {
+  const nothing: ModelPart[] = [finish('stop')];
+
+  it('H-034: three empty replies in a row end the run; each but the last is told to the model', async () => {
+    const on = await bench({ replies: many(5, () => nothing) });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'empty_replies', turns: 3, reason: 'error' });
+    expect(on.model.calls).toHaveLength(3);
+    expect(on.model.calls[2]?.messages.at(-1)).toMatchObject({
+      role: 'user',
+      content: [{ text: expect.stringContaining('empty') }],
+    });
+  });
+
+  it('H-030: a reply that ends with tool calls and has none is an empty one; a reply with text in between starts the count anew', async () => {
+    const on = await bench({
+      replies: [[finish('tool-calls')], nothing, calls('c1'), nothing, nothing, 'at last'],
+      tools: [echoTool().tool],
+    });
+    expect(await on.conversation.send('hi').result).toMatchObject({
+      termination: 'NaturalEnd',
+      text: 'at last',
+      turns: 6,
+    });
+  });
+
+  it('S002-20: a reply with text that says tool calls and has none is the end', async () => {
+    const on = await bench({ replies: [[t('done'), finish('tool-calls')]] });
+    expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  });
+
+  it('onEmptyReply accept ends the run with empty text, retry asks again without a word', async () => {
+    const accepted = await bench({ replies: [nothing], policies: { onEmptyReply: 'accept' } });
+    expect(await accepted.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: '' });
+    const retried = await bench({ replies: [nothing, 'ok'], policies: { onEmptyReply: 'retry' } });
+    expect((await retried.conversation.send('hi').result).text).toBe('ok');
+    expect(only(retried.conversation.log(), 'continuation', 'notice')).toEqual([]);
+  });
+
+  it('H-036: eight rounds in a row that make the same call with the same result end the run', async () => {
+    const on = await bench({ replies: many(20, (n) => calls(`c${n}`, 0, 'same')), tools: [echoTool().tool] });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress', turns: 8 });
+  });
+
+  it('H-036: a call that fails the same way again and again counts too', async () => {
+    const on = await bench({ replies: many(20, (n) => [call(`c${n}`, 'boom')]), tools: [boom] });
+    expect(await on.conversation.send('hi').result).toMatchObject({ cause: 'no_progress', turns: 8 });
+  });
+
+  it('H-036: different arguments are different calls, whatever they answer', async () => {
+    const on = await bench({
+      replies: [...many(10, (n) => [call(`c${n}`, 'quiet', { m: `${n}` })]), 'done'],
+      tools: [quiet],
+    });
+    expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', turns: 11 });
+  });
+});
+
+describe('time', () => {
+  it('runMs: a run that takes longer is ended as Cancelled, cause timeout, which is an error', async () => {
+    const on = await bench({ replies: [deaf()], policies: { limits: { runMs: 5000 } } });
+    const run = on.conversation.send('hi');
+    expect(await on.clock.until(run.result, 10_000)).toBe(5000);
+    const result = await run.result;
+    expect(result).toMatchObject({ termination: 'Cancelled', cause: 'timeout', reason: 'error' });
+    expect(result.subtype).toBe('error_during_execution');
+    expect(on.model.signals[0]?.aborted).toBe(true);
+    expect(on.clock.live).toBe(0);
+    expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop error timeout']);
+  });
+
+  it('runMs: a resumed run goes on counting, and waiting for a person takes none of it', async () => {
+    const on = await bench({
+      replies: [[call('c1', 'gate'), call('c2', 'ask', { m: 'a' })], deaf()],
+      tools: [gateTool('gate', { timeoutMs: 3000 }).tool, echoTool('ask').tool],
+      plugins: [asks().plugin],
+      policies: { onPartialSuspend: 'wait', limits: { runMs: 5000 } },
+    });
+    const first = on.conversation.send('hi');
+    expect(await on.clock.until(first.result, 10_000)).toBe(3000);
+    expect((await first.result).termination).toBe('Suspended');
+    await on.clock.advance(1_000_000);
+    expect(on.conversation.status).toBe('waiting');
+    await on.conversation.decide({ callId: 'c2', action: 'approve' });
+    const second = on.conversation.resume();
+    expect(await on.clock.until(second.result, 10_000)).toBe(2000);
+    expect(await second.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
+  });
+
+  it('runMs leaves no timer behind a run that ends in time', async () => {
+    const on = await bench({ replies: ['ok'], policies: { limits: { runMs: 5000 } } });
+    await on.conversation.send('hi').result;
+    expect(on.clock.live).toBe(0);
+  });
+
+  it('H-071: a tool that never settles is given up after toolMs, its late result is one diagnostic, the run goes on', async () => {
+    const gate = gateTool();
+    const on = await bench({
+      replies: [[call('c1', 'gate')], 'went on'],
+      tools: [gate.tool],
+      policies: { limits: { toolMs: 700 } },
+    });
+    const run = on.conversation.send('hi');
+    expect(await on.clock.until(run.result)).toBe(700);
+    expect((await run.result).text).toBe('went on');
+    expect(gate.context('c1').signal.aborted).toBe(true);
+    const late = entry(on.conversation, 'diagnostic');
+    gate.release('c1');
+    expect((await late).code).toBe('late_result');
+    expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed timeout']);
+  });
+});
+
+describe('calls', () => {
+  it('suspensionsPerCall: a call that suspends once too often fails with suspend_limit', async () => {
+    const on: Bench = await bench({
+      replies: [[call('c1', 'ask', { m: 'a' })], 'done'],
+      tools: [echoTool('ask').tool],
+      plugins: [{ name: 'never satisfied', beforeToolExecute: () => ({ suspend: { reason: 'again' } }) }],
+      policies: { limits: { suspensionsPerCall: 2 } },
+    });
+    await on.conversation.send('hi').result;
+    for (const suspension of [1, 2]) {
+      expect(await on.conversation.decide({ callId: 'c1', suspension, action: 'approve' })).toBe('applied');
+      await on.conversation.resume().result;
+    }
+    expect(only(on.conversation.log(), 'tool-suspended', 'tool-result')).toEqual([
+      'tool-suspended c1 1',
+      'tool-suspended c1 2',
+      'tool-result c1 failed suspend_limit',
+    ]);
+  });
+
+  it('toolCallsPerTurn: calls beyond it are not run and say so', async () => {
+    const echo = echoTool();
+    const on = await bench({
+      replies: [[call('c1', 'echo', { m: 'a' }), call('c2', 'echo', { m: 'a' })], 'x'],
+      tools: [echo.tool],
+      policies: { limits: { toolCallsPerTurn: 1 } },
+    });
+    await on.conversation.send('hi').result;
+    expect(echo.ran).toEqual(['c1']);
+    expect(only(on.conversation.log(), 'tool-result')).toContain('tool-result c2 failed too_many_calls');
+  });
+});
+
+describe('how a reply may end', () => {
+  it('cut by length with text and no call: the text is kept and the run is Stopped, max_tokens', async () => {
+    const on = await bench({ replies: [[t('half a sen'), finish('length')]] });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_tokens', text: 'half a sen', reason: 'error' });
+  });
+
+  it('cut by length: a steer that waits stays queued for the next run', async () => {
+    const on: Bench = await bench({
+      replies: [
+        async function* () {
+          on.conversation.steer('S');
+          yield t('half');
+          yield finish('length');
+        },
+        'ok',
+      ],
+    });
+    expect((await on.conversation.send('hi').result).cause).toBe('max_tokens');
+    expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['steer']);
+  });
+
+  it('H-032: cut by length inside a call: it is not run and says so; a complete one of the same reply is run', async () => {
+    const echo = echoTool();
+    const replies = [[call('c1', 'echo', { m: 'a' }), call('c2', 'echo', '{"m": "par'), finish('length')], 'x'];
+    const on = await bench({ replies, tools: [echo.tool] });
+    expect((await on.conversation.send('hi').result).termination).toBe('NaturalEnd');
+    expect(echo.ran).toEqual(['c1']);
+    expect(only(on.conversation.log(), 'tool-result')).toContain('tool-result c2 failed truncated');
+    expect(resultText(on.conversation.log(), 'c2')).toContain('not run');
+  });
+
+  it('BED-3: a pause commits the reply and calls again', async () => {
+    const on = await bench({ replies: [[t('one moment'), finish('pause')], 'done'] });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done', turns: 2 });
+    expect(only(on.conversation.log(), 'agent-output', 'continuation')).toEqual([
+      'agent-output one moment',
+      'continuation pause',
+      'agent-output done',
+    ]);
+  });
+
+  it('a content filter ends the run at once with an error', async () => {
+    const on = await bench({ replies: [[t('I can'), finish('content-filter')], 'never'] });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Error', cause: 'model', error: { code: 'content-filter' } });
+    expect(on.model.calls).toHaveLength(1);
+  });
+});

@@ -1,0 +1,135 @@
+/** Plugins that throw, hang or are required: what a run makes of them, phase by phase (run-lifecycle, Phases). */
+import { describe, expect, it } from 'vitest';
+import type { Plugin } from '../../src/index.ts';
+import { type BenchOptions, bench, only, resultText } from '../support/agent.ts';
+import { call, deaf } from '../support/model.ts';
+import { echoTool, recorder } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const never = (): Promise<never> => new Promise(() => undefined);
+const anyPhase = ['runStart', 'stepStart', 'beforeInference', 'afterInference', 'afterToolExecute', 'stepEnd'] as const;
+const faults = {
+  throws: (): never => {
+    throw new Error('broken');
+  },
+  hangs: never,
+};
+const ways = ['throws', 'hangs'] as const;
+
+/** A request with one tool round, held by a plugin that fails in one phase; another plugin records. */
+async function faulty(phase: string, way: 'throws' | 'hangs', options: { required?: boolean } = {}) {
+  const echo = echoTool();
+  const seen = recorder();
+  const plugin: Plugin = { name: 'faulty', ...options, [phase]: faults[way] };
+  const setup: BenchOptions = {
+    replies: [[call('c1', 'echo', args)], 'done'],
+    tools: [echo.tool],
+    plugins: [plugin, seen.plugin],
+  };
+  const on = await bench(setup);
+  const run = on.conversation.send('hi');
+  const tookMs = await on.clock.until(run.result, 1_000_000);
+  return { ...on, result: await run.result, tookMs, echo, seen };
+}
+
+describe('a plugin that is not required', () => {
+  it.each(anyPhase.flatMap((phase) => ways.map((way) => ({ phase, way }))))(
+    'that $way in $phase is a diagnostic; the others are called, the run goes on',
+    async ({ phase, way }) => {
+      const { conversation, result, seen, clock } = await faulty(phase, way);
+      expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+      expect(new Set(only(conversation.log(), 'diagnostic'))).toEqual(new Set(['diagnostic plugin_error']));
+      expect(seen.phases).toHaveLength(12);
+      expect(clock.live).toBe(0);
+    },
+  );
+
+  it.each(ways)('that %s in beforeToolExecute blocks the call with plugin_error', async (way) => {
+    const { conversation, result, echo, tookMs } = await faulty('beforeToolExecute', way);
+    expect(result.termination).toBe('NaturalEnd');
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed plugin_error']);
+    expect(resultText(conversation.log(), 'c1')).toContain('faulty');
+    expect(echo.ran).toEqual([]);
+    expect(tookMs).toBe(way === 'hangs' ? 30_000 : 0);
+  });
+
+  it.each(ways)('that %s in runEnd changes nothing of the end', async (way) => {
+    const { conversation, result, tookMs } = await faulty('runEnd', way);
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect(only(conversation.log(), 'diagnostic')).toEqual(['diagnostic plugin_error']);
+    expect(tookMs).toBeLessThanOrEqual(5000);
+  });
+});
+
+describe('a required plugin', () => {
+  it.each(anyPhase.flatMap((phase) => ways.map((way) => ({ phase, way }))))(
+    'that $way in $phase ends the run with Error, and each call has its result',
+    async ({ phase, way }) => {
+      const { conversation, result, clock } = await faulty(phase, way, { required: true });
+      expect(result).toMatchObject({ termination: 'Error', reason: 'error', error: { code: 'plugin_error' } });
+      expect(result.error?.message).toContain('faulty');
+      const calls = only(conversation.log(), 'agent-output');
+      expect(only(conversation.log(), 'tool-result')).toHaveLength(calls.length);
+      expect(only(conversation.log(), 'run-stop')).toHaveLength(1);
+      expect(conversation.status).toBe('error');
+      expect(clock.live).toBe(0);
+    },
+  );
+
+  it('that throws in beforeToolExecute blocks the call, and the run goes on', async () => {
+    const { conversation, result } = await faulty('beforeToolExecute', 'throws', { required: true });
+    expect(result.termination).toBe('NaturalEnd');
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed plugin_error']);
+  });
+
+  it('that throws in runEnd is a diagnostic like any other', async () => {
+    const { result } = await faulty('runEnd', 'throws', { required: true });
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  });
+
+  it('after its failure the next message works', async () => {
+    let healed = false;
+    const healing: Plugin = { name: 'faulty', required: true, stepStart: () => (healed ? undefined : faults.throws()) };
+    const on = await bench({ replies: ['ok'], plugins: [healing] });
+    expect((await on.conversation.send('hi').result).termination).toBe('Error');
+    healed = true;
+    expect((await on.conversation.send('again').result).text).toBe('ok');
+  });
+});
+
+describe('what a phase says too late', () => {
+  it('counts for nothing: a patch and a context of a run that was cancelled are not in the next request', async () => {
+    let first = true;
+    const plugins: Plugin[] = [
+      { name: 'patches', beforeInference: () => (first ? { request: { system: 'patched' } } : undefined) },
+      { name: 'hangs', beforeInference: () => (first ? never() : undefined) },
+    ];
+    const on = await bench({ replies: ['ok'], instructions: 'own', plugins });
+    on.conversation.send('hi');
+    await on.clock.advance(0);
+    await on.conversation.cancel();
+    first = false;
+    await on.conversation.send('again').result;
+    expect(on.model.calls.map(({ system }) => system)).toEqual(['own']);
+  });
+
+  it('counts for nothing: a phase that answers after its time is not heard', async () => {
+    let answer = (_: { terminate: string }): void => {};
+    const plugin: Plugin = {
+      name: 'late',
+      beforeInference: () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    };
+    const on = await bench({ replies: [deaf(), 'never'], plugins: [plugin] });
+    const run = on.conversation.send('hi');
+    await on.clock.advance(30_000);
+    expect(on.model.calls).toHaveLength(1);
+    answer({ terminate: 'now' });
+    await on.clock.advance(0);
+    expect(on.conversation.status).toBe('active');
+    await on.clock.until(run.cancel());
+    expect((await run.result).termination).toBe('Cancelled');
+  });
+});

@@ -1,0 +1,139 @@
+/** What becomes of an accepted message: delivered, queued, returned, or waiting with the conversation (request-cycle-model). */
+import { describe, expect, it } from 'vitest';
+import { type Decision, LimitError } from '../../src/index.ts';
+import { type Bench, bench, only, restart, story } from '../support/agent.ts';
+import { call, deaf, lines } from '../support/model.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const approve = (callId: string): Decision => ({ callId, action: 'approve' });
+/** What the model was shown, by call. */
+const shown = (on: Bench, index: number): string[] => lines(on.model.calls[index]?.messages ?? []);
+
+describe('receipts', () => {
+  it('when idle, steer and followUp are delivered at once, as direct', async () => {
+    const on = await bench({ replies: ['one', 'two'] });
+    for (const kind of ['steer', 'followUp'] as const) {
+      expect(await on.conversation[kind](kind).delivered).toBe('delivered');
+      await on.conversation.resume().result;
+    }
+    expect(only(on.conversation.log(), 'user-message', 'message-queued')).toEqual([
+      'user-message direct steer',
+      'user-message direct followUp',
+    ]);
+  });
+
+  it('B18: what cannot be delivered before the conversation closes is returned, and is in the log as such', async () => {
+    const on = await bench({ replies: [deaf(), 'never'] });
+    const run = on.conversation.send('P');
+    await on.clock.advance(0);
+    const [steer, followUp] = [on.conversation.steer('S'), on.conversation.send('F', { kind: 'followUp' })];
+    await on.clock.until(on.conversation.close());
+    expect(await steer.delivered).toBe('returned');
+    expect((await followUp.result).termination).toBe('Cancelled');
+    expect((await run.result).termination).toBe('Cancelled');
+    expect(on.model.calls).toHaveLength(1);
+    expect(on.clock.live).toBe(0);
+    const { conversation } = await restart(on);
+    expect(conversation.queue).toEqual([]);
+    expect(only(conversation.log(), 'message-returned', 'run-stop')).toEqual([
+      'message-returned closed',
+      'message-returned closed',
+      'run-stop interrupted cancelled',
+    ]);
+  });
+
+  it('a queued message is in queue and view until it counts', async () => {
+    const gate = gateTool();
+    const on = await bench({ replies: [[call('c1', 'gate')], 'x', 'y'], tools: [gate.tool] });
+    const run = on.conversation.send('hi');
+    await gate.begun('c1');
+    const { messageId } = on.conversation.followUp('F');
+    const queued = [{ messageId, kind: 'followUp', content: [{ type: 'text', text: 'F' }] }];
+    expect(on.conversation.queue).toEqual(queued);
+    expect(on.conversation.view().queued).toEqual(queued);
+    gate.release('c1');
+    await run.result;
+    expect(on.conversation.queue).toEqual([]);
+    expect(on.conversation.view().queued).toEqual([]);
+  });
+
+  it('INV-7: the queue is bounded, and what is over is refused before anything changes', async () => {
+    const gate = gateTool();
+    const on = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool], policies: { limits: { queue: 2 } } });
+    on.conversation.send('hi');
+    await gate.begun('c1');
+    on.conversation.followUp('1');
+    on.conversation.steer('2');
+    const before = on.conversation.log().length;
+    expect(() => on.conversation.followUp('3')).toThrow(LimitError);
+    expect(on.conversation.log()).toHaveLength(before);
+  });
+});
+
+describe('a message while the conversation waits for a person', () => {
+  async function waiting() {
+    const ask = echoTool('ask');
+    const on = await bench({
+      replies: [[call('c1', 'ask', args)], 'resumed', 'answered'],
+      tools: [ask.tool],
+      plugins: [asks().plugin],
+    });
+    await on.conversation.send('hi').result;
+    return on;
+  }
+
+  it('B19: it is queued as a followUp while a call is undecided, and nothing runs', async () => {
+    const on = await waiting();
+    on.conversation.send('more');
+    expect(on.conversation.status).toBe('waiting');
+    expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['followUp']);
+    expect(on.model.calls).toHaveLength(1);
+  });
+
+  it('B19: where all is decided it resumes the suspended cycle first, and then becomes a cycle of its own', async () => {
+    const on = await waiting();
+    await on.conversation.decide(approve('c1'));
+    const run = on.conversation.send('more');
+    expect((await run.result).text).toBe('answered');
+    expect(shown(on, 1)).toEqual(['user hi', 'assistant +c1', 'c1 {"m":"a"}']);
+    expect(shown(on, 2).slice(-2)).toEqual(['assistant resumed', 'user more']);
+    expect(on.conversation.view().cycles.map(({ root, stop }) => [root.kind, stop?.reason])).toEqual([
+      ['direct', 'completed'],
+      ['followUp', 'completed'],
+    ]);
+  });
+
+  it('a message queued before the decision is promoted when the cycle was resumed and has ended', async () => {
+    const on = await waiting();
+    const later = on.conversation.send('more');
+    await on.conversation.decide(approve('c1'));
+    expect(on.conversation.status).toBe('waiting');
+    expect((await on.conversation.resume().result).text).toBe('resumed');
+    expect((await later.result).text).toBe('answered');
+  });
+
+  it('whileSuspended reject: it is refused, and the log is unchanged', async () => {
+    const ask = echoTool('ask');
+    const on = await bench({
+      replies: [[call('c1', 'ask', args)]],
+      tools: [ask.tool],
+      plugins: [asks().plugin],
+      policies: { whileSuspended: 'reject' },
+    });
+    await on.conversation.send('hi').result;
+    const before = story(on.conversation.log());
+    expect(() => on.conversation.send('more')).toThrow(/waits for a decision/);
+    expect(story(on.conversation.log())).toEqual(before);
+  });
+
+  it('a steer sent while it waits belongs to the run that takes it', async () => {
+    const on = await waiting();
+    const steered = on.conversation.send('S', { kind: 'steer' });
+    await on.conversation.decide(approve('c1'));
+    const run = on.conversation.resume();
+    expect((await run.result).text).toBe('resumed');
+    expect((await steered.result).runId).toBe(run.id);
+    expect(shown(on, 1).at(-1)).toBe('user S');
+  });
+});

@@ -1,0 +1,239 @@
+/** What watchers see: the log, the signals, the view and the iteration of a run, whenever they come (request-cycle-model). */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
+import { bench, entry, only, restart, types } from '../support/agent.ts';
+import { call, deaf, during, t } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const oneRound = [[call('c1', 'echo', args)], 'done'];
+const seqs = (entries: readonly LogEntry[]): number[] => entries.map(({ seq }) => seq);
+const upTo = (end: number): number[] => Array.from({ length: end }, (_, seq) => seq);
+
+describe('log$', () => {
+  it('BED-11: a watcher that comes in the middle gets what is stored and then what comes, no gap and no repeat', async () => {
+    const gate = gateTool();
+    const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
+    const run = conversation.send('hi');
+    await gate.begun('c1');
+    const [all, some]: LogEntry[][] = [[], []];
+    conversation.log$().subscribe((each) => all?.push(each));
+    conversation.log$(3).subscribe((each) => some?.push(each));
+    gate.release('c1');
+    await run.result;
+    expect(all).toEqual(conversation.log());
+    expect(some).toEqual(conversation.log(3));
+    expect(seqs(conversation.log())).toEqual(upTo(conversation.log().length));
+  });
+
+  it.each([{ synchronous: true }, { synchronous: false }])(
+    'BED-11: a watcher that comes from inside another watcher, at any entry, sees each entry once (%o)',
+    async ({ synchronous }) => {
+      const store = troubledStore({ synchronous });
+      const { conversation } = await bench({ replies: oneRound, tools: [echoTool().tool], store });
+      const inner = new Map<number, number[]>();
+      conversation.log$().subscribe((outer) => {
+        const seen: number[] = [];
+        inner.set(outer.seq, seen);
+        conversation.log$().subscribe(({ seq }) => seen.push(seq));
+      });
+      await conversation.send('hi').result;
+      const end = conversation.log().length;
+      expect(inner.size).toBe(end);
+      for (const seen of inner.values()) expect(seen).toEqual(upTo(end));
+    },
+  );
+
+  it('a watcher that sends a message while it is shown the past sees each entry once, in order', async () => {
+    const { conversation } = await bench({ replies: ['one', 'two'] });
+    await conversation.send('hi').result;
+    const seen: number[] = [];
+    let second: Run | undefined;
+    conversation.log$().subscribe(({ seq }) => {
+      seen.push(seq);
+      if (seq === 1) second = conversation.send('more');
+    });
+    await second?.result;
+    expect(seen).toEqual(upTo(conversation.log().length));
+  });
+
+  it('entries are frozen: a watcher cannot change what the log says', async () => {
+    const { conversation } = await bench({ replies: oneRound, tools: [echoTool().tool] });
+    await conversation.send('hi').result;
+    for (const each of conversation.log()) expect(Object.isFrozen(each)).toBe(true);
+    const output = await entry(conversation, 'agent-output');
+    expect(() => Object.assign(output.item, { name: 'forged' })).toThrow(TypeError);
+  });
+
+  it('completes when the conversation closes', async () => {
+    const { conversation } = await bench({ replies: ['one'] });
+    const done = new Promise<void>((resolve) => conversation.log$().subscribe({ complete: resolve }));
+    await conversation.close();
+    await expect(done).resolves.toBeUndefined();
+  });
+});
+
+describe('watchers that throw', () => {
+  /** Collects what leaves the library uncaught while the test runs. */
+  function uncaught(): unknown[] {
+    const found: unknown[] = [];
+    const take = (error: unknown): void => void found.push(error);
+    process.on('uncaughtException', take);
+    process.on('unhandledRejection', take);
+    onTestFinished(() => {
+      process.off('uncaughtException', take);
+      process.off('unhandledRejection', take);
+    });
+    return found;
+  }
+
+  it('harm neither the run, nor each other, nor the process; each is told of in the log', async () => {
+    const found = uncaught();
+    const { conversation, clock } = await bench({ replies: oneRound, tools: [echoTool().tool] });
+    const fail = (): never => {
+      throw new Error('a careless watcher');
+    };
+    const seen: number[] = [];
+    conversation.log$().subscribe({ next: fail, complete: fail });
+    conversation.log$().subscribe(({ seq }) => seen.push(seq));
+    conversation.live$.subscribe(fail);
+    conversation.view$.subscribe(fail);
+    const result = await conversation.send('hi').result;
+    await clock.advance(10);
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect(seen).toEqual(upTo(conversation.log().length));
+    const told = only(conversation.log(), 'diagnostic');
+    expect(told.length).toBeGreaterThan(0);
+    expect(new Set(told)).toEqual(new Set(['diagnostic observer_error']));
+    await conversation.close();
+    await clock.advance(10);
+    expect(found).toEqual([]);
+  });
+});
+
+describe('iterating a run', () => {
+  const entriesOf = async (run: Run): Promise<LogEntry[]> => {
+    const items: LogEntry[] = [];
+    for await (const item of run) if ('seq' in item) items.push(item as LogEntry);
+    return items;
+  };
+
+  it('gives the same entries whether it begins at once, late, or after the end', async () => {
+    const gate = gateTool();
+    const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
+    const run = conversation.send('hi');
+    const early = entriesOf(run);
+    await gate.begun('c1');
+    const late = entriesOf(run);
+    gate.release('c1');
+    await run.result;
+    const after = await entriesOf(run);
+    const own = conversation.log().filter(({ runId }) => runId === run.id);
+    expect(types(own)[0]).toBe('run-started');
+    expect(types(own).at(-1)).toBe('checkpoint');
+    expect(await early).toEqual(own);
+    expect(await late).toEqual(own);
+    expect(after).toEqual(own);
+  });
+
+  it('gives the live signals of the run to who is there in time, between its entries', async () => {
+    const { conversation } = await bench({ replies: [[t('he'), t('llo')]] });
+    const items: string[] = [];
+    for await (const item of conversation.send('hi')) items.push(item.type === 'text-delta' ? item.text : item.type);
+    expect(items.slice(0, 6)).toEqual(['run-started', 'user-message', 'checkpoint', 'he', 'llo', 'agent-output']);
+  });
+
+  it('of a queued followUp begins at its first entry, when it is promoted', async () => {
+    const gate = gateTool();
+    const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'one', 'two'], tools: [gate.tool] });
+    conversation.send('hi');
+    await gate.begun('c1');
+    const later = conversation.send('later', { kind: 'followUp' });
+    const items = entriesOf(later);
+    gate.release('c1');
+    await later.result;
+    expect(types(await items)[0]).toBe('run-started');
+    expect(new Set((await items).map(({ runId }) => runId))).toEqual(new Set([later.id]));
+  });
+
+  it('may be left early; the run goes on', async () => {
+    const { conversation } = await bench({ replies: oneRound, tools: [echoTool().tool] });
+    const run = conversation.send('hi');
+    for await (const item of run) if (item.type === 'model-reply') break;
+    expect((await run.result).text).toBe('done');
+  });
+
+  it('text rejects with the result where the run did not complete', async () => {
+    const on = await bench({ replies: [deaf()] });
+    const run = on.conversation.send('hi');
+    const text = run.text;
+    await on.clock.advance(0);
+    await run.cancel();
+    await expect(text).rejects.toMatchObject({ code: 'run', result: { termination: 'Cancelled' } });
+  });
+
+  it('two reads at once are answered in order', async () => {
+    const { conversation } = await bench({ replies: ['one'] });
+    const run = conversation.send('hi');
+    const iterator = run[Symbol.asyncIterator]();
+    const read: string[] = [];
+    for (let more = true; more; ) {
+      const both = await Promise.all([iterator.next(), iterator.next()]);
+      for (const { done, value } of both) if (!done && 'seq' in value) read.push(value.type);
+      more = both.every(({ done }) => !done);
+    }
+    const own = conversation.log().filter(({ runId }) => runId === run.id);
+    expect(read).toEqual(types(own));
+  });
+});
+
+describe('view and view$', () => {
+  it('a suspended cycle stays open, is reopened by nothing, and closes with its run', async () => {
+    const ask = echoTool('ask');
+    const options = { tools: [ask.tool], plugins: [asks().plugin] };
+    const before = await bench({ ...options, replies: [[call('c1', 'ask', args)]] });
+    await before.conversation.send('hi').result;
+    const waiting = before.conversation.view();
+    expect(waiting).toMatchObject({ state: 'active', cycles: [{ stop: null, waiting: ['c1'] }] });
+    const { conversation } = await restart(before, { ...options, replies: ['done'] });
+    expect(conversation.view()).toEqual(waiting);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    const views: ConversationView[] = [];
+    conversation.view$.subscribe((view) => views.push(view));
+    await conversation.resume().result;
+    expect(views[0]?.cycles[0]?.waiting).toEqual(['c1']);
+    expect(views.at(-1)).toMatchObject({ state: 'idle', cycles: [{ waiting: [], stop: { reason: 'completed' } }] });
+    expect(views.at(-1)).toEqual(conversation.view());
+    expect(conversation.view().cycles).toHaveLength(1);
+  });
+
+  it('view$ ends with the last view though its watcher acts while it is shown the first', async () => {
+    const { conversation } = await bench({ replies: ['one'] });
+    let run: Run | undefined;
+    let last: ConversationView | undefined;
+    conversation.view$.subscribe((view) => {
+      last = view;
+      run ??= conversation.send('hi');
+    });
+    await run?.result;
+    expect(last).toEqual(conversation.view());
+  });
+
+  it('live$ tells of the status as it changes', async () => {
+    const on = await bench({ replies: [during(() => undefined, 'one'), deaf()] });
+    const seen: Live[] = [];
+    on.conversation.live$.subscribe((signal) => signal.type === 'status' && seen.push(signal));
+    await on.conversation.send('hi').result;
+    on.conversation.send('more');
+    await on.clock.advance(0);
+    await on.conversation.cancel();
+    expect(seen.map((signal) => signal.type === 'status' && signal.status)).toEqual([
+      'active',
+      'idle',
+      'active',
+      'cancelling',
+      'idle',
+    ]);
+  });
+});

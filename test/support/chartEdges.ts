@@ -1,0 +1,53 @@
+/**
+ * The arrows of a chart between the states that a document names. Rule: what refines a documented state from the
+ * inside counts as that state; a transition that goes through states in one step counts as each of its legs.
+ */
+import type { AnyStateMachine } from 'xstate';
+import { viaOf } from '../../src/testing/drawChart.ts';
+import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+import type { Edge } from './documentEdges.ts';
+
+type Node = AnyStateMachine['root'];
+
+/** `Done` is the document's end; inner states belong to the documented state around them. */
+function nameOf(node: Node, documented: ReadonlySet<string>): string {
+  if (node.key === 'Done' && node.type === 'final') return '[*]';
+  for (let at: Node | undefined = node; at; at = at.parent) if (documented.has(at.key)) return at.key;
+  return node.key;
+}
+
+/** The first documented state behind the chart's initial arrow. */
+function firstOf(root: Node, documented: ReadonlySet<string>): string {
+  let at = root;
+  while (!documented.has(at.key)) {
+    const [next] = at.initial.target as readonly Node[];
+    if (!next) throw new Error(`${at.id} has no initial state`);
+    at = next;
+  }
+  return at.key;
+}
+
+export interface ChartEdge {
+  edge: Edge;
+  /** It holds for all states inside the source. */
+  superstate: boolean;
+}
+
+export function chartEdges(machine: AnyStateMachine, documented: ReadonlySet<string>): ChartEdge[] {
+  const edges: ChartEdge[] = [{ edge: ['[*]', firstOf(machine.root, documented)], superstate: false }];
+  for (const node of nodesOf(machine.root)) {
+    const from = nameOf(node, documented);
+    for (const [, list] of listsOf(node)) {
+      for (const taken of list) {
+        for (const target of (taken.target as readonly Node[] | undefined) ?? []) {
+          const legs = [from, ...viaOf(taken), nameOf(target, documented)];
+          for (const [index, to] of legs.slice(1).entries()) {
+            const leg: Edge = [legs[index] ?? from, to];
+            if (leg[0] !== leg[1]) edges.push({ edge: leg, superstate: !documented.has(from) });
+          }
+        }
+      }
+    }
+  }
+  return edges;
+}
