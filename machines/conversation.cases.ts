@@ -72,6 +72,7 @@ const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'q0', type: 'decision', ...held }],
   [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
+  [{ runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] }],
   [
     { runId: 'q0', type: 'tool-result', callId: 's', outcome: 'cancelled', content: [], code: 'cancelled' },
     { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause: 'cancelled' },

@@ -20,6 +20,7 @@ import {
   type Trigger,
 } from './runContext.ts';
 import { stopReason } from './runEnd.ts';
+import { losesStop } from './runGuards.ts';
 import type { NewEntry, QueuedMessage, Settlement, StoredPart } from './vocabulary.ts';
 
 export interface ConversationInput {
@@ -163,11 +164,12 @@ function askEnded({ context, event }: Args): EffectRequest | undefined {
 
 /** What could not be stored was not accepted. */
 function withoutLost(context: ConversationContext, event: AppendFailed) {
-  const lost = (type: NewEntry['type'], callId: string): boolean =>
-    event.lost.some((entry) => entry.type === type && 'callId' in entry && entry.callId === callId);
-  const decisions = context.open.decisions.filter(({ callId }) => !lost('decision', callId));
-  const retries = context.retries.filter(({ call }) => !lost('call-settled', call.callId));
-  return { open: { ...context.open, decisions }, retries };
+  const lost = (type: NewEntry['type'], key: 'callId' | 'messageId', id: string): boolean =>
+    event.lost.some((entry) => entry.type === type && (entry as { [key: string]: unknown })[key] === id);
+  const decisions = context.open.decisions.filter(({ callId }) => !lost('decision', 'callId', callId));
+  const retries = context.retries.filter(({ call }) => !lost('call-settled', 'callId', call.callId));
+  const queue = context.queue.filter(({ messageId }) => !lost('message-queued', 'messageId', messageId));
+  return { open: { ...context.open, decisions }, retries, queue };
 }
 
 const conversation = setup({
@@ -235,6 +237,7 @@ const conversation = setup({
     },
     isQueued: ({ context, event }) =>
       event.type === 'message.returned' && context.queue.some(({ messageId }) => messageId === event.messageId),
+    lostTheStop: ({ event }) => event.type === 'append.failed' && losesStop(event),
     hasFollowUp: ({ context }) => nextFollowUp(context.queue) !== undefined,
     failed: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Error',
   },
@@ -348,7 +351,7 @@ export const conversationMachine = conversation.createMachine({
           { guard: 'promotes', target: 'busy', actions: ['closeCycle', 'promote'] },
           { target: 'idle', actions: 'closeCycle' },
         ],
-        'append.failed': { target: 'waiting' },
+        'append.failed': [{ guard: 'lostTheStop', target: 'waiting' }, { actions: 'unsettle' }],
       },
     },
   },

@@ -35,8 +35,10 @@ function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMac
 /** What a failed append took away must have been there; a closing that fails takes all of it away. */
 function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
   const has = (type: string): boolean => lost.some((entry) => entry.type === type);
-  if (state.matches('closing') || has('run-stop')) return state.matches('closing') && has('run-stop');
   const atRest = !state.matches('busy' as never);
+  const closing = state.matches('closing');
+  if (has('message-queued')) return atRest && isQueued(state, 'n1');
+  if (closing || has('run-stop')) return closing && has('run-stop');
   if (has('decision')) return atRest && decision === 'durable';
   if (has('call-settled')) return atRest && !unsettled && contextOf(state).retries.length > 0;
   return true;

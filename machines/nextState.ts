@@ -12,7 +12,9 @@ export type ChartEffect =
   | { type: 'log'; entries: readonly NewEntry[] }
   /** A child chart starts: `src` is its name in the parent, `input` what it starts from. */
   | { type: 'spawn'; id: string; src: string; input: unknown }
-  | { type: 'stop'; id: string };
+  | { type: 'stop'; id: string }
+  /** An event for a child chart, or for the chart's own `parent`. */
+  | { type: 'send'; to: string; event: { type: string } };
 
 export interface NextState {
   state: AnyMachineSnapshot;
@@ -21,10 +23,10 @@ export interface NextState {
   through: readonly unknown[];
 }
 
-type Action = { type: string; params: unknown };
+type Action = { type: string; params: unknown; info: { self: unknown } };
 type Microstep = readonly [AnyMachineSnapshot, readonly Action[]];
 
-function effectOf({ type, params }: Action): ChartEffect | undefined {
+function effectOf({ type, params, info }: Action): ChartEffect | undefined {
   switch (type) {
     case 'ask':
       return params === undefined ? undefined : { type, request: params as EffectRequest };
@@ -38,6 +40,10 @@ function effectOf({ type, params }: Action): ChartEffect | undefined {
     }
     case 'xstate.stopChild':
       return params === undefined ? undefined : { type: 'stop', id: (params as { id: string }).id };
+    case 'xstate.sendTo': {
+      const { to, event } = params as { to: { id: string }; event: { type: string } };
+      return { type: 'send', to: to === info.self ? 'parent' : to.id, event };
+    }
     default:
       return undefined;
   }

@@ -7,6 +7,7 @@ import { runSurroundings } from './run.surroundings.ts';
 import type { HeldDecision, RunContext } from './runContext.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { Slot, ToolRoundOutput } from './toolRound.machine.ts';
+import type { NewEntry } from './vocabulary.ts';
 
 const reply = (calls: string): EffectValue => {
   const made: RoundCall[] = [...calls].map(callOf);
@@ -71,6 +72,15 @@ const held = (callId: string, suspension: number): HeldDecision => ({
   decision: { callId, action: 'approve' },
 });
 const error = { code: 'disk', message: 'no space left' };
+/** Given up; what a host did while the run's end was stored; that end itself. */
+const lost: readonly NewEntry[][] = [
+  [],
+  [{ runId: 'r', type: 'message-queued', messageId: 'f1', kind: 'followUp', content: [] }],
+  [
+    { runId: 'r', type: 'run-stop', reason: 'completed' },
+    { runId: 'r', type: 'checkpoint', boundary: 'RunFinished' },
+  ],
+];
 const settled = ['a', 'b', 'c', 'k', 's', 't', 'x'].flatMap((callId) => [
   outputOf(callId, 'succeeded', 0),
   outputOf(callId, 'suspended', 1),
@@ -119,7 +129,7 @@ export const runCases = {
     'effect.done': values.map((value) => ({ type: 'effect.done', id: '', value })),
     'timer.elapsed': ['r/deadline', ...waits].map((id) => ({ type: 'timer.elapsed', id })),
     'effect.failed': [{ type: 'effect.failed', id: 'r/', cause: 'executor', error }],
-    'append.failed': [{ type: 'append.failed', error, lost: [] }],
+    'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),
     'run.cancelled': [{ type: 'run.cancelled' }, { type: 'run.cancelled', partial: 'so f' }],
     'decision.arrived': [held('a', 1), held('a', 2), held('b', 1), held('s', 1), held('t', 1)].map((decision) => ({
       type: 'decision.arrived',

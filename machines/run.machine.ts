@@ -364,7 +364,7 @@ export const runMachine = run.createMachine({
       ],
       on: {
         'effect.done': { target: 'Done' },
-        'append.failed': { target: 'Done', actions: 'endNotDurable' },
+        'append.failed': { guard: 'lostItsEnd', target: 'Done', actions: 'endNotDurable' },
       },
     },
     Done: { type: 'final' },

@@ -136,6 +136,8 @@ export const runSurroundings: Surroundings<RunWorld> = {
         return contextOf(state).steers.some(({ messageId }) => messageId === event.messageId);
       case 'run.cancelled':
         return cancelComes(world, event.partial, state);
+      case 'append.failed':
+        return event.lost.length === 0 || state.matches('CommitFinished' as never);
       case 'effect.failed':
         return state.children.gate !== undefined || !at(state, 'CommitUser', 'CommitAssistant', 'CommitTool');
       default:

@@ -102,6 +102,8 @@ export interface RunContext extends RunInput {
   /** Calls replayed since the last model call began, and how many of them were settled. */
   replayed: number;
   settled: number;
+  /** How many of them were settled before the reply came that knows nothing of them. */
+  untold: number;
   end: End;
   durable: boolean;
 }

@@ -4,6 +4,7 @@
  */
 import { limitReached } from './limits.ts';
 import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
+import type { AppendFailed } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext } from './runContext.ts';
 import { conflicts } from './runSteps.ts';
@@ -21,6 +22,10 @@ const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
   slots
     .filter((slot) => slot.status !== 'queued')
     .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
+
+/** An append that failed was to hold the end of a run. One that was given up says nothing of what it held. */
+export const losesStop = ({ lost }: AppendFailed): boolean =>
+  lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
 
 export const runGuards = {
   replies,
@@ -78,6 +83,8 @@ export const runGuards = {
     const calls = stillSuspended(context);
     return idle(context) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));
   },
+  /** It was the run's end that could not be stored, and nothing a host did meanwhile. */
+  lostItsEnd: ({ event }: Args) => event.type === 'append.failed' && losesStop(event),
   nobodyAtEnd: ({ context }: Args) => !context.settings.phases.runEnd,
   nobodyHearsError: ({ context: { end, settings } }: Args) =>
     end.cause !== 'model' || (!settings.phases.afterInference && !settings.phases.stepEnd),

@@ -29,6 +29,7 @@ export const contextOf = (input: RunInput): RunContext => ({
   replaying: [],
   replayed: 0,
   settled: 0,
+  untold: 0,
   end: { termination: 'NaturalEnd', cause: 'end_turn' },
   durable: true,
 });
@@ -91,6 +92,7 @@ export const turnStarts = ({ context }: Args): Partial<RunContext> => ({
   attempts: firstAttempt,
   replayed: 0,
   settled: 0,
+  untold: 0,
 });
 
 export function replyEntries({ context, event }: Args): NewEntry[] {
@@ -104,13 +106,17 @@ export function replyArrives({ context, event }: Args): Partial<RunContext> {
   if (event.type !== 'effect.done' || event.value.kind !== 'reply') return {};
   const { calls, finish, empty } = event.value;
   const counters = countReply(context.counters, event.value, context.turn);
-  return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters };
+  return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters, untold: context.settled };
 }
 
 /** Why the model is called again though the reply has no calls, as the model must be told. */
 export function continuationEntries({ context }: Args): NewEntry[] {
-  const { runId, reply, settings } = context;
+  const { runId, reply, settings, settled, untold, steers } = context;
   if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: 'Go on.', why: 'pause' }];
+  if (!reply.empty && settled > 0 && settled === untold && steers.length === 0) {
+    const words = 'Results of earlier calls came in while you answered; they stand in their place. Go on with them.';
+    return [{ runId, type: 'continuation', text: words, why: 'results' }];
+  }
   if (!reply.empty || settings.policies.onEmptyReply !== 'notice') return [];
   const text = 'Your last reply was empty. Answer the user, or call a tool.';
   return [

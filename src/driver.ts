@@ -7,6 +7,7 @@ import { type AnyActorRef, type AnyStateMachine, createActor, type InspectionEve
 import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../machines/index.ts';
 import { awaitAppend } from './appendWait.ts';
 import { connect } from './charts.ts';
+import { RunchartError } from './errors.ts';
 import { Hurry } from './hurry.ts';
 import { thrownMessage } from './thrown.ts';
 
@@ -21,8 +22,8 @@ export interface DriverOptions {
   settled?(): void;
   /** Whether a cancel is still being carried out. */
   cancelling?(): boolean;
-  /** An append failed, with what it took away. */
-  refused?(error: unknown, lost: readonly NewEntry[]): void;
+  /** An append failed. */
+  refused?(error: unknown): void;
   /** The root chart broke: a defect. */
   broke?(error: unknown): void;
   inspect?(event: InspectionEvent): void;
@@ -149,10 +150,17 @@ export class Driver {
 
   /** What the step asked for is not started; the failure itself is the next step. */
   #fail(error: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): boolean {
-    for (const request of asks) this.#askers.delete(request.id);
-    this.#options.refused?.(error, lost);
-    const { message, code } = failureOf(error);
-    return this.#step({ at, completion: { type: 'append.failed', error: { code, message }, lost } });
+    this.#discard(asks);
+    this.#options.refused?.(error);
+    return this.#step({ at, completion: { type: 'append.failed', error: failureOf(error), lost } });
+  }
+
+  /** What a failed step asked for is not started; only that a run was over before stays true. */
+  #discard(asks: readonly EffectRequest[]): void {
+    for (const request of asks) {
+      if (request.kind === 'ended') this.#journal.start(request);
+      this.#askers.delete(request.id);
+    }
   }
 
   #await(pending: Promise<void>, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): void {
@@ -161,24 +169,23 @@ export class Driver {
       settled: () => this.#hurry.remove(wait),
       landed: () => this.#begin(asks),
       failed: (error, overtaken) => {
-        if (overtaken) this.#putFailure(failureOf(error), error, lost, asks);
+        if (overtaken) this.#putFailure(error, lost, asks);
         else if (this.#fail(error, lost, asks, at)) this.#goOn();
       },
       tooLate: () => {
         if (!asks.some(({ id }) => this.#askers.has(id))) return;
-        const error = { code: 'store', message: 'the store did not answer in time' };
         // The entries may still land: nothing of them is lost, so nothing is written twice.
-        this.#putFailure(error, undefined, [], asks);
+        this.#putFailure(new RunchartError('store', 'the store did not answer in time'), [], asks);
       },
     });
     this.#hurry.add(wait);
   }
 
   /** A failure behind a step that others have overtaken: it waits its turn. */
-  #putFailure(error: Failure, thrown: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[]): void {
-    for (const { id } of asks) this.#askers.delete(id);
-    if (thrown !== undefined) this.#options.refused?.(thrown, lost);
-    this.#journal.put({ type: 'append.failed', error, lost });
+  #putFailure(error: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[]): void {
+    this.#discard(asks);
+    this.#options.refused?.(error);
+    this.#journal.put({ type: 'append.failed', error: failureOf(error), lost });
   }
 
   #drop(prefix: string): void {
@@ -188,7 +195,7 @@ export class Driver {
   }
 }
 
-function failureOf(error: unknown): { code: string; message: string } {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store';
-  return { code, message: thrownMessage(error) };
-}
+const failureOf = (error: unknown): Failure => ({
+  code: error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store',
+  message: thrownMessage(error),
+});

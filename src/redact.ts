@@ -8,8 +8,13 @@ const MARK = '[redacted]';
 /** Keys of local servers are often a word; a model's shorter key would blank out ordinary text. */
 const MODEL_SHORTEST = 8;
 
-export type Redact = <T>(value: T) => T;
+export interface Redact {
+  <T>(value: T): T;
+  /** Whether some string of a value holds a secret; most hold none, and then nothing is made anew. */
+  finds(value: unknown): boolean;
+}
 type Secrets = readonly string[];
+type Fields = { [key: string]: unknown };
 
 /** The forms a value takes in a text, inside JSON text and inside a URL. */
 function formsOf(secret: string): string[] {
@@ -57,15 +62,30 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
     for (const secret of values) if (result.includes(secret)) result = result.replaceAll(secret, MARK);
     return result;
   };
-  return (value) => {
+  const refresh = (): void => {
     let count = 0;
     for (const { length } of ofModels) count += length;
-    if (count !== counted) {
-      counted = count;
-      values = valuesOf(given, ofModels);
-    }
-    return values.length === 0 ? value : (cleaned(value, clean) as typeof value);
+    if (count === counted) return;
+    counted = count;
+    values = valuesOf(given, ofModels);
   };
+  const finds = (value: unknown): boolean => {
+    refresh();
+    return values.length > 0 && holds(value, values);
+  };
+  const redact = <T>(value: T): T => (finds(value) ? (cleaned(value, clean) as T) : value);
+  return Object.assign(redact, { finds });
+}
+
+/** Keys count as strings; nothing is made on the way. */
+function holds(value: unknown, secrets: readonly string[]): boolean {
+  if (typeof value === 'string') return secrets.some((secret) => value.includes(secret));
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some((item) => holds(item, secrets));
+  for (const key in value) {
+    if (holds(key, secrets) || holds((value as Fields)[key], secrets)) return true;
+  }
+  return false;
 }
 
 /** Fields of an entry that somebody outside had a hand in. */
@@ -87,8 +107,6 @@ const CONTENT: readonly string[] = [
 /** Fields within those that name, and are told apart by. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'callId', 'name', 'group', 'flag', 'action', 'mediaType']);
 
-type Fields = { [key: string]: unknown };
-
 function redactFields(value: unknown, redact: Redact): unknown {
   if (Array.isArray(value)) return value.map((part) => redactFields(part, redact));
   if (typeof value !== 'object' || value === null) return redact(value);
@@ -105,7 +123,7 @@ function redactFields(value: unknown, redact: Redact): unknown {
 
 /** An entry as it may be stored. */
 export function redactEntry(entry: NewEntry, redact: Redact): NewEntry {
-  if (entry.type === 'run-stop') return entry;
+  if (entry.type === 'run-stop' || !redact.finds(entry)) return entry;
   const fields = entry as unknown as Fields;
   const changes: Fields = {};
   for (const key of CONTENT) {

@@ -21,19 +21,16 @@ export class Runs {
   readonly #feed: RunFeed;
   readonly #handles = new Map<string, RunHandle>();
   readonly #receipts = new Receipts();
+  /** Runs that came to be one with another. */
+  readonly #joined = new WeakMap<RunHandle, RunHandle>();
   /** What was asked for and may still wait for its turn, by the run that it would start. */
   readonly #asked = new Map<RunHandle, Starting>();
-  /** Those who wait for a cycle that is being closed. */
-  #closing: (() => void)[] = [];
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     runtime.log.listen((entry) => this.#hear(entry));
     this.#feed = new RunFeed(runtime);
     runtime.onEnded = (output) => this.#finish(this.open(output.runId), output);
-    runtime.onStatus = (status) => {
-      if (status !== 'cancelling') for (const resolve of this.#closing.splice(0)) resolve();
-    };
   }
 
   /** The run under way, or the one that was asked for and starts next. */
@@ -71,7 +68,8 @@ export class Runs {
       handle.onEnd(() => signal.removeEventListener('abort', cancel));
     }
     void this.#ask(handle, signal?.aborted ? { ...message, aborted: true } : message).then((answer) => {
-      if (answer === 'returned') this.#giveBack(message.messageId);
+      if (answer === 'returned') this.#giveBack(message.messageId, givenBack(handle.id));
+      else if (answer === 'lost') this.#lose(handle, message.messageId);
     });
     return handle;
   }
@@ -104,7 +102,8 @@ export class Runs {
   }
 
   /** Ends a run, or without one whatever there is to end; resolves when its stop is durable. */
-  async cancel(handle: RunHandle | undefined = this.current): Promise<void> {
+  async cancel(wanted: RunHandle | undefined = this.current): Promise<void> {
+    const handle = wanted && (this.#joined.get(wanted) ?? wanted);
     if (handle?.ended) return;
     const act = handle && this.#asked.get(handle);
     if (handle && act && this.#runtime.waits(act)) {
@@ -114,13 +113,10 @@ export class Runs {
     }
     const queued = this.#runtime.queue.find(({ messageId }) => runOf(messageId) === handle?.id);
     if (queued) await this.giveBack(queued.messageId, 'cancelled');
-    if (handle?.ended) return;
-    const stopped = new Promise<void>((resolve) => {
-      if (handle) handle.onEnd(resolve);
-      else this.#closing.push(resolve);
-    });
-    if (!handle || this.#runtime.runId === handle.id) this.#runtime.cancel();
-    await stopped;
+    if (handle && this.#runtime.runId !== handle.id) return;
+    // Where the store fails, the run says so; a cycle that waits goes on waiting.
+    const cancelled = this.#runtime.cancel().catch(() => undefined);
+    await (handle ? handle.result : cancelled);
   }
 
   /** Takes a message off the queue again. */
@@ -141,7 +137,7 @@ export class Runs {
   /** Puts an act; what cannot be stored ends the run that it starts, and that run tells. */
   async #ask(handle: RunHandle, act: Starting): Promise<unknown> {
     this.#asked.set(handle, act);
-    const answer = await this.#runtime.act(act).catch(() => undefined);
+    const answer = await this.#runtime.act(act).catch(() => 'lost');
     this.#asked.delete(handle);
     return answer;
   }
@@ -163,25 +159,43 @@ export class Runs {
 
   #join(handle: RunHandle, other: RunHandle): void {
     this.#handles.delete(handle.id);
+    this.#joined.set(handle, other);
     void other.result.then((result) => handle.finish(result));
   }
 
-  #giveBack(messageId: string): void {
+  /** A message that could not be stored was not accepted, unless the run that it would wait for keeps it. */
+  #lose(handle: RunHandle, messageId: string): void {
+    const { runId, queue } = this.#runtime;
+    if (handle.ended || runId === handle.id || queue.some((message) => message.messageId === messageId)) return;
+    const error = { code: 'store', message: 'the message could not be stored' };
+    this.#giveBack(messageId, { runId: handle.id, termination: 'Error', cause: 'store', error, durable: false });
+  }
+
+  #giveBack(messageId: string, output: RunOutput): void {
     this.#receipts.settle(messageId, 'returned');
     const handle = this.#handles.get(runOf(messageId));
-    if (handle) this.#finish(handle, givenBack(handle.id));
+    if (handle) this.#finish(handle, output);
   }
 
   #hear(entry: LogEntry): void {
-    const runId = entry.runId ?? '';
-    if (entry.type === 'run-started' || entry.type === 'run-resumed') this.open(runId).since = entry.seq;
-    else if (entry.type === 'message-returned') this.#giveBack(entry.messageId);
-    else if (entry.type === 'user-message') {
+    if (entry.type === 'message-returned') this.#giveBack(entry.messageId, givenBack(runOf(entry.messageId)));
+    else if (entry.type === 'run-started' || entry.type === 'run-resumed') {
+      const run = this.#living(entry.runId);
+      if (run) run.since = entry.seq;
+    } else if (entry.type === 'user-message') {
       this.#receipts.settle(entry.messageId, 'delivered');
       // A steer that had to wait belongs to the run that takes it.
       const own = entry.kind === 'steer' ? this.#handles.get(runOf(entry.messageId)) : undefined;
-      if (own) this.#join(own, this.open(runId));
+      const run = own && this.#living(entry.runId);
+      if (run) this.#join(own, run);
+      else if (own) this.#finish(own, givenBack(own.id));
     }
+  }
+
+  /** A run that was given up may be over when its entries land. */
+  #living(runId: string | null): RunHandle | undefined {
+    if (runId === null) return undefined;
+    return runId === this.#runtime.runId ? this.open(runId) : this.#handles.get(runId);
   }
 
   #finish(handle: RunHandle, output: RunOutput): void {

@@ -51,9 +51,8 @@ export class Runtime {
   readonly #tickets = new Tickets();
   #status: ConversationStatus = 'idle';
   #state: { readonly [key: string]: Json } | undefined;
-  /** Called when a run is over and when the status changed. */
+  /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
-  onStatus: (status: ConversationStatus) => void = () => {};
 
   constructor(options: RuntimeOptions) {
     const { id, handle, entries, redact, ports } = options;
@@ -150,12 +149,14 @@ export class Runtime {
     return this.#standing?.queue ?? [];
   }
 
-  /** Ends what runs, ahead of everything that waits. */
-  cancel(): void {
+  /** Ends what runs, ahead of everything that waits; resolves when what that logged is durable. */
+  cancel(): Promise<unknown> {
     const partial = this.#options.policies.partialReply === 'keep' ? this.#effects.partial : '';
-    const event = { type: 'cancel.requested', ...(partial && { partial }) };
+    const event: Act = { type: 'cancel.requested', ...(partial && { partial }) };
+    const answered = this.#tickets.open(event);
     this.#journal.put({ type: 'act', event, priority: 'cancel' });
     this.#driver?.hurry();
+    return answered;
   }
 
   diagnose(code: string, detail?: Json): void {
@@ -188,7 +189,6 @@ export class Runtime {
     const { status } = this;
     if (status === this.#status) return;
     this.#status = status;
-    this.onStatus(status);
     if (this.live.observed) this.live.next({ type: 'status', status });
   }
 

@@ -2,7 +2,7 @@
  * Which answer fits which request of a chart. Rule: an answer comes only to what was asked and not dropped, and its
  * kind is one that the request can have; so a path never holds an event that no host could deliver.
  */
-import type { ChartEffect, EffectRequest, EffectValue } from '../../machines/index.ts';
+import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
 
 const KINDS: Record<EffectValue['kind'], EffectRequest['kind']> = {
   done: 'phase',
@@ -40,9 +40,13 @@ export function answered(asked: Iterable<EffectRequest>, event: AnswerEvent): Ef
   return found;
 }
 
-/** What is open when `event` has come: a commit whose entries could not be stored was never started. */
-export const stillOpen = (asked: readonly EffectRequest[], event: { type: string }): readonly EffectRequest[] =>
-  event.type === 'append.failed' ? asked.filter(({ kind }) => kind !== 'commit') : asked;
+/** What is open when `event` has come: a commit whose entries were not stored, or were given up, never began. */
+export function stillOpen(asked: readonly EffectRequest[], event: { type: string }): readonly EffectRequest[] {
+  if (event.type !== 'append.failed') return asked;
+  const { lost } = event as Extract<Completion, { type: 'append.failed' }>;
+  const commits = lost.length === 0 || lost.some(({ type }) => type === 'checkpoint');
+  return commits ? asked.filter(({ kind }) => kind !== 'commit') : asked;
+}
 
 /** What is open after a step's effects; a run's end has no answer, and an id is open once. */
 export function openAfter(asked: readonly EffectRequest[], effects: readonly ChartEffect[]): EffectRequest[] {
@@ -55,3 +59,27 @@ export function openAfter(asked: readonly EffectRequest[], effects: readonly Cha
   }
   return open;
 }
+
+/** What a host starts for a step: what it asks for and does not drop again, in ask order. */
+export function startedBy(effects: readonly ChartEffect[]): EffectRequest[] {
+  let asked: EffectRequest[] = [];
+  for (const effect of effects) {
+    if (effect.type === 'ask') asked.push(effect.request);
+    if (effect.type === 'drop') asked = asked.filter(({ id }) => !id.startsWith(effect.prefix));
+  }
+  return asked;
+}
+
+/** What a step appends. */
+export const loggedBy = (effects: readonly ChartEffect[]): NewEntry[] =>
+  effects.flatMap((effect) => (effect.type === 'log' ? effect.entries : []));
+
+export interface Sent {
+  /** Id of a child, or `parent`. */
+  readonly to: string;
+  readonly event: { readonly type: string };
+}
+
+/** What a step tells other charts. */
+export const sentBy = (effects: readonly ChartEffect[]): Sent[] =>
+  effects.flatMap((effect) => (effect.type === 'send' ? [{ to: effect.to, event: effect.event }] : []));

@@ -77,7 +77,8 @@ function replay(chart: string, explorer: Explorer, first: Situation, walk: Walk,
           'Let the projection keep what they differ in.',
       );
     }
-    steps.push({ event, state: situation.state, through: situation.through });
+    const { state, through, effects } = situation;
+    steps.push({ event, state, through, effects });
   }
   return { name: nameOf(index, steps, situation), start: first, steps };
 }

@@ -3,9 +3,10 @@ export type { EventCases, Surroundings } from '../../machines/index.ts';
 export { surroundings } from '../../machines/index.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
-export { type Driven, type DriveOptions, drive, type Invariant, type Seen } from './drive.ts';
+export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
 export { logStoreSuite, type SuiteRunner } from './logStoreSuite.ts';
-export type { PathStep, TestPath } from './paths.ts';
+export type { PathState, PathStep, TestPath } from './paths.ts';
+export { type Children, Ride, type Seen, type Step } from './ride.ts';
 export { ScriptedJournal } from './scriptedJournal.ts';
 export {
   type Script,

@@ -60,11 +60,12 @@ export class ScriptedJournal implements Journal {
     for (const request of this.open.values()) if (!requests.includes(request)) this.open.delete(request.id);
   }
 
-  /** Takes these as not stored: the last entry of the same type and call each. */
+  /** Takes these as not stored: the last entry of the same type and subject each. */
   lose(lost: readonly NewEntry[]): void {
-    const callOf = (entry: object): unknown => ('callId' in entry ? entry.callId : undefined);
+    const subjectOf = (entry: object): unknown =>
+      'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : undefined;
     for (const gone of lost) {
-      const alike = (entry: LogEntry): boolean => entry.type === gone.type && callOf(entry) === callOf(gone);
+      const alike = (entry: LogEntry): boolean => entry.type === gone.type && subjectOf(entry) === subjectOf(gone);
       const at = this.entries.map(alike).lastIndexOf(true);
       if (at >= 0) this.entries.splice(at, 1);
     }

@@ -4,7 +4,13 @@
  */
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import { __unsafe_getAllOwnEventDescriptors as descriptorsOf } from 'xstate';
-import { type EffectRequest, type EventCases, nextState, surroundings } from '../../machines/index.ts';
+import {
+  type ChartEffect,
+  type EffectRequest,
+  type EventCases,
+  nextState,
+  surroundings,
+} from '../../machines/index.ts';
 import { answered, isAnswer, openAfter, stillOpen } from './answers.ts';
 
 export interface Situation {
@@ -14,6 +20,7 @@ export interface Situation {
   error: unknown;
   state: AnyMachineSnapshot;
   through: readonly unknown[];
+  effects: readonly ChartEffect[];
   /** What is asked and open. */
   asked: readonly EffectRequest[];
   /** Children that are done: a child ends once. */
@@ -50,7 +57,7 @@ export class Explorer {
     if (state.status === 'error') throw state.error;
     const { status, output, error } = state;
     const world = cases[surroundings]?.start(input) ?? null;
-    return { status, output, error, state, through, asked: openAfter([], effects), ended: [], world };
+    return { status, output, error, state, through, effects, asked: openAfter([], effects), ended: [], world };
   }
 
   next(situation: Situation, event: Event): Situation {
@@ -74,6 +81,7 @@ export class Explorer {
       error,
       state,
       through,
+      effects,
       asked: openAfter(open, effects),
       ended: child ? [...ended, child] : ended,
       world: cases[surroundings]?.after(world, event, state) ?? world,

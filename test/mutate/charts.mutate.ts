@@ -30,6 +30,7 @@ describe('a chart with one guard gone or one arrow redirected is found out by a 
     const { survivors, ...report } = hunt(...chart);
     console.info(JSON.stringify(report));
     for (const survivor of survivors) console.info(`survives: ${survivor}`);
+    expect(report.control).toBeUndefined();
     expect(survivors).toEqual(Object.keys(equivalents[report.chart] ?? {}));
   });
 });

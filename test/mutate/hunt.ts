@@ -1,6 +1,6 @@
 /**
  * Drives the paths of a chart against its mutants. Rule: a mutant is killed by a state, an outcome or an invariant that
- * is not what the path of the committed chart says; paths that cannot meet the change are driven last.
+ * is not what the path of the committed chart says; the chart rebuilt with nothing changed is killed by none.
  */
 import type { AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
 import type { Cases } from '../../machines/index.ts';
@@ -8,6 +8,7 @@ import { coverPaths } from '../../src/testing/coverPaths.ts';
 import { type DriveOptions, follow, type Invariant } from '../../src/testing/drive.ts';
 import type { TestPath } from '../../src/testing/paths.ts';
 import { keyOf } from '../../src/testing/transitionCoverage.ts';
+import { rebuilt } from '../support/rebuilt.ts';
 import { type Mutant, mutantsOf } from './mutants.ts';
 
 interface Trail {
@@ -20,6 +21,8 @@ interface Trail {
 
 export interface Hunt {
   chart: string;
+  /** Why the chart itself, rebuilt with nothing changed, leaves a path; undefined where it does not. */
+  control: string | undefined;
   paths: number;
   mutants: number;
   killed: Record<Mutant['what'], number>;
@@ -52,13 +55,9 @@ function trailsOf(machine: AnyStateMachine, { inputs, cases, projection }: Cases
   );
 }
 
-/** What kills the mutant, if anything does. */
-function killer(trails: readonly Trail[], mutant: Mutant): string | undefined {
-  const { what, key, source } = mutant;
-  const meets = ({ taken, passed }: Trail): boolean =>
-    what === 'target' ? taken.has(key) : what === 'guard' ? passed.has(source) : true;
-  const chart = mutant.build();
-  for (const { path, options } of trails.filter(meets)) {
+/** Why the chart leaves one of the paths; undefined where it does not. */
+function leaves(chart: AnyStateMachine, trails: readonly Trail[]): string | undefined {
+  for (const { path, options } of trails) {
     try {
       follow(chart, path, options);
     } catch (error) {
@@ -68,6 +67,12 @@ function killer(trails: readonly Trail[], mutant: Mutant): string | undefined {
   return undefined;
 }
 
+/** The paths on which the mutant can differ. */
+const meeting = (trails: readonly Trail[], { what, key, source }: Mutant): readonly Trail[] =>
+  what === 'initial'
+    ? trails
+    : trails.filter((trail) => (what === 'target' ? trail.taken : trail.passed).has(what === 'target' ? key : source));
+
 export type InvariantsOf = (input: never) => readonly Invariant[];
 
 export function hunt(machine: AnyStateMachine, cases: Cases, invariantsOf: InvariantsOf): Hunt {
@@ -76,6 +81,7 @@ export function hunt(machine: AnyStateMachine, cases: Cases, invariantsOf: Invar
   trails.sort((a, b) => a.path.steps.length - b.path.steps.length);
   const result: Hunt = {
     chart: machine.id,
+    control: leaves(rebuilt(machine), trails),
     paths: trails.length,
     mutants: 0,
     killed: { guard: 0, target: 0, initial: 0 },
@@ -84,7 +90,7 @@ export function hunt(machine: AnyStateMachine, cases: Cases, invariantsOf: Invar
   };
   for (const mutant of mutantsOf(machine)) {
     result.mutants += 1;
-    const cause = killer(trails, mutant);
+    const cause = leaves(mutant.build(), meeting(trails, mutant));
     if (cause === undefined) result.survivors.push(mutant.name);
     else result.killed[mutant.what] += 1;
     if (cause?.includes(': the way is ')) result.onTheWay += 1;

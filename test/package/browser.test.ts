@@ -8,8 +8,8 @@ import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 import { entries, root } from '../docs/documents.ts';
 
-/** Bytes of `createAgent` with charts, xstate and rxjs, gzipped. */
-const CORE_BUDGET = 26_000;
+/** Bytes of `createAgent` with charts, xstate and rxjs, gzipped: what is reached, docs/decisions/2026-11-22-core-size.md. */
+const CORE_BUDGET = 62_000;
 
 interface Bundle {
   /** Packages whose files were read. */

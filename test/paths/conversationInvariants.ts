@@ -2,6 +2,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { ConversationInput, Trigger } from '../../machines/index.ts';
 import type { Invariant } from '../../src/testing/drive.ts';
+import type { Seen } from '../../src/testing/ride.ts';
 import { at, entriesOf, everywhere, hold } from './invariants.ts';
 
 interface Context {
@@ -31,11 +32,16 @@ const endsAreTold: Invariant = (_, { journal, events }) => {
   hold(told === ended, `${ended} runs ended and ${told} ends were told`);
 };
 
+/** The messages that runs began with, by conversation. */
+const begunOf = new WeakMap<Seen, Set<string>>();
+
 /** The queue is what was queued and has not left it. */
 function nothingQueuedIsLost(input: ConversationInput): Invariant {
-  const begun = new Set<string>();
-  return (state, { journal, events }) => {
+  return (state, seen) => {
+    const { journal, events } = seen;
     const { trigger, queue } = contextOf(state);
+    const begun = begunOf.get(seen) ?? new Set();
+    begunOf.set(seen, begun);
     if (trigger.kind === 'message') begun.add(trigger.message.messageId);
     const queued = [...input.queue, ...entriesOf(journal.entries, 'message-queued')].map(({ messageId }) => messageId);
     const returned = entriesOf(journal.entries, 'message-returned').map(({ messageId }) => messageId);

@@ -4,7 +4,8 @@
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { LogEntry, RunChartOutput, RunInput } from '../../machines/index.ts';
-import type { Invariant, Seen } from '../../src/testing/drive.ts';
+import type { Invariant } from '../../src/testing/drive.ts';
+import type { Seen } from '../../src/testing/ride.ts';
 
 export function hold(condition: boolean, message: string): void {
   if (!condition) throw new Error(`invariant broken: ${message}`);
@@ -150,8 +151,8 @@ export const everyCallAccounted =
   };
 
 /** The conversation hears of each steer that has begun to count. */
-const steersAreTold: Invariant = (_, { journal, told }) => {
-  const delivered = told.flatMap((event) =>
+const steersAreTold: Invariant = (_, { journal, sent }) => {
+  const delivered = sent.flatMap(({ event }) =>
     event.type === 'steers.delivered'
       ? (event as unknown as { messages: { messageId: string }[] }).messages.map(({ messageId }) => messageId)
       : [],

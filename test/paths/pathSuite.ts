@@ -8,8 +8,13 @@ import type { AnyStateMachine } from 'xstate';
 import type { Cases } from '../../machines/index.ts';
 import { coverPaths } from '../../src/testing/coverPaths.ts';
 import { follow, type Invariant } from '../../src/testing/drive.ts';
+import type { TestPath } from '../../src/testing/paths.ts';
 import { transitionCoverage } from '../../src/testing/transitionCoverage.ts';
 import { everywhere } from './invariants.ts';
+import { withoutShortcuts } from './shortcuts.ts';
+
+/** Contexts are compared whole. */
+const projection = (context: never): unknown => context;
 
 export function pathSuite(
   machine: AnyStateMachine,
@@ -17,30 +22,47 @@ export function pathSuite(
   invariantsOf: (input: never) => readonly Invariant[] = () => everywhere,
 ): void {
   const coverage = transitionCoverage(machine);
-  const { inputs, cases, projection } = chart;
-  let paths = 0;
-  let steps = 0;
+  const starts = chart.inputs.map((input, index) => [index + 1, input] as const);
+  const covering = new Map<unknown, readonly TestPath[]>();
+  const pathsFrom = (input: unknown): readonly TestPath[] => {
+    const { cases, projection: parts } = chart;
+    const paths = covering.get(input) ?? coverPaths(machine, { input, cases, projection: parts });
+    covering.set(input, paths);
+    return paths;
+  };
+
   describe(`${machine.id} does on every generated path what its pure transitions say`, () => {
-    it.each(inputs.map((input, index) => [index + 1, input] as const))('from start %i', (_, input) => {
-      const covering = coverPaths(machine, { input, cases, projection });
-      expect(covering.length).toBeGreaterThan(0);
-      for (const path of covering) {
-        const { finalState } = follow(machine, path, {
-          input,
-          invariants: invariantsOf(input as never),
-          projection: (context) => context,
-          inspect: coverage.observe,
-        });
+    it.each(starts)('from start %i', (_, input) => {
+      const paths = pathsFrom(input);
+      expect(paths.length).toBeGreaterThan(0);
+      const invariants = invariantsOf(input as never);
+      for (const path of paths) {
+        const { finalState } = follow(machine, path, { input, invariants, projection, inspect: coverage.observe });
         expect(finalState.status).not.toBe('error');
-        steps += path.steps.length;
       }
-      paths += covering.length;
     });
 
     it('every transition of the chart was taken', () => {
       expect(coverage.missing()).toEqual([]);
     });
 
-    afterAll(() => console.info(`${machine.id}: ${paths} paths, ${steps} steps from ${inputs.length} starts`));
+    afterAll(() => {
+      const all = [...covering.values()].flat();
+      const steps = all.reduce((sum, path) => sum + path.steps.length, 0);
+      console.info(`${machine.id}: ${all.length} paths, ${steps} steps from ${starts.length} starts`);
+    });
+  });
+
+  const stepwise = withoutShortcuts(machine);
+  if (!stepwise) return;
+  describe(`${machine.id} leaves, in a step through several states, what the single steps leave`, () => {
+    it.each(starts)('from start %i', (_, input) => {
+      const paths = pathsFrom(input);
+      expect(paths.length).toBeGreaterThan(0);
+      for (const { name, steps } of paths) {
+        const ends = steps.map(({ event, state, effects }) => ({ event, state, ...(effects && { effects }) }));
+        expect(() => follow(stepwise, { name, steps: ends }, { input, projection })).not.toThrow();
+      }
+    });
   });
 }

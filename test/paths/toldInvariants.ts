@@ -1,11 +1,17 @@
 /** What the charts inside a run tell it. Rule: each is told once, in its order, and nothing else is. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolCallOutput } from '../../machines/toolCall.machine.ts';
-import type { Invariant, Seen } from '../../src/testing/drive.ts';
+import type { Invariant } from '../../src/testing/drive.ts';
+import type { Seen } from '../../src/testing/ride.ts';
 import { everywhere, hold } from './invariants.ts';
 
 const outputsOf = (events: readonly { readonly type: string }[], type: string): ToolCallOutput[] =>
   events.filter((event) => event.type === type).map((event) => (event as unknown as { output: ToolCallOutput }).output);
+const told = ({ sent }: Seen, type: string): ToolCallOutput[] =>
+  outputsOf(
+    sent.flatMap(({ to, event }) => (to === 'parent' ? [event] : [])),
+    type,
+  );
 const endsOf = ({ events }: Seen): ToolCallOutput[] =>
   events.flatMap((event) => (event.type.startsWith('xstate.done.actor.') ? outputsOf([event], event.type) : []));
 const same = (told: readonly unknown[], due: readonly unknown[], what: string): void =>
@@ -14,7 +20,7 @@ const same = (told: readonly unknown[], due: readonly unknown[], what: string): 
 /** The run hears of a call that waits as soon as it waits. */
 const suspensionsAreTold: Invariant = (_, seen) =>
   same(
-    outputsOf(seen.told, 'call.suspended'),
+    told(seen, 'call.suspended'),
     endsOf(seen).filter(({ outcome }) => outcome === 'suspended'),
     'suspensions',
   );
@@ -24,6 +30,6 @@ export const ofRound: readonly Invariant[] = [...everywhere, suspensionsAreTold]
 const replaysAreTold: Invariant = (state, seen) => {
   const { outputs } = state.context as { outputs: readonly ToolCallOutput[] };
   const settled = state.value === 'ReplayCancel' ? outputs.slice(0, -1) : outputs;
-  same(outputsOf(seen.told, 'call.settled'), settled, 'replays');
+  same(told(seen, 'call.settled'), settled, 'replays');
 };
 export const ofGate: readonly Invariant[] = [...everywhere, replaysAreTold];

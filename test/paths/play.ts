@@ -1,0 +1,98 @@
+/**
+ * Plays a script against a chart with its real children. Rule: a move answers something that is open, or is an event
+ * from outside; when the script is over, or cut, the rest is answered in the plainest way until nothing is open.
+ */
+import type { AnyStateMachine } from 'xstate';
+import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
+import { Ride } from '../../src/testing/ride.ts';
+
+/** An answer by kind, and by call where there are several; or an event. */
+export type Move =
+  | readonly [kind: Exclude<EffectRequest['kind'], 'timer' | 'ended'>, value: EffectValue, callId?: string]
+  | readonly ['ring', id: string]
+  | readonly ['event', event: { type: string }];
+
+const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+const call = (callId: string, gated: boolean): RoundCall => ({
+  callId,
+  name: 'write',
+  gated,
+  readOnly: false,
+  print: callId,
+});
+/** A reply that makes these calls; a capital letter is a gated one. Without calls it ends the turn. */
+export function reply(calls = ''): ModelValue {
+  const made = [...calls].map((name) => call(name.toLowerCase(), name !== name.toLowerCase()));
+  return {
+    kind: 'reply',
+    items: [
+      { type: 'assistant', text: 'hello' },
+      ...made.map(({ callId, name }) => ({ type: 'tool-call' as const, callId, name, args: {} })),
+    ],
+    calls: made,
+    finish: made.length > 0 ? 'tool-calls' : 'stop',
+    empty: false,
+    usage: noUsage,
+    costUsd: 0,
+    model: 'm',
+  };
+}
+const content = [{ type: 'text' as const, text: 'done' }];
+export const succeeded: EffectValue = { kind: 'succeeded', content, print: 'done' };
+export const pending: EffectValue = { kind: 'pending', reason: 'form' };
+export const suspend: EffectValue = { kind: 'suspend', reason: 'permission' };
+export const allow: EffectValue = { kind: 'allow' };
+export const committed: EffectValue = { kind: 'committed' };
+export const decision = (callId: string, action: 'approve' | 'deny' = 'approve', suspension = 1) => ({
+  callId,
+  suspension,
+  decision: { callId, action },
+});
+
+/** The plainest answer to each kind of request. */
+const PLAIN: Record<Exclude<EffectRequest['kind'], 'timer' | 'ended'>, EffectValue> = {
+  commit: committed,
+  phase: { kind: 'done' },
+  model: reply(),
+  gate: allow,
+  tool: succeeded,
+  afterTool: { kind: 'shown', content },
+};
+const STEPS_MAX = 60;
+
+export class Play {
+  readonly ride: Ride;
+
+  constructor(machine: AnyStateMachine, input: unknown) {
+    this.ride = new Ride(machine, { input, children: 'real' });
+  }
+
+  move(move: Move): void {
+    if (move[0] === 'event') return this.ride.deliver(move[1]);
+    if (move[0] === 'ring') return this.ride.deliver({ type: 'timer.elapsed', id: move[1] } as never);
+    const [kind, value, callId] = move;
+    const wanted = (request: EffectRequest): boolean =>
+      request.kind === kind && (callId === undefined || ('callId' in request && request.callId === callId));
+    const request = [...this.ride.journal.open.values()].find(wanted);
+    if (!request) throw new Error(`no ${kind} ${callId ?? ''} is open; open are: ${this.open.join(', ')}`);
+    this.#answer(request, value);
+  }
+
+  get open(): string[] {
+    return [...this.ride.journal.open.keys()];
+  }
+
+  /** Answers what is open, oldest first, until nothing but timers is. */
+  finish(): void {
+    for (let step = 0; step < STEPS_MAX; step++) {
+      const request = [...this.ride.journal.open.values()].find(({ kind }) => kind !== 'timer');
+      if (!request || request.kind === 'timer' || request.kind === 'ended') return;
+      this.#answer(request, PLAIN[request.kind]);
+    }
+    throw new Error(`not at rest after ${STEPS_MAX} more answers; open are: ${this.open.join(', ')}`);
+  }
+
+  #answer({ id }: EffectRequest, value: EffectValue): void {
+    this.ride.deliver({ type: 'effect.done', id, value } as never);
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * A chart built again with one part of its configuration changed. Rule: what is not on the way to that part is the
+ * chart's own, implementations included.
+ */
+import { type AnyStateMachine, createMachine } from 'xstate';
+
+type Node = AnyStateMachine['root'];
+export type Part = { [key: string]: unknown };
+export type Place = readonly (string | number)[];
+
+/** An endless chain of arrows is an error, not a hang. */
+const MICROSTEPS_MAX = 200;
+
+function edited(part: unknown, place: Place, edit: (part: unknown) => unknown): unknown {
+  const [key, ...rest] = place;
+  if (key === undefined) return edit(part);
+  const copy = (Array.isArray(part) ? [...part] : { ...(part as Part) }) as { [key: string | number]: unknown };
+  copy[key] = edited(copy[key], rest, edit);
+  return copy;
+}
+
+export function rebuilt(machine: AnyStateMachine, place: Place = [], edit = (part: unknown): unknown => part) {
+  const config = edited(machine.config, place, edit) as Part;
+  const options = { maxIterations: MICROSTEPS_MAX };
+  return createMachine({ ...config, options } as never, machine.implementations as never) as AnyStateMachine;
+}
+
+/** Where a state stands in the configuration. */
+export const placeOfState = (node: Node): Place => node.path.flatMap((key) => ['states', key]);
+
+/** Where the transitions of a state for one event stand; the empty event is for those taken at once. */
+export const placeOfList = (node: Node, event: string): Place => [
+  ...placeOfState(node),
+  ...(event === '' ? ['always'] : ['on', event]),
+];
+
+/** What stands there, as a list. */
+export function listAt(machine: AnyStateMachine, place: Place): readonly Part[] {
+  const found = place.reduce<unknown>((part, key) => (part as Part)[key], machine.config);
+  const list: readonly unknown[] = Array.isArray(found) ? found : [found];
+  return list.map((part) => (typeof part === 'string' ? { target: part } : (part as Part)));
+}
