@@ -41,7 +41,6 @@ function lostOf(lost: Lost) {
     decisions: ids('decision'),
     calls: ids('agent-output'),
     starts: ids('tool-started'),
-    results: ids('tool-result'),
     suspensions: ids('tool-suspended'),
   };
 }
@@ -50,11 +49,19 @@ function codeOf(slot: Slot, ends: 'cancelled' | 'kept', lost: ReturnType<typeof 
   const { callId } = slot.call;
   if (lost.calls.has(callId)) return undefined;
   if (lost.starts.has(callId)) return 'skipped';
-  if (lost.results.has(callId) || lost.suspensions.has(callId)) return 'unknown';
+  if (lost.suspensions.has(callId)) return 'unknown';
   if (slot.status === 'running') return 'cancelled';
   if (slot.status === 'queued') return 'skipped';
   return slot.status === 'suspended' && ends === 'cancelled' ? 'cancelled' : undefined;
 }
+
+/** Results for calls whose result was lost: what says that a call did not run is said again, a tool's own is not known. */
+const lostResults = (runId: string, lost: Lost) =>
+  lost.flatMap((entry) => {
+    if (entry.type !== 'tool-result') return [];
+    const { callId, outcome, code } = entry;
+    return [outcome === 'cancelled' || code === 'denied' ? entry : { ...result(runId, callId, 'unknown'), callId }];
+  });
 
 /**
  * Results for every call that is left open when a run ends early, in call order. Cancelling also ends the calls that
@@ -67,13 +74,18 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   // A collected round has handed its queued calls on: those that still wait are kept, or were suspended since.
   const slots = calls.length > 0 ? context.slots : context.slots.filter(({ status }) => status !== 'queued');
   const inRound = new Set(slots.map((slot) => slot.call.callId));
-  const entries: NewEntry[] = [];
-  const close = (callId: string, code: Code): void => void entries.push(result(runId, callId, code));
+  const again = lostResults(runId, lost);
+  const told = new Set(again.map(({ callId }) => callId));
+  const entries: NewEntry[] = [...again];
+  const close = (callId: string, code: Code): void => {
+    if (!told.has(callId)) entries.push(result(runId, callId, code));
+  };
   for (const { call } of suspended) {
     const { callId } = call;
-    if (inRound.has(callId) || gone.suspensions.has(callId)) continue;
+    if (inRound.has(callId)) continue;
     if (ends === 'kept' && gone.decisions.has(callId)) continue;
-    if (ends === 'cancelled' || replaying.includes(callId)) close(callId, 'cancelled');
+    if (gone.suspensions.has(callId)) close(callId, 'unknown');
+    else if (ends === 'cancelled' || replaying.includes(callId)) close(callId, 'cancelled');
   }
   for (const { call } of reruns) close(call.callId, replaying.includes(call.callId) ? 'cancelled' : 'unknown');
   for (const slot of slots) {

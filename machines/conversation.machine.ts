@@ -26,6 +26,8 @@ import type { NewEntry, QueuedMessage, Settlement, StoredPart } from './vocabula
 export interface ConversationInput {
   settings: Settings;
   open: OpenCalls;
+  /** Calls the host wants retried, for the next resumption. */
+  retries?: readonly Rerun[];
   counters: Counters;
   queue: readonly QueuedMessage[];
   /** Of the last run; empty where there was none. */
@@ -34,10 +36,9 @@ export interface ConversationInput {
   waiting: boolean;
 }
 
-export interface ConversationContext extends Omit<ConversationInput, 'waiting'> {
+export interface ConversationContext extends Omit<ConversationInput, 'waiting' | 'retries'> {
   /** Set by the transition that starts the run. */
   trigger: Trigger;
-  /** Calls the host wants retried, for the next resumption. */
   retries: readonly Rerun[];
   waiting: boolean;
 }
@@ -217,6 +218,7 @@ const conversation = setup({
           }
         : {},
     ),
+    leaveBehind: assign(({ context }) => ({ open: { ...context.open, reruns: [] } })),
     closeCycle: assign({ open: noOpenCalls, waiting: false }),
   },
   guards: {
@@ -249,6 +251,16 @@ const logQueued = {
   params: ({ context: { runId }, event }: Args): NewEntry[] =>
     event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [],
 } as const;
+/** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
+const logLeftBehind = {
+  type: 'log',
+  params: ({ context: { runId, open } }: Args): NewEntry[] =>
+    closed(
+      runId,
+      open.reruns.map(({ call }) => call.callId),
+      'unknown',
+    ),
+} as const;
 const logReturned = {
   type: 'log',
   params: ({ context: { runId }, event }: Args): NewEntry[] =>
@@ -280,7 +292,11 @@ const forward = conversation.enqueueActions(({ enqueue, event }) => {
 
 export const conversationMachine = conversation.createMachine({
   id: 'CONVERSATION',
-  context: ({ input }) => ({ ...input, trigger: { kind: 'resume', of: '', waited: false }, retries: [] }),
+  context: ({ input }) => ({
+    ...input,
+    trigger: { kind: 'resume', of: '', waited: false },
+    retries: input.retries ?? [],
+  }),
   initial: 'opening',
   on: {
     'outcome.settled': { actions: ['settle', logSettled] },
@@ -292,9 +308,13 @@ export const conversationMachine = conversation.createMachine({
       initial: 'ready',
       states: { ready: {}, error: {} },
       on: {
-        'message.sent': { target: 'busy', actions: 'start' },
+        'message.sent': { target: 'busy', actions: [logLeftBehind, 'leaveBehind', 'start'] },
         'resume.requested': { target: 'busy', actions: 'resume' },
-        'promotion.requested': { guard: 'hasFollowUp', target: 'busy', actions: 'promote' },
+        'promotion.requested': {
+          guard: 'hasFollowUp',
+          target: 'busy',
+          actions: [logLeftBehind, 'leaveBehind', 'promote'],
+        },
         'decision.arrived': { actions: ['hold', logDecision] },
         'append.failed': { target: '.error', actions: 'unsettle' },
       },
@@ -314,7 +334,7 @@ export const conversationMachine = conversation.createMachine({
         'message.returned': { guard: 'isQueued', actions: [logReturned, 'takeBack', forward] },
         'steers.delivered': { actions: 'unqueue' },
         'decision.arrived': { actions: [logDecision, forward] },
-        'append.failed': { actions: forward },
+        'append.failed': { actions: ['unsettle', forward] },
         'effect.failed': { actions: forward },
         'xstate.done.actor.run': [
           { guard: 'decidedInTail', target: 'busy', reenter: true, actions: ['takeRun', askEnd, 'resume'] },

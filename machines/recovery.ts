@@ -68,11 +68,12 @@ export function openCalls(known: Knowledge): OpenCalls {
     const decision = status === 'suspended' ? record.decisions.get(suspension) : undefined;
     if (decision) held.push({ callId, suspension, decision });
   }
-  for (const record of known.calls.values()) {
-    if (record.settled === 'retry' && record.status === 'ended') reruns.push(rerunOf(record));
-  }
   return { suspended, kept, reruns, decisions: held };
 }
+
+/** Calls whose outcome was unknown, and that the host wants run again. */
+export const retriesOf = (known: Knowledge): Rerun[] =>
+  [...known.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
 
 export const countersOf = ({ cycleTurns, tokens, costUsd }: Knowledge): Counters => ({
   turns: cycleTurns,
@@ -86,6 +87,7 @@ export const countersOf = ({ cycleTurns, tokens, costUsd }: Knowledge): Counters
 export const restored = (known: Knowledge, settings: Settings): ConversationInput => ({
   settings,
   open: openCalls(known),
+  retries: retriesOf(known),
   counters: countersOf(known),
   queue: known.queue,
   runId: known.runId,

@@ -131,10 +131,12 @@ export const runCases = {
     'effect.failed': [{ type: 'effect.failed', id: 'r/', cause: 'executor', error }],
     'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),
     'run.cancelled': [{ type: 'run.cancelled' }, { type: 'run.cancelled', partial: 'so f' }],
-    'decision.arrived': [held('a', 1), held('a', 2), held('b', 1), held('s', 1), held('t', 1)].map((decision) => ({
-      type: 'decision.arrived',
-      held: decision,
-    })),
+    'decision.arrived': [held('a', 1), held('a', 2), held('b', 1), held('s', 1), held('s', 2), held('t', 1)].map(
+      (decision) => ({
+        type: 'decision.arrived',
+        held: decision,
+      }),
+    ),
     'message.steered': ['m1', 'm2'].map((id) => ({ type: 'message.steered', message: steer(id) })),
     'message.returned': ['m1', 'm2'].map((messageId) => ({ type: 'message.returned', messageId })),
     'call.suspended': ['a', 'b', 'c'].map((id) => ({ type: 'call.suspended', output: outputOf(id, 'suspended', 1) })),

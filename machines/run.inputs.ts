@@ -77,7 +77,7 @@ export const runInputs: readonly RunInput[] = [
   run({ onEmptyReply: 'retry', limits: { ...alone, emptyReplies: 1 } }),
   run({ limits: { turns: 0 } }),
   // A new request while calls of an earlier one still wait.
-  run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s', 't') })),
+  run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s') })),
   run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
   // Resumed: nothing decided, something decided, calls behind others, calls to run again, nothing open.
   run({}, { ...open({ suspended: waiting('s') }), ...resumed(true) }),

@@ -4,6 +4,7 @@
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Surroundings } from './cases.ts';
+import type { AppendFailed } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { HeldDecision, RunContext, RunInput } from './runContext.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
@@ -99,6 +100,13 @@ function steerComes({ steered, late }: RunWorld, messageId: string, state: AnyMa
   return inTail(state) ? queue > 0 && !late : !steered.includes(messageId) && steered.length < queue;
 }
 
+/** While a run's end is stored, an entry of the host's may be lost as well as that end. */
+function appendFails({ lost }: AppendFailed, state: AnyMachineSnapshot): boolean {
+  const { queue } = contextOf(state).settings.policies.limits;
+  const ofHost = lost.some(({ type }) => type === 'message-queued');
+  return lost.length === 0 || (state.matches('CommitFinished' as never) && (queue > 0 || !ofHost));
+}
+
 function cancelComes(world: RunWorld, partial: string | undefined, state: AnyMachineSnapshot): boolean {
   const { partialReply } = contextOf(state).settings.policies;
   return !world.cancelled && (partial === undefined) === (partialReply === 'discard' || !at(state, 'LlmCall'));
@@ -137,7 +145,7 @@ export const runSurroundings: Surroundings<RunWorld> = {
       case 'run.cancelled':
         return cancelComes(world, event.partial, state);
       case 'append.failed':
-        return event.lost.length === 0 || state.matches('CommitFinished' as never);
+        return appendFails(event, state);
       case 'effect.failed':
         return state.children.gate !== undefined || !at(state, 'CommitUser', 'CommitAssistant', 'CommitTool');
       default:

@@ -22,12 +22,14 @@ export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
       : [];
   return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];
 };
-/** What a failed append may not take with it: what was said, and where the run began. */
+/**
+ * What a failed append may not take with it: what was said, and where the run began. A message that had to wait is not
+ * among it: it was refused, and whoever sent it is told.
+ */
 const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-started',
   'run-resumed',
   'user-message',
-  'message-queued',
   'continuation',
 ]);
 export const errorEntries = ({ context, event }: Args): NewEntry[] => {
@@ -104,8 +106,9 @@ export const askFinish = ({ context }: { context: RunContext }): EffectRequest =
   boundary: 'RunFinished',
 });
 
-/** What could not be stored is written again with what follows. */
-export const lostEntries = ({ event }: Args): NewEntry[] => (event.type === 'append.failed' ? [...event.lost] : []);
+/** What could not be stored is written again with what follows, but for messages that were refused. */
+export const lostEntries = ({ event }: Args): NewEntry[] =>
+  event.type === 'append.failed' ? event.lost.filter(({ type }) => type !== 'message-queued') : [];
 
 const REASON: Record<Exclude<Termination, 'Suspended'>, StopReason> = {
   NaturalEnd: 'completed',

@@ -3,6 +3,9 @@
  * do, but the step still starts nothing before its own entries are durable, and what is logged later is stored behind
  * it. An append that was given up counts as failed, though its entries may still land.
  */
+import type { Failure } from '../machines/index.ts';
+import { thrownMessage } from './thrown.ts';
+
 export interface AppendWait {
   /** The steps behind go on now. */
   overtake(): void;
@@ -51,3 +54,9 @@ export function awaitAppend(pending: Promise<void>, outcome: Outcome): AppendWai
     },
   };
 }
+
+/** What charts are told of it. */
+export const failureOf = (error: unknown): Failure => ({
+  code: error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store',
+  message: thrownMessage(error),
+});

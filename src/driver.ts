@@ -4,12 +4,11 @@
  * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
  */
 import { type AnyActorRef, type AnyStateMachine, createActor, type InspectionEvent } from 'xstate';
-import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../machines/index.ts';
-import { awaitAppend } from './appendWait.ts';
+import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../machines/index.ts';
+import { awaitAppend, failureOf } from './appendWait.ts';
 import { connect } from './charts.ts';
 import { RunchartError } from './errors.ts';
 import { Hurry } from './hurry.ts';
-import { thrownMessage } from './thrown.ts';
 
 export interface DriverOptions {
   machine: AnyStateMachine;
@@ -18,15 +17,23 @@ export interface DriverOptions {
   setTimer(ms: number, fire: () => void): () => void;
   /** Judges an act at its delivery: the events for the chart, none where the act changes nothing. */
   admit?(event: { type: string }): readonly { type: string }[];
-  /** Called after each step, when what it logged is durable. */
-  settled?(): void;
+  /** Called after each step, when what it logged is durable, with the acts that it delivered. */
+  settled?(acts: readonly object[]): void;
   /** Whether a cancel is still being carried out. */
   cancelling?(): boolean;
-  /** An append failed. */
-  refused?(error: unknown): void;
+  /** What a step logged could not be stored. */
+  refused?(acts: readonly object[], error: unknown): void;
   /** The root chart broke: a defect. */
   broke?(error: unknown): void;
   inspect?(event: InspectionEvent): void;
+}
+
+/** What one delivery led to. */
+interface Step {
+  at: number;
+  entries: NewEntry[];
+  asks: EffectRequest[];
+  acts: object[];
 }
 
 export class Driver {
@@ -36,6 +43,9 @@ export class Driver {
   readonly #askers = new Map<string, AnyActorRef>();
   #entries: NewEntry[] = [];
   #asks: EffectRequest[] = [];
+  #acts: object[] = [];
+  /** What the hosts of a failed step's acts are told, when its failure is delivered. */
+  readonly #refusals = new WeakMap<Completion, () => void>();
   #stepping = false;
   readonly #hurry: Hurry;
 
@@ -86,9 +96,16 @@ export class Driver {
     for (;;) {
       const delivery = this.#journal.take();
       if (!delivery) break;
-      if (!this.#step(delivery)) return;
+      const goesOn = this.#step(delivery);
+      this.#calmDown();
+      if (!goesOn) return;
     }
     this.#stepping = false;
+    this.#calmDown();
+  }
+
+  /** A cancel is taken before anything else, so what is not cancelling now has been cancelled. */
+  #calmDown(): void {
     if (!this.#hurry.calm && !this.#options.cancelling?.()) this.#hurry.end();
   }
 
@@ -104,12 +121,14 @@ export class Driver {
         this.#entries.push(...completion.entries);
         return;
       case 'act': {
+        this.#acts.push(completion.event);
         const events = this.#options.admit?.(completion.event) ?? [completion.event];
         for (const event of events) this.root.send(event as never);
         return;
       }
       case 'append.failed':
-        return this.root.send(completion);
+        this.root.send(completion);
+        return this.#refusals.get(completion)?.();
       case 'effect.failed':
         this.#askers.delete(completion.id);
         return this.root.send(completion);
@@ -122,70 +141,66 @@ export class Driver {
   }
 
   #finish(at: number): boolean {
-    const entries = this.#entries;
-    const asks = this.#asks;
+    const step: Step = { at, entries: this.#entries, asks: this.#asks, acts: this.#acts };
     this.#entries = [];
     this.#asks = [];
-    if (entries.length === 0) {
-      this.#begin(asks);
+    this.#acts = [];
+    if (step.entries.length === 0) {
+      this.#begin(step);
       return true;
     }
     try {
-      const pending = this.#journal.append(entries, at);
+      const pending = this.#journal.append(step.entries, at);
       if (pending) {
-        this.#await(pending, entries, asks, at);
+        this.#await(pending, step);
         return false;
       }
     } catch (error) {
-      return this.#fail(error, entries, asks, at);
+      return this.#fail(error, step);
     }
-    this.#begin(asks);
+    this.#begin(step);
     return true;
   }
 
-  #begin(asks: readonly EffectRequest[]): void {
+  #begin({ asks, acts }: Step): void {
     for (const request of asks) if (this.#askers.has(request.id)) this.#journal.start(request);
-    this.#options.settled?.();
+    this.#options.settled?.(acts);
   }
 
-  /** What the step asked for is not started; the failure itself is the next step. */
-  #fail(error: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): boolean {
-    this.#discard(asks);
-    this.#options.refused?.(error);
-    return this.#step({ at, completion: { type: 'append.failed', error: failureOf(error), lost } });
+  /** The failure itself is the next step. */
+  #fail(error: unknown, step: Step): boolean {
+    return this.#step({ at: step.at, completion: this.#failure(error, step, step.entries) });
   }
 
   /** What a failed step asked for is not started; only that a run was over before stays true. */
-  #discard(asks: readonly EffectRequest[]): void {
+  #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
     for (const request of asks) {
       if (request.kind === 'ended') this.#journal.start(request);
       this.#askers.delete(request.id);
     }
+    const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
+    this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
+    return failure;
   }
 
-  #await(pending: Promise<void>, lost: readonly NewEntry[], asks: readonly EffectRequest[], at: number): void {
+  #await(pending: Promise<void>, step: Step): void {
     const wait = awaitAppend(pending, {
       ahead: () => this.#goOn(),
       settled: () => this.#hurry.remove(wait),
-      landed: () => this.#begin(asks),
+      landed: () => this.#begin(step),
       failed: (error, overtaken) => {
-        if (overtaken) this.#putFailure(error, lost, asks);
-        else if (this.#fail(error, lost, asks, at)) this.#goOn();
+        // What others have overtaken waits its turn.
+        if (overtaken) this.#journal.put(this.#failure(error, step, step.entries));
+        else if (this.#fail(error, step)) this.#goOn();
       },
       tooLate: () => {
-        if (!asks.some(({ id }) => this.#askers.has(id))) return;
+        if (!step.asks.some(({ id }) => this.#askers.has(id))) return;
+        const error = new RunchartError('store', 'the store did not answer in time');
         // The entries may still land: nothing of them is lost, so nothing is written twice.
-        this.#putFailure(new RunchartError('store', 'the store did not answer in time'), [], asks);
+        this.#journal.put(this.#failure(error, step, []));
       },
     });
     this.#hurry.add(wait);
-  }
-
-  /** A failure behind a step that others have overtaken: it waits its turn. */
-  #putFailure(error: unknown, lost: readonly NewEntry[], asks: readonly EffectRequest[]): void {
-    this.#discard(asks);
-    this.#options.refused?.(error);
-    this.#journal.put({ type: 'append.failed', error: failureOf(error), lost });
   }
 
   #drop(prefix: string): void {
@@ -194,8 +209,3 @@ export class Driver {
     this.#journal.drop(prefix);
   }
 }
-
-const failureOf = (error: unknown): Failure => ({
-  code: error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store',
-  message: thrownMessage(error),
-});

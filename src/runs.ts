@@ -122,7 +122,8 @@ export class Runs {
   /** Takes a message off the queue again. */
   async giveBack(messageId: string, why: string): Promise<void> {
     // A store that fails now keeps the message queued in the log; the next opening finds it.
-    await this.#runtime.act({ type: 'message.returned', messageId, why }).catch(() => undefined);
+    const lost = (): void => this.#giveBack(messageId, givenBack(runOf(messageId)));
+    await this.#runtime.act({ type: 'message.returned', messageId, why }).catch(lost);
   }
 
   close(): void {
@@ -163,7 +164,7 @@ export class Runs {
     void other.result.then((result) => handle.finish(result));
   }
 
-  /** A message that could not be stored was not accepted, unless the run that it would wait for keeps it. */
+  /** A message that could not be stored was not accepted. */
   #lose(handle: RunHandle, messageId: string): void {
     const { runId, queue } = this.#runtime;
     if (handle.ended || runId === handle.id || queue.some((message) => message.messageId === messageId)) return;

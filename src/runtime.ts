@@ -85,9 +85,9 @@ export class Runtime {
       journal: this.#journal,
       setTimer: ports.setTimer,
       admit: (act) => this.#admit(act),
-      settled: () => this.#settled(),
+      settled: (acts) => this.#settled(acts),
       cancelling: () => this.status === 'cancelling',
-      refused: (error) => this.#tickets.refuse(error),
+      refused: (acts, error) => this.#tickets.refuse(acts, error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
     });
@@ -184,8 +184,8 @@ export class Runtime {
     if (this.live.observed) this.live.next({ type: 'state', state: { ...this.state } });
   }
 
-  #settled(): void {
-    this.#tickets.settle();
+  #settled(acts: readonly object[]): void {
+    this.#tickets.settle(acts);
     const { status } = this;
     if (status === this.#status) return;
     this.#status = status;

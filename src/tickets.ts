@@ -12,7 +12,7 @@ interface Ticket {
 
 export class Tickets {
   readonly #waiting = new Map<object, Ticket>();
-  #delivered: Ticket[] = [];
+  readonly #delivered = new Map<object, Ticket>();
 
   open(act: Act): Promise<unknown> {
     return new Promise((resolve, reject) => void this.#waiting.set(act, { resolve, reject }));
@@ -32,21 +32,23 @@ export class Tickets {
     const ticket = this.#waiting.get(act);
     this.#waiting.delete(act);
     if (refused) ticket?.reject(refused);
-    else if (ticket) this.#delivered.push({ ...ticket, answer });
+    else if (ticket) this.#delivered.set(act, { ...ticket, answer });
   }
 
-  /** What the delivered acts logged is durable. */
-  settle(): void {
-    if (this.#delivered.length === 0) return;
-    const tickets = this.#delivered;
-    this.#delivered = [];
-    for (const ticket of tickets) ticket.resolve(ticket.answer);
+  /** What these acts logged is durable. */
+  settle(acts: readonly object[]): void {
+    for (const act of acts) {
+      const ticket = this.#delivered.get(act);
+      this.#delivered.delete(act);
+      ticket?.resolve(ticket.answer);
+    }
   }
 
-  /** What the delivered acts logged could not be stored. */
-  refuse(error: unknown): void {
-    const tickets = this.#delivered;
-    this.#delivered = [];
-    for (const ticket of tickets) ticket.reject(error);
+  /** What these acts logged could not be stored. */
+  refuse(acts: readonly object[], error: unknown): void {
+    for (const act of acts) {
+      this.#delivered.get(act)?.reject(error);
+      this.#delivered.delete(act);
+    }
   }
 }

@@ -59,20 +59,29 @@ const suspensionsCount: Invariant = (_, { journal }) => {
 
 const runIdsOf = (entries: readonly LogEntry[]): (string | null)[] => [...new Set(entries.map(({ runId }) => runId))];
 
-/** A run opens with its first entry, ends once, and says nothing behind its last checkpoint. */
+/**
+ * A run opens with its first entry, ends once, and says nothing behind its last checkpoint. One that is suspended may
+ * be closed later: then its calls get their results and the cycle its stop.
+ */
 const oneEndARun: Invariant = (_, { journal }) => {
   for (const runId of runIdsOf(journal.entries)) {
     const own = journal.entries.filter((entry) => entry.runId === runId);
-    const ends = own.filter(({ type }) => type === 'run-stop' || type === 'run-suspended');
-    hold(ends.length <= 1, `${runId} ends once, not ${ends.length} times`);
-    const begins = own.filter(({ type }) => type === 'run-started' || type === 'run-resumed');
-    hold(begins.length === 0 || own[0] === begins[0], `${runId} begins with ${own[0]?.type}`);
-    const [end] = ends;
-    if (!end) continue;
-    const behind = own.slice(own.indexOf(end) + 1).filter(({ type }) => !AFTER_THE_END.has(type));
-    hold(behind.length === 0, `${runId} says ${behind.map(({ type }) => type)} behind its end`);
+    const types = own.map(({ type }) => type);
+    const begin = types.findIndex((type) => type === 'run-started' || type === 'run-resumed');
+    hold(begin <= 0, `${runId} begins with ${types[0]}`);
+    const ends = types.filter((type) => type === 'run-stop' || type === 'run-suspended').join();
+    hold(ENDS.has(ends), `${runId} ends once: ${ends}`);
+    const stop = types.indexOf('run-stop');
+    const suspended = types.indexOf('run-suspended');
+    const behindStop = types.slice(stop + 1).filter((type) => stop >= 0 && !AFTER_THE_END.has(type));
+    const behindWait = types.slice(suspended + 1).filter((type) => suspended >= 0 && !CLOSING.has(type));
+    hold(
+      behindStop.length + behindWait.length === 0,
+      `${runId} says behind its end: ${[...behindStop, ...behindWait]}`,
+    );
   }
 };
+const ENDS: ReadonlySet<string> = new Set(['', 'run-stop', 'run-suspended', 'run-suspended,run-stop']);
 /** What belongs to a run and may come when it is over: acts of the host, and its checkpoint. */
 const AFTER_THE_END: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
   'checkpoint',
@@ -81,6 +90,7 @@ const AFTER_THE_END: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
   'message-queued',
   'message-returned',
 ]);
+const CLOSING: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([...AFTER_THE_END, 'tool-result', 'run-stop']);
 
 const nothingLeftBehind: Invariant = (state, { journal, actors }) => {
   if (state.status !== 'done') return;

@@ -169,6 +169,7 @@ export const runScripts: readonly RunScript[] = [
     name: 'a resumed call waits again, and its next decision is already there',
     input: resumed(input({}, { suspended: waiting('s'), decisions: [decision('s')] })),
     moves: [
+      commit,
       ['gate', allow],
       decided('s', 'approve', 2),
       ['tool', pending],
@@ -188,7 +189,7 @@ export const runScripts: readonly RunScript[] = [
         { ...quiet, afterToolExecute: true },
       ),
     ),
-    moves: [shown, ['gate', allow, 't'], ['tool', succeeded, 't'], shown, commit],
+    moves: [commit, shown, ['gate', allow, 't'], ['tool', succeeded, 't'], shown, commit],
     ends: 'NaturalEnd',
     calls: { s: 'failed', t: 'succeeded' },
   },
@@ -236,7 +237,7 @@ export const runScripts: readonly RunScript[] = [
   {
     name: 'a call that may run again after a crash',
     input: resumed(input({}, { reruns: waiting('x').map(({ call }) => ({ call, suspension: 0 })) })),
-    moves: [['gate', allow], ['tool', succeeded], commit, ['model', reply()]],
+    moves: [commit, ['gate', allow], ['tool', succeeded], commit, ['model', reply()]],
     ends: 'NaturalEnd',
     calls: { x: 'succeeded' },
   },

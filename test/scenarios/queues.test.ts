@@ -1,7 +1,7 @@
 /** Messages that have to wait: steers, followUps and their promotion (request-cycle-model, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
-import { ModelError, memoryStore, RunchartError } from '../../src/index.ts';
-import { type Bench, bench, entry, only } from '../support/agent.ts';
+import { ModelError, RunchartError } from '../../src/index.ts';
+import { type Bench, bench, entry, only, storeWith } from '../support/agent.ts';
 import { call, deaf, during, lines } from '../support/model.ts';
 import { gateTool } from '../support/tools.ts';
 
@@ -216,10 +216,7 @@ describe('promotion', () => {
     before.conversation.followUp('F');
     await before.conversation.cancel();
     // A process that dies gives nothing back: the log is what another one finds.
-    const store = memoryStore();
-    const handle = await store.open('c');
-    await handle.append([...before.conversation.log()], 0);
-    await handle.close();
+    const store = await storeWith(before.conversation.log());
     const on = await bench({ replies: ['A', 'B'], store, policies });
     expect(on.conversation.queue).toHaveLength(1);
     expect(on.model.calls).toHaveLength(0);

@@ -153,3 +153,12 @@ export const resultText = (log: readonly LogEntry[], callId: string): string => 
   const found = log.find((each) => each.type === 'tool-result' && each.callId === callId);
   return found?.type === 'tool-result' ? textIn(found.content) : '';
 };
+
+/** A store that holds this log: what another process finds when the one that wrote it has died. */
+export async function storeWith(log: readonly LogEntry[]): Promise<LogStore> {
+  const store = memoryStore();
+  const handle = await store.open('c');
+  await handle.append([...log], 0);
+  await handle.close();
+  return store;
+}

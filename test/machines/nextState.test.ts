@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { chartCases, conversationMachine, nextState, runMachine, toolCallMachine } from '../../machines/index.ts';
+
+const [plain, , , heard] = chartCases.toolCall.inputs;
+const [request] = chartCases.run.inputs;
+const [fresh] = chartCases.conversation.inputs;
+const done = { type: 'effect.done', id: 'x', value: { kind: 'succeeded', content: [], print: 'p' } };
+const sent = { type: 'message.sent', messageId: 'm', content: [], kind: 'direct' };
+
+describe('BED-1 the next state and its effects are a pure function', () => {
+  it('without a state, gives the first one from the input and what it asks for', () => {
+    const { state, effects } = nextState(toolCallMachine, undefined, { input: plain });
+    expect(state.value).toBe('ExecuteTool');
+    expect(effects).toEqual([
+      { type: 'log', entries: [{ runId: 'r', type: 'tool-started', callId: 'a', idempotencyKey: 'c/a/0' }] },
+      {
+        type: 'ask',
+        request: {
+          kind: 'tool',
+          id: 'r/t1/call/0/tool',
+          runId: 'r',
+          callId: 'a',
+          suspension: 0,
+          idempotencyKey: 'c/a/0',
+        },
+      },
+    ]);
+  });
+
+  it('gives the state behind an event, and the states on the way', () => {
+    const { state } = nextState(toolCallMachine, undefined, { input: plain });
+    const refused = nextState(toolCallMachine, state, {
+      ...done,
+      value: { kind: 'erred', content: [], print: 'p', code: 'x' },
+    });
+    expect(refused.through).toEqual(['Failed', 'AfterToolExecute', 'Done']);
+    expect(refused.state).toMatchObject({ status: 'done', output: { outcome: 'failed', code: 'x' } });
+  });
+
+  it('leaves the state it was given as it was', () => {
+    const { state } = nextState(toolCallMachine, undefined, { input: heard });
+    const before = JSON.stringify(state);
+    nextState(toolCallMachine, state, { type: 'effect.done', id: 'x', value: { kind: 'allow' } });
+    expect(JSON.stringify(state)).toBe(before);
+  });
+
+  it('gives equal answers for equal questions, effects as JSON', () => {
+    const { state } = nextState(conversationMachine, undefined, { input: fresh });
+    const answers = [1, 2].map(() => nextState(conversationMachine, state, sent));
+    const told = answers.map(({ state: next, effects }) => JSON.stringify([next, effects]));
+    expect(told[0]).toBe(told[1]);
+    for (const { effects } of answers) expect(JSON.parse(JSON.stringify(effects))).toEqual(effects);
+  });
+
+  it('shows the child charts that a step starts and what it tells them', () => {
+    const { state } = nextState(conversationMachine, undefined, { input: fresh });
+    const busy = nextState(conversationMachine, state, sent);
+    expect(busy.effects).toMatchObject([{ type: 'spawn', id: 'run', src: 'run', input: { runId: 'run_m' } }]);
+    const cancelled = nextState(conversationMachine, busy.state, { type: 'cancel.requested' });
+    expect(cancelled.effects).toEqual([{ type: 'send', to: 'run', event: { type: 'run.cancelled' } }]);
+  });
+
+  it('shows what a cancelled run drops', () => {
+    const { state } = nextState(runMachine, undefined, { input: request });
+    const { effects } = nextState(runMachine, state, { type: 'run.cancelled' });
+    expect(effects).toContainEqual({ type: 'drop', prefix: 'r/' });
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type ConversationInput,
+  conversationMachine,
+  type Knowledge,
+  type LogEntry,
+  learn,
+  nothingKnown,
+  openCalls,
+} from '../../machines/index.ts';
+import { type ConversationScript, conversationScripts } from './conversationScripts.ts';
+import { entriesOf, everywhere } from './invariants.ts';
+import { Play } from './play.ts';
+
+const ends = (entries: readonly LogEntry[]): string[] =>
+  entries.flatMap((entry) =>
+    entry.type === 'run-stop' ? [entry.reason] : entry.type === 'run-suspended' ? ['suspended'] : [],
+  );
+
+function known(entries: readonly LogEntry[]): Knowledge {
+  const knowledge = nothingKnown();
+  for (const entry of entries) learn(knowledge, entry);
+  return knowledge;
+}
+
+function play({ input, moves }: ConversationScript, count: number, cut: (play: Play) => void = () => {}): Play {
+  const played = new Play(conversationMachine, input);
+  for (const move of moves.slice(0, count)) {
+    played.move(move);
+    for (const invariant of everywhere) invariant(played.ride.state, played.ride);
+  }
+  cut(played);
+  played.finish();
+  for (const invariant of everywhere) invariant(played.ride.state, played.ride);
+  return played;
+}
+
+const callsOf = (open: ConversationInput['open']) => ({
+  suspended: open.suspended.map(({ call, suspension }) => `${call.callId}#${suspension}`),
+  kept: open.kept.map(({ call }) => call.callId),
+  decisions: open.decisions.map(({ callId, suspension }) => `${callId}#${suspension}`),
+});
+
+/** What the chart knows at rest is what a restart would read from the log. */
+function atRest({ ride }: Play): void {
+  const { state, journal } = ride;
+  expect(state.matches('busy' as never)).toBe(false);
+  const knowledge = known(journal.entries);
+  const { queue, open } = state.context as ConversationInput;
+  expect(queue.map(({ messageId }) => messageId)).toEqual(knowledge.queue.map(({ messageId }) => messageId));
+  expect(state.matches('waiting')).toBe(knowledge.cycle === 'suspended');
+  expect(callsOf(open)).toEqual(callsOf(openCalls(knowledge)));
+  // A stop that could not be stored is not in the log; the conversation says so.
+  if (knowledge.cycle === 'running') expect(state.value).toEqual({ idle: 'error' });
+}
+
+describe('a conversation with its real runs', () => {
+  it.each(conversationScripts.map((script) => [script.name, script] as const))('%s', (_, script) => {
+    const played = play(script, script.moves.length);
+    expect(ends(played.ride.journal.entries)).toEqual(script.ends);
+    expect(played.ride.state.value).toEqual(script.rests);
+    atRest(played);
+  });
+});
+
+const cuts = conversationScripts.flatMap((script) =>
+  [...script.moves.keys()].map((count) => [script.name, count, script] as const),
+);
+
+describe('a conversation knows what its log says, however it is cut', () => {
+  it.each(cuts)('%s: cancelled behind move %i', (_, count, script) => {
+    const played = play(script, count, ({ ride }) => ride.deliver({ type: 'cancel.requested' }));
+    atRest(played);
+    expect(entriesOf(played.ride.journal.entries, 'run-suspended').length).toBeLessThanOrEqual(1);
+  });
+
+  it.each(cuts)('%s: the store fails in the next step behind move %i', (_, count, script) => {
+    const played = play(script, count, (now) => {
+      now.ride.journal.refuse = new Error('no space left');
+      const next = script.moves[count];
+      if (next) now.move(next);
+    });
+    atRest(played);
+  });
+});

@@ -1,0 +1,104 @@
+/** A process that dies in the middle of a tool call, and what the next one makes of the log (run-lifecycle, Checkpoint Triggers). */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool } from '../../src/index.ts';
+import { bench, entry, only, storeWith } from '../support/agent.ts';
+import { call, lines, type Reply } from '../support/model.ts';
+
+/** A tool that hangs in its first process and works in the next; keeps the idempotency keys it was given. */
+function onceHanging(idempotent: boolean) {
+  const keys: string[] = [];
+  const tool = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: z.object({}),
+    idempotent,
+    execute(_, { idempotencyKey }) {
+      keys.push(idempotencyKey);
+      return keys.length === 1 ? new Promise(() => undefined) : 'paid';
+    },
+  });
+  return { tool, keys };
+}
+
+/** The process dies while the call runs; another one opens the log. */
+async function diedInCall(idempotent: boolean, replies: readonly Reply[]) {
+  const { tool, keys } = onceHanging(idempotent);
+  const before = await bench({ replies: [[call('c1', 'pay')]], tools: [tool] });
+  before.conversation.send('hi');
+  await entry(before.conversation, 'tool-started');
+  const store = await storeWith(before.conversation.log());
+  return { ...(await bench({ replies, tools: [tool], store })), keys };
+}
+
+describe('a call that was started and has no outcome', () => {
+  it('B12: is unknown, never run again by itself, and the model is told', async () => {
+    const { conversation, keys, model } = await diedInCall(false, ['went on']);
+    expect(conversation.status).toBe('idle');
+    expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
+    expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 unknown',
+      'run-stop interrupted crash',
+    ]);
+    expect((await conversation.resume().result).text).toBe('went on');
+    expect(lines(model.calls[0]?.messages ?? []).at(-1)).toMatch(/^c1! .*may have run/);
+    expect(keys).toHaveLength(1);
+  });
+
+  it('B12: of a tool declared idempotent is run again with the same key when the run is resumed', async () => {
+    const { conversation, keys } = await diedInCall(true, ['went on']);
+    expect(keys).toHaveLength(1);
+    expect((await conversation.resume().result).text).toBe('went on');
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
+  });
+
+  it('B12: of a tool declared idempotent is unknown where a new request comes instead of a resumption', async () => {
+    const { conversation, keys, model } = await diedInCall(true, ['answer']);
+    expect((await conversation.send('something else').result).text).toBe('answer');
+    expect(keys).toHaveLength(1);
+    expect(only(conversation.log(), 'tool-result', 'user-message')).toEqual([
+      'user-message direct hi',
+      'tool-result c1 unknown',
+      'user-message direct something else',
+    ]);
+    expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
+    expect(lines(model.calls[0]?.messages ?? [])[2]).toMatch(/^c1! .*unknown/);
+  });
+
+  it('settled as retry is run again with the same key when resumed, and its result supersedes the unknown one', async () => {
+    const { conversation, keys } = await diedInCall(false, ['went on']);
+    expect(await conversation.settle('c1', { retry: true })).toBe('applied');
+    expect(keys).toHaveLength(1);
+    expect((await conversation.resume().result).text).toBe('went on');
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+    expect(lines(conversation.messages())[2]).toBe('c1 paid');
+    expect(conversation.unsettled).toEqual([]);
+  });
+
+  it('settled as retry is not run by a new request, in this process or the next', async () => {
+    const before = await diedInCall(false, ['answer']);
+    await before.conversation.settle('c1', { retry: true });
+    expect((await before.conversation.send('first this').result).text).toBe('answer');
+    expect(before.keys).toHaveLength(1);
+    const store = await storeWith(before.conversation.log());
+    const { tool, keys } = onceHanging(false);
+    const on = await bench({ replies: ['other answer'], tools: [tool], store });
+    expect((await on.conversation.send('and this').result).text).toBe('other answer');
+    expect(keys).toEqual([]);
+  });
+
+  it('settled as ran or as not run is what the model is shown', async () => {
+    const ran = await diedInCall(false, ['ok']);
+    expect(await ran.conversation.settle('c1', { ran: { receipt: 7 } })).toBe('applied');
+    expect(await ran.conversation.settle('c1', { didNotRun: true })).toBe('unknown');
+    await ran.conversation.resume().result;
+    expect(lines(ran.model.calls[0]?.messages ?? []).at(-1)).toBe('c1 {"receipt":7}');
+    const notRun = await diedInCall(false, ['ok']);
+    await notRun.conversation.settle('c1', { didNotRun: true });
+    await notRun.conversation.resume().result;
+    expect(lines(notRun.model.calls[0]?.messages ?? []).at(-1)).toBe('c1! This call did not run.');
+  });
+});
