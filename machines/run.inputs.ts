@@ -69,7 +69,8 @@ export const runInputs: readonly RunInput[] = [
   run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, turns: 1 } }),
   run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, decisions: 1, turns: 1 } }),
   // Steers.
-  run({ limits: { queue: 1 } }),
+  run({ limits: { queue: 1, turns: 1 } }),
+  run({ limits: { ...alone, queue: 1 } }),
   run({ limits: { ...alone, queue: 2, turns: 3 } }, { steers: [steer('m1'), steer('m2')] }),
   run({ queueDrain: 'all', limits: { ...alone, queue: 2 } }, { steers: [steer('m1'), steer('m2')] }),
   // Replies without content, and limits.

@@ -3,9 +3,11 @@
  * its delivery, against what is durable then; so of two that race the first in order counts, and the other is told.
  */
 import {
+  type Completion,
   type ConversationEvent,
   type Decision,
   type DecisionReceipt,
+  type EffectRequest,
   type Json,
   judge,
   type Knowledge,
@@ -99,4 +101,11 @@ export function admit(act: { type: string }, known: Knowledge, idle: boolean): A
 export function diagnostic(runId: string, code: string, detail?: Json): NewEntry {
   const entry: NewEntry = { runId: runId === '' ? null : runId, type: 'diagnostic', code };
   return detail === undefined ? entry : { ...entry, detail };
+}
+
+/** A tool that was left behind said something after all: that is on record, and nothing else. */
+export function lateResult(request: EffectRequest, completion: Completion): NewEntry[] {
+  const value = completion.type === 'effect.done' ? completion.value : undefined;
+  if (request.kind !== 'tool' || value?.kind !== 'succeeded') return [];
+  return [diagnostic(request.runId, 'late_result', { callId: request.callId })];
 }

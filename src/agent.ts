@@ -3,7 +3,7 @@
  * here, at start; what differs between conversations is given when they are opened.
  */
 import { type LogEntry, learn, type Message, type NewEntry, nothingKnown } from '../machines/index.ts';
-import { type AgentOptions, checkOptions } from './agentOptions.ts';
+import { type AgentOptions, checkOptions, type InspectObserver } from './agentOptions.ts';
 import type { Content } from './content.ts';
 import { Conversation } from './conversation.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
@@ -34,6 +34,17 @@ const hereDirectory = (): string => {
   const { process } = globalThis as { process?: { cwd?(): string } };
   return process?.cwd?.() ?? '/';
 };
+
+/** An observer sees everything and can stop nothing. */
+const harmless =
+  (inspect: InspectObserver): InspectObserver =>
+  (event) => {
+    try {
+      inspect(event);
+    } catch {
+      // What it throws is its own affair: it is called in the middle of a step.
+    }
+  };
 
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
@@ -150,7 +161,7 @@ class OpenAgent implements Agent {
       ports: this.#ports,
       redact: this.#redact,
       attended,
-      ...(inspect && { inspect }),
+      ...(inspect && { inspect: harmless(inspect) }),
     });
   }
 

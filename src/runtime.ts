@@ -4,10 +4,8 @@
  */
 import { Subject } from 'rxjs';
 import {
-  type Completion,
   conversationMachine,
   createTranscript,
-  type EffectRequest,
   type Json,
   type Knowledge,
   type LogEntry,
@@ -20,7 +18,7 @@ import {
   restored,
   type Transcript,
 } from '../machines/index.ts';
-import { type Act, admit, diagnostic } from './acts.ts';
+import { type Act, admit, diagnostic, lateResult } from './acts.ts';
 import { bound } from './charts.ts';
 import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';
@@ -32,7 +30,6 @@ import type { RuntimeOptions } from './runtimeOptions.ts';
 import { Standing } from './standing.ts';
 import { thrownText } from './thrown.ts';
 import { Tickets } from './tickets.ts';
-import { definitionOf } from './tools/define.ts';
 import { wiredEffects } from './wiring.ts';
 
 /** Rebuilt once a process with the driver's actions. */
@@ -70,7 +67,7 @@ export class Runtime {
       setTimer: ports.setTimer,
       cycleMs: () => known.cycleMs,
       ended: ({ result }) => this.onEnded(result),
-      late: (request, completion) => this.#late(request, completion),
+      late: (request, completion) => this.#note(lateResult(request, completion)),
     });
     this.#journal = ports.journal?.(embedded, id) ?? embedded;
   }
@@ -98,17 +95,12 @@ export class Runtime {
 
   /** The entries that bring the log of a dead process to rest; to be stored before the start. */
   repairs(): NewEntry[] {
-    const { toolbox } = this.#options;
-    return repairs(this.known, (name) => {
-      const tool = toolbox.find(name);
-      return (tool && definitionOf(tool)?.idempotent) === true;
-    });
+    return repairs(this.known, (name) => this.#options.toolbox.isIdempotent(name));
   }
 
   get status(): ConversationStatus {
     return this.#standing?.status ?? 'idle';
   }
-
   get state(): { readonly [key: string]: Json } {
     this.#state ??= Object.freeze(Object.fromEntries(this.known.state));
     return this.#state;
@@ -135,8 +127,7 @@ export class Runtime {
 
   /** Something that waits for its turn starts a run. */
   get expecting(): boolean {
-    for (const act of this.#tickets.waiting) if (this.starts(act)) return true;
-    return false;
+    return [...this.#tickets.waiting].some((act) => this.starts(act));
   }
 
   /** The run under way, durable or not yet. */
@@ -160,7 +151,11 @@ export class Runtime {
   }
 
   diagnose(code: string, detail?: Json): void {
-    this.#journal.put({ type: 'note', entries: [diagnostic(this.known.runId, code, detail)] });
+    this.#note([diagnostic(this.known.runId, code, detail)]);
+  }
+
+  #note(entries: readonly NewEntry[]): void {
+    if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
 
   /** What a subscriber threw. */
@@ -199,15 +194,7 @@ export class Runtime {
   }
 
   #broke(error: unknown): void {
-    const message = thrownText(error);
-    const result = { runId: this.known.runId, termination: 'Error' as const, cause: 'internal', durable: false };
-    this.onEnded({ ...result, error: { code: 'internal', message } });
-  }
-
-  #late(request: EffectRequest, completion: Completion): void {
-    const value = completion.type === 'effect.done' ? completion.value : undefined;
-    if (request.kind !== 'tool' || value?.kind !== 'succeeded') return;
-    const { runId, callId } = request;
-    this.#journal.put({ type: 'note', entries: [diagnostic(runId, 'late_result', { callId })] });
+    const failure = { code: 'internal', message: thrownText(error) };
+    this.onEnded({ runId: this.known.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 }

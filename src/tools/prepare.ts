@@ -50,6 +50,12 @@ export class Toolbox {
     return this.#tools.get(name);
   }
 
+  /** Whether a call of this tool may run again after a crash. */
+  isIdempotent(name: string): boolean {
+    const tool = this.find(name);
+    return tool !== undefined && definitionOf(tool)?.idempotent === true;
+  }
+
   /** What a model is told that asked for a tool nobody has. */
   missing(name: string): string {
     const wanted = name.toLowerCase();

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { createAgent, type Model } from '../src/index.ts';
+
+const model: Model = {
+  id: 'scripted',
+  async *stream() {
+    yield { type: 'text-delta', text: 'done' };
+    yield { type: 'finish', reason: 'stop' };
+  },
+};
+
+it('an inspect observer sees the charts move, and one that throws does not touch the run', async () => {
+  const seen = new Set<string>();
+  const agent = createAgent({
+    model,
+    inspect: (event) => {
+      seen.add((event as { type: string }).type);
+      throw new Error('observer');
+    },
+  });
+  const conversation = await agent.open();
+  const result = await conversation.send('hi').result;
+  expect(result.termination).toBe('NaturalEnd');
+  expect(seen).toContain('@xstate.microstep');
+  await agent.close();
+});
