@@ -93,3 +93,10 @@ export const restored = (known: Knowledge, settings: Settings): ConversationInpu
   runId: known.runId,
   waiting: known.cycle === 'suspended',
 });
+
+/** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
+export function isUnfinished(known: Knowledge): boolean {
+  const cutShort = known.cycle === 'stopped' && known.stop?.reason !== 'completed';
+  const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
+  return cutShort || retried || known.open.size > 0;
+}

@@ -34,6 +34,10 @@ export type Act =
   | { type: 'decision.proposed'; decision: Decision }
   | { type: 'settlement.proposed'; callId: string; how: Settlement };
 
+export type Sent = Extract<Act, { type: 'message.sent' }>;
+/** Acts that start a run when their turn comes. */
+export type Starting = Extract<Act, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
+
 export interface Admitted {
   /** Events for the chart, in order. */
   events: readonly ConversationEvent[];

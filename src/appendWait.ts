@@ -19,15 +19,15 @@ interface Outcome {
   landed(): void;
   /** `overtaken`: the steps behind did not wait for this. */
   failed(error: unknown, overtaken: boolean): void;
-  /** It was given up; it is not told of again. */
-  tooLate(): void;
+  /** The time is up; true where that was told as a failure, so that no other is told. */
+  tooLate(): boolean;
   /** The append has come to its end, whatever it was. */
   settled(): void;
 }
 
 export function awaitAppend(pending: Promise<void>, outcome: Outcome): AppendWait {
   let blocks = true;
-  let givenUp = false;
+  let told = false;
   const ahead = (): void => {
     if (!blocks) return;
     blocks = false;
@@ -41,15 +41,13 @@ export function awaitAppend(pending: Promise<void>, outcome: Outcome): AppendWai
     },
     (error: unknown) => {
       outcome.settled();
-      if (!givenUp) outcome.failed(error, !blocks);
+      if (!told) outcome.failed(error, !blocks);
     },
   );
   return {
     overtake: ahead,
     giveUp() {
-      if (givenUp) return;
-      givenUp = true;
-      outcome.tooLate();
+      told ||= outcome.tooLate();
       ahead();
     },
   };

@@ -194,10 +194,11 @@ export class Driver {
         else if (this.#fail(error, step)) this.#goOn();
       },
       tooLate: () => {
-        if (!step.asks.some(({ id }) => this.#askers.has(id))) return;
+        if (!step.asks.some(({ id }) => this.#askers.has(id))) return false;
         const error = new RunchartError('store', 'the store did not answer in time');
         // The entries may still land: nothing of them is lost, so nothing is written twice.
         this.#journal.put(this.#failure(error, step, []));
+        return true;
       },
     });
     this.#hurry.add(wait);

@@ -58,6 +58,15 @@ export const givenBack = (runId: string): RunOutput => ({
   cause: 'cancelled',
   durable: true,
 });
+/** A run that could not begin. */
+export const notBegun = (runId: string, code: string, message: string): RunOutput => ({
+  runId,
+  termination: 'Error',
+  cause: code,
+  error: { code, message },
+  durable: false,
+});
+
 /** A run that had nothing to do. */
 export const nothingDone = (runId: string): RunOutput => ({
   runId,

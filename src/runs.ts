@@ -2,17 +2,13 @@
  * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
-import { type LogEntry, type RunOutput, runOf } from '../machines/index.ts';
-import type { Act } from './acts.ts';
+import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../machines/index.ts';
+import type { Sent, Starting } from './acts.ts';
 import { type Receipt, Receipts } from './receipts.ts';
 import { RunHandle } from './run.ts';
 import { RunFeed } from './runFeed.ts';
-import { givenBack, nothingDone, runResult } from './runResult.ts';
+import { givenBack, notBegun, nothingDone, runResult } from './runResult.ts';
 import type { Runtime } from './runtime.ts';
-
-type Sent = Extract<Act, { type: 'message.sent' }>;
-/** Acts that start a run when their turn comes. */
-type Starting = Extract<Act, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
 
 const GO_ON = 'Go on where you stopped.';
 
@@ -79,9 +75,7 @@ export class Runs {
     const { current } = this;
     if (current) return current;
     const { queue, known, transcript, status } = this.#runtime;
-    const unfinished = known.cycle === 'stopped' && known.stop?.reason !== 'completed';
-    const open = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
-    if (status === 'waiting' || unfinished || open || known.open.size > 0) {
+    if (status === 'waiting' || isUnfinished(known)) {
       const continuation = transcript.endsWithAssistant() && status !== 'waiting' ? { continuation: GO_ON } : {};
       const runId = runOf(id);
       return this.#start(runId, { type: 'resume.requested', runId, ...continuation });
@@ -96,8 +90,7 @@ export class Runs {
   /** A run that could not begin. */
   over(code: string, message: string): RunHandle {
     const handle = this.#made('');
-    const error = { code, message };
-    this.#finish(handle, { runId: '', termination: 'Error', cause: code, error, durable: false });
+    this.#finish(handle, notBegun('', code, message));
     return handle;
   }
 
@@ -168,13 +161,12 @@ export class Runs {
   #lose(handle: RunHandle, messageId: string): void {
     const { runId, queue } = this.#runtime;
     if (handle.ended || runId === handle.id || queue.some((message) => message.messageId === messageId)) return;
-    const error = { code: 'store', message: 'the message could not be stored' };
-    this.#giveBack(messageId, { runId: handle.id, termination: 'Error', cause: 'store', error, durable: false });
+    this.#giveBack(messageId, notBegun(handle.id, 'store', 'the message could not be stored'));
   }
 
   #giveBack(messageId: string, output: RunOutput): void {
     this.#receipts.settle(messageId, 'returned');
-    const handle = this.#handles.get(runOf(messageId));
+    const handle = this.#handles.get(output.runId);
     if (handle) this.#finish(handle, output);
   }
 

@@ -6,8 +6,8 @@ export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
 export { logStoreSuite, type SuiteRunner } from './logStoreSuite.ts';
 export type { PathState, PathStep, TestPath } from './paths.ts';
-export { type Children, Ride, type Seen, type Step } from './ride.ts';
-export { ScriptedJournal } from './scriptedJournal.ts';
+export type { Children, Seen } from './ride.ts';
+export type { ScriptedJournal } from './scriptedJournal.ts';
 export {
   type Script,
   type ScriptedModel,

@@ -67,11 +67,12 @@ function leaves(chart: AnyStateMachine, trails: readonly Trail[]): string | unde
   return undefined;
 }
 
-/** The paths on which the mutant can differ. */
-const meeting = (trails: readonly Trail[], { what, key, source }: Mutant): readonly Trail[] =>
-  what === 'initial'
-    ? trails
-    : trails.filter((trail) => (what === 'target' ? trail.taken : trail.passed).has(what === 'target' ? key : source));
+/** The paths on which the mutant can differ: those that take the arrow, or stand where its guard is asked. */
+function meeting(trails: readonly Trail[], { what, key, source }: Mutant): readonly Trail[] {
+  if (what === 'target') return trails.filter(({ taken }) => taken.has(key));
+  if (what === 'guard') return trails.filter(({ passed }) => passed.has(source));
+  return trails;
+}
 
 export type InvariantsOf = (input: never) => readonly Invariant[];
 

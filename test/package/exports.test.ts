@@ -76,6 +76,7 @@ describe('public names', () => {
         "gateWork",
         "gatedAgain",
         "hash",
+        "isUnfinished",
         "judge",
         "learn",
         "modelCallMachine",
@@ -93,6 +94,7 @@ describe('public names', () => {
         "runMachine",
         "runOf",
         "stopReason",
+        "surroundings",
         "toolCallMachine",
         "toolRoundMachine",
       ]
@@ -130,7 +132,6 @@ describe('public names', () => {
   it.runIf(isThere('src/testing/index.ts'))('runchart/testing', async () => {
     expect(await namesOf('src/testing/index.ts')).toMatchInlineSnapshot(`
       [
-        "ScriptedJournal",
         "coverPaths",
         "drawChart",
         "drive",
