@@ -78,7 +78,9 @@ export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId
       if (entry.args !== undefined) record.args = entry.args;
       return;
     case 'tool-suspended':
+      if (record.status === 'ended' && record.settled !== 'retry') return;
       record.status = 'suspended';
+      known.open.add(record.callId);
       record.suspension = entry.suspension;
       record.reason = entry.reason;
       if (entry.payload === undefined) delete record.payload;

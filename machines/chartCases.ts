@@ -2,6 +2,7 @@
  * What path generation needs to know of each chart: where it may start, what may come, what its guards depend on, and
  * what its surroundings can do. Rule: data and pure functions; nothing here is reached by a running conversation.
  */
+import type { Cases } from './cases.ts';
 import { conversationCases } from './conversation.cases.ts';
 import { modelCallCases } from './modelCall.cases.ts';
 import { resumeToolCallCases } from './resumeToolCall.cases.ts';
@@ -9,7 +10,9 @@ import { runCases } from './run.cases.ts';
 import { toolCallCases } from './toolCall.cases.ts';
 import { toolRoundCases } from './toolRound.cases.ts';
 
-export const chartCases = {
+type Chart = 'conversation' | 'run' | 'toolRound' | 'toolCall' | 'resumeToolCall' | 'modelCall';
+
+export const chartCases: Record<Chart, Cases> = {
   conversation: conversationCases,
   run: runCases,
   toolRound: toolRoundCases,

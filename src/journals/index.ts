@@ -2,4 +2,4 @@
 export type { RecordedDelivery, RecordingSink } from './recorded.ts';
 export { recordingJournal } from './recording.ts';
 export { type ReplayOptions, replayRecording } from './replay.ts';
-export { ReplayingJournal, replayingJournal } from './replaying.ts';
+export { replayingJournal } from './replaying.ts';

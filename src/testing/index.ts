@@ -1,6 +1,14 @@
 /** What tests of agents and charts need: a scripted model, generated paths, a driver for them, and a suite for stores. */
 export type { EventCases, Surroundings } from '../../machines/index.ts';
 export { surroundings } from '../../machines/index.ts';
+export {
+  type RecordedDelivery,
+  type RecordingSink,
+  type ReplayOptions,
+  recordingJournal,
+  replayingJournal,
+  replayRecording,
+} from '../journals/index.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';

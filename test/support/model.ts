@@ -11,7 +11,6 @@ type Stream = (request: ModelRequest, context: { signal: AbortSignal; attempt: n
 export type Reply = string | readonly ModelPart[] | Error | Stream;
 
 export const t = (text: string): ModelPart => ({ type: 'text-delta', text });
-export const r = (text: string): ModelPart => ({ type: 'reasoning-delta', text });
 export const call = (callId: string, name: string, args: Json = {}): ModelPart => ({
   type: 'tool-call',
   callId,
