@@ -54,7 +54,7 @@ const run = setup({
     endTerminated: assign((args) => ({ end: end.terminationOf(args) })),
     endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
-    endNotDurable: assign((args) => ({ end: end.endOf(args), durable: false })),
+    endNotDurable: assign(end.endLost),
     closeAll: assign({ suspended: [], kept: [], reruns: [] }),
     closeKept: assign(({ context }) => leftWaiting(context)),
     hold: assign(({ context, event }) =>

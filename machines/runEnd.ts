@@ -2,7 +2,7 @@
  * How a run ends: what it writes for the calls it leaves behind, what is said of its end, and what outlives it. Rule:
  * every way out writes exactly one stop or suspension, and each of its calls has one result or still waits.
  */
-import { closeCalls, closed } from './closing.ts';
+import { closeCalls, closed, leftWaiting } from './closing.ts';
 import { limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
 import type { EffectRequest, Failure } from './ports.ts';
@@ -75,6 +75,12 @@ export function endOf({ context, event }: Args): End {
     default:
       return context.end;
   }
+}
+
+/** The end itself could not be stored, and neither was a suspension that stood in the same append. */
+export function endLost(args: Args): Partial<RunContext> {
+  const end = endOf(args);
+  return { end, durable: false, suspended: leftWaiting({ ...args.context, end }).suspended };
 }
 
 /** How the Terminate state ends the run: by a plugin, or by a limit. */

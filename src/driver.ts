@@ -6,6 +6,7 @@
 import { type AnyActorRef, type AnyStateMachine, createActor, type InspectionEvent } from 'xstate';
 import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../machines/index.ts';
 import { awaitAppend, failureOf } from './appendWait.ts';
+import { Asks } from './asks.ts';
 import { connect } from './charts.ts';
 import { RunchartError } from './errors.ts';
 import { Hurry } from './hurry.ts';
@@ -40,9 +41,8 @@ export class Driver {
   readonly root: AnyActorRef;
   readonly #options: DriverOptions;
   readonly #journal: Journal;
-  readonly #askers = new Map<string, AnyActorRef>();
+  readonly #asks = new Asks();
   #entries: NewEntry[] = [];
-  #asks: EffectRequest[] = [];
   #acts: object[] = [];
   /** What the hosts of a failed step's acts are told, when its failure is delivered. */
   readonly #refusals = new WeakMap<Completion, () => void>();
@@ -56,11 +56,11 @@ export class Driver {
     const { inspect } = options;
     this.root = createActor(options.machine, { input: options.input, ...(inspect && { inspect }) });
     connect(this.root.system, {
-      ask: (asker, request) => {
-        this.#asks.push(request);
-        this.#askers.set(request.id, asker);
+      ask: (asker, request) => this.#asks.add(asker, request),
+      drop: (prefix) => {
+        this.#asks.drop(prefix);
+        this.#journal.drop(prefix);
       },
-      drop: (prefix) => this.#drop(prefix),
       log: (entries) => void this.#entries.push(...entries),
     });
     this.root.subscribe({ error: (error: unknown) => options.broke?.(error) });
@@ -130,20 +130,16 @@ export class Driver {
         this.root.send(completion);
         return this.#refusals.get(completion)?.();
       case 'effect.failed':
-        this.#askers.delete(completion.id);
+        this.#asks.close(completion.id);
         return this.root.send(completion);
-      default: {
-        const asker = this.#askers.get(completion.id);
-        this.#askers.delete(completion.id);
-        asker?.send(completion);
-      }
+      default:
+        this.#asks.close(completion.id)?.send(completion);
     }
   }
 
   #finish(at: number): boolean {
-    const step: Step = { at, entries: this.#entries, asks: this.#asks, acts: this.#acts };
+    const step: Step = { at, entries: this.#entries, asks: this.#asks.take(), acts: this.#acts };
     this.#entries = [];
-    this.#asks = [];
     this.#acts = [];
     if (step.entries.length === 0) {
       this.#begin(step);
@@ -163,7 +159,7 @@ export class Driver {
   }
 
   #begin({ asks, acts }: Step): void {
-    for (const request of asks) if (this.#askers.has(request.id)) this.#journal.start(request);
+    for (const request of asks) if (this.#asks.isOpen(request)) this.#journal.start(request);
     this.#options.settled?.(acts);
   }
 
@@ -176,7 +172,7 @@ export class Driver {
   #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
     for (const request of asks) {
       if (request.kind === 'ended') this.#journal.start(request);
-      this.#askers.delete(request.id);
+      this.#asks.close(request.id);
     }
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
     this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
@@ -194,7 +190,7 @@ export class Driver {
         else if (this.#fail(error, step)) this.#goOn();
       },
       tooLate: () => {
-        if (!step.asks.some(({ id }) => this.#askers.has(id))) return false;
+        if (!step.asks.some((request) => this.#asks.isOpen(request))) return false;
         const error = new RunchartError('store', 'the store did not answer in time');
         // The entries may still land: nothing of them is lost, so nothing is written twice.
         this.#journal.put(this.#failure(error, step, []));
@@ -202,11 +198,5 @@ export class Driver {
       },
     });
     this.#hurry.add(wait);
-  }
-
-  #drop(prefix: string): void {
-    this.#asks = this.#asks.filter(({ id }) => !id.startsWith(prefix));
-    for (const id of this.#askers.keys()) if (id.startsWith(prefix)) this.#askers.delete(id);
-    this.#journal.drop(prefix);
   }
 }

@@ -131,6 +131,8 @@ export class Effects {
     const { policies, ports, around, redact, live } = this.#options;
     const { setTimer } = ports;
     const prepared = await this.#take(callId, { setTimer, signal: abort.signal });
+    // Cancelled in between: what was not begun is not begun.
+    if (abort.signal.aborted) return erred('cancelled', 'the call was cancelled before it began');
     if (!prepared) return erred('error', 'the call is not known any more');
     const since = ports.now();
     const progress = (update: Json): void => {

@@ -61,4 +61,6 @@ const file = readdirSync(directory).find((name) => name.endsWith('.jsonl'));
 const bytes = statSync(join(directory, file)).size;
 rmSync(directory, { recursive: true });
 console.log(`log of ${ROUNDS} rounds: ${bytes} bytes, ${Math.round(bytes / ROUNDS)} a round`);
-console.log(`round 20: ${median(early).toFixed(1)} µs, round 200: ${median(late).toFixed(1)} µs, ratio ${(median(late) / median(early)).toFixed(2)} (aim 1.30)`);
+console.log(
+  `round 20: ${median(early).toFixed(1)} µs, round 200: ${median(late).toFixed(1)} µs, ratio ${(median(late) / median(early)).toFixed(2)} (aim 1.30)`,
+);

@@ -9,7 +9,12 @@ const parameters = {
     validate: (value) => (typeof value?.text === 'string' ? { value } : { issues: [{ message: 'text is missing' }] }),
   },
 };
-const echo = defineTool({ name: 'echo', description: 'Returns its text.', parameters, execute: ({ text }) => `echo: ${text}` });
+const echo = defineTool({
+  name: 'echo',
+  description: 'Returns its text.',
+  parameters,
+  execute: ({ text }) => `echo: ${text}`,
+});
 const model = {
   id: 'page',
   async *stream({ messages }) {

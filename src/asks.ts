@@ -1,0 +1,40 @@
+/**
+ * What charts have asked for and were not answered yet, and who asked. Rule: an answer goes to the actor that asked;
+ * what was dropped before it began never begins.
+ */
+import type { AnyActorRef } from 'xstate';
+import type { EffectRequest } from '../machines/index.ts';
+
+export class Asks {
+  readonly #askers = new Map<string, AnyActorRef>();
+  #ofStep: EffectRequest[] = [];
+
+  add(asker: AnyActorRef, request: EffectRequest): void {
+    this.#ofStep.push(request);
+    this.#askers.set(request.id, asker);
+  }
+
+  /** What was asked for since the last time, in ask order. */
+  take(): EffectRequest[] {
+    const asks = this.#ofStep;
+    this.#ofStep = [];
+    return asks;
+  }
+
+  /** Whether the answer is still wanted. */
+  isOpen({ id }: EffectRequest): boolean {
+    return this.#askers.has(id);
+  }
+
+  /** Who asked; nobody waits any more then. */
+  close(id: string): AnyActorRef | undefined {
+    const asker = this.#askers.get(id);
+    this.#askers.delete(id);
+    return asker;
+  }
+
+  drop(prefix: string): void {
+    this.#ofStep = this.#ofStep.filter(({ id }) => !id.startsWith(prefix));
+    for (const id of this.#askers.keys()) if (id.startsWith(prefix)) this.#askers.delete(id);
+  }
+}

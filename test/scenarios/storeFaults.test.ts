@@ -1,0 +1,224 @@
+/** A store that fails at odd moments: what is told to whom, and what stays true (run-lifecycle, Checkpoint Triggers). */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
+import { bench, entry, only } from '../support/agent.ts';
+import { flush, VirtualClock } from '../support/clock.ts';
+import { call, deaf, during } from '../support/model.ts';
+import { commits, troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+/** Suspends the call of `ask`, after everything else that is due. */
+const slowToAsk: Plugin['beforeToolExecute'] = async ({ call: { name } }) => {
+  if (name !== 'ask') return undefined;
+  await flush();
+  return { suspend: { reason: 'slow' } };
+};
+const holds = (entries: readonly LogEntry[], type: LogEntry['type']): boolean =>
+  entries.some((each) => each.type === type);
+const both = [{ synchronous: true }, { synchronous: false }];
+
+async function waiting(synchronous: boolean, clock = new VirtualClock()) {
+  const store = troubledStore({ synchronous, clock });
+  const ask = echoTool('ask');
+  const options = { clock, store, tools: [ask.tool], plugins: [asks().plugin] };
+  const on = await bench({ ...options, replies: [[call('c1', 'ask', args)], 'done', 'more'] });
+  await on.conversation.send('hi').result;
+  return { ...on, store, ask };
+}
+
+describe('a message that cannot be stored', () => {
+  it.each(both)(
+    'was not accepted: its run ends with the error, its receipt is returned, the queue is as before (%o)',
+    async ({ synchronous }) => {
+      const { conversation, store } = await waiting(synchronous);
+      store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
+      const run = conversation.send('lost');
+      expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store', error: { code: 'store' } });
+      expect(await conversation.followUp('lost too').delivered).toBe('returned');
+      expect(conversation.queue).toEqual([]);
+      expect(conversation.status).toBe('waiting');
+    },
+  );
+
+  it.each(both)(
+    'ends the run under way with the error too: the store is what it stands on (%o)',
+    async ({ synchronous }) => {
+      const gate = gateTool();
+      const store = troubledStore({ synchronous });
+      const { conversation } = await bench({ store, replies: [[call('c1', 'gate')]], tools: [gate.tool] });
+      const run = conversation.send('hi');
+      await gate.begun('c1');
+      store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
+      const later = conversation.send('later', { kind: 'followUp' });
+      expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+      expect(await later.result).toMatchObject({ termination: 'Error', cause: 'store' });
+      expect(only(conversation.log(), 'tool-result', 'run-stop', 'message-queued')).toEqual([
+        'tool-result c1 cancelled cancelled',
+        'run-stop error store',
+      ]);
+    },
+  );
+
+  it('that comes while the run’s end is being stored does not change that end', async () => {
+    const store = troubledStore({ synchronous: true });
+    const { conversation } = await bench({ store, replies: ['done'] });
+    store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
+    let later: ReturnType<typeof conversation.send> | undefined;
+    conversation.log$().subscribe(({ type }) => {
+      if (type === 'run-stop') later = conversation.send('lost', { kind: 'followUp' });
+    });
+    const result = await conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect((await later?.result)?.termination).toBe('Error');
+    expect(conversation.status).toBe('idle');
+  });
+});
+
+describe('a run that could not begin', () => {
+  it.each(both)('leaves the result of the run before it as it was (%o)', async ({ synchronous }) => {
+    const store = troubledStore({ synchronous });
+    const on = await bench({ store, replies: [during(() => on.conversation.followUp('F'), 'one'), 'two'] });
+    let failures = 0;
+    store.trouble((entries) => {
+      const promoted = entries.some((each) => each.type === 'user-message' && each.kind === 'followUp');
+      if (!promoted || failures > 0) return 'stored';
+      failures += 1;
+      return 'failed';
+    });
+    expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: 'one' });
+    await entry(on.conversation, 'run-stop', ({ reason }) => reason === 'error');
+    expect(only(on.conversation.log(), 'user-message', 'run-stop')).toEqual([
+      'user-message direct hi',
+      'run-stop completed end_turn',
+      'user-message followUp F',
+      'run-stop error store',
+    ]);
+  });
+
+  it.each(both)('still says what was said, where the store answers again (%o)', async ({ synchronous }) => {
+    const store = troubledStore({ synchronous });
+    const { conversation, model } = await bench({ store, replies: ['ok'] });
+    let failures = 0;
+    store.trouble(() => {
+      failures += 1;
+      return failures === 1 ? 'failed' : 'stored';
+    });
+    expect(await conversation.send('hi').result).toMatchObject({ termination: 'Error', cause: 'store' });
+    expect(only(conversation.log(), 'user-message', 'run-stop')).toEqual([
+      'user-message direct hi',
+      'run-stop error store',
+    ]);
+    expect(model.calls).toHaveLength(0);
+    expect((await conversation.send('again').result).text).toBe('ok');
+  });
+});
+
+describe('a conversation that waits', () => {
+  it.each(both)('goes on waiting where its cancel cannot be stored (%o)', async ({ synchronous }) => {
+    const { conversation, store, clock } = await waiting(synchronous);
+    store.trouble((entries) => (holds(entries, 'run-stop') ? 'failed' : 'stored'));
+    expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
+    expect(conversation.status).toBe('waiting');
+    expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
+    store.trouble(() => 'stored');
+    await conversation.cancel();
+    expect(conversation.status).toBe('idle');
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
+  });
+
+  it('is closed by a cancel though a message that came meanwhile could not be stored', async () => {
+    const { conversation, store } = await waiting(true);
+    store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
+    conversation.log$().subscribe(({ type }) => type === 'run-stop' && conversation.followUp('lost'));
+    await conversation.cancel();
+    expect(conversation.status).toBe('idle');
+    expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+  });
+
+  it.each(both)('knows nothing of a decision that could not be stored (%o)', async ({ synchronous }) => {
+    const { conversation, store, ask } = await waiting(synchronous);
+    store.trouble((entries) => (holds(entries, 'decision') ? 'failed' : 'stored'));
+    await expect(conversation.decide({ callId: 'c1', action: 'approve' })).rejects.toMatchObject({ code: 'store' });
+    expect(conversation.pending).toHaveLength(1);
+    store.trouble(() => 'stored');
+    expect((await conversation.resume().result).termination).toBe('Suspended');
+    expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('applied');
+    expect((await conversation.resume().result).text).toBe('done');
+    expect(ask.ran).toEqual(['c1']);
+  });
+
+  it('answers a decision once it is durable, not before, also while a cancel is under way', async () => {
+    const clock = new VirtualClock();
+    const on = await waiting(false, clock);
+    on.store.trouble((entries) => (holds(entries, 'decision') ? { afterMs: 70 } : 'stored'));
+    let answered = false;
+    const decided = on.conversation.decide({ callId: 'c1', action: 'approve' }).then((receipt) => {
+      answered = true;
+      return receipt;
+    });
+    await clock.advance(5);
+    const cancelled = on.conversation.cancel();
+    await clock.advance(60);
+    expect(answered).toBe(false);
+    expect(await clock.until(Promise.all([decided, cancelled]))).toBeLessThanOrEqual(100);
+    expect(await decided).toBe('applied');
+  });
+});
+
+it('INV-6: the hurry of a cancel ends with it: the run that follows has all the time it needs', async () => {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const on = await bench({
+    clock,
+    store,
+    replies: [deaf(), [call('c1', 'echo', args)], 'done'],
+    tools: [echoTool().tool],
+  });
+  on.conversation.send('hi');
+  await clock.advance(0);
+  store.trouble(() => ({ afterMs: 30 }));
+  const later = on.conversation.send('later', { kind: 'followUp' });
+  void on.conversation.cancel();
+  expect(await clock.until(later.result)).toBeGreaterThan(150);
+  expect(await later.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  expect(clock.live).toBe(0);
+});
+
+it('CKPT-4: a suspension that was lost with the end of its run is not waited for', async () => {
+  const store = troubledStore({ synchronous: true });
+  const keep = defineTool({
+    name: 'keep',
+    description: 'Writes a key.',
+    parameters: z.object({ value: z.number() }),
+    execute: ({ value }) => toolResult.success('kept', { state: { key: value } }),
+  });
+  const { conversation } = await bench({
+    store,
+    replies: [[call('c1', 'keep', { value: 1 }), call('c2', 'keep', { value: 2 }), call('c3', 'ask', args)], 'ok'],
+    tools: [keep, echoTool('ask').tool],
+    plugins: [{ name: 'slow', beforeToolExecute: slowToAsk }],
+  });
+  store.trouble((entries) => (commits(entries, 'RunFinished') ? 'failed' : 'stored'));
+  expect(await conversation.send('hi').result).toMatchObject({ termination: 'Error', cause: 'store' });
+  store.trouble(() => 'stored');
+  expect(conversation.pending).toEqual([]);
+  expect(await conversation.send('again').result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+  expect(conversation.status).toBe('idle');
+});
+
+it('CKPT-4: a commit that fails in the middle of a replay leaves the call unknown, and later decisions are told so', async () => {
+  const { conversation, store, ask } = await waiting(true);
+  await conversation.decide({ callId: 'c1', action: 'approve' });
+  store.trouble((entries) => (commits(entries, 'ToolResultsCommitted') ? 'failed' : 'stored'));
+  expect(await conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
+  expect(ask.ran).toEqual(['c1']);
+  store.trouble(() => 'stored');
+  expect((await conversation.resume().result).termination).toBe('NaturalEnd');
+  expect(ask.ran).toEqual(['c1']);
+  expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown']);
+});
