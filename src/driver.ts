@@ -152,7 +152,8 @@ export class Driver {
         return false;
       }
     } catch (error) {
-      return this.#fail(error, step);
+      // The failure itself is the next step.
+      return this.#step({ at, completion: this.#failure(error, step, step.entries) });
     }
     this.#begin(step);
     return true;
@@ -161,11 +162,6 @@ export class Driver {
   #begin({ asks, acts }: Step): void {
     for (const request of asks) if (this.#asks.isOpen(request)) this.#journal.start(request);
     this.#options.settled?.(acts);
-  }
-
-  /** The failure itself is the next step. */
-  #fail(error: unknown, step: Step): boolean {
-    return this.#step({ at: step.at, completion: this.#failure(error, step, step.entries) });
   }
 
   /** What a failed step asked for is not started; only that a run was over before stays true. */
@@ -185,9 +181,10 @@ export class Driver {
       settled: () => this.#hurry.remove(wait),
       landed: () => this.#begin(step),
       failed: (error, overtaken) => {
+        const completion = this.#failure(error, step, step.entries);
         // What others have overtaken waits its turn.
-        if (overtaken) this.#journal.put(this.#failure(error, step, step.entries));
-        else if (this.#fail(error, step)) this.#goOn();
+        if (overtaken) this.#journal.put(completion);
+        else if (this.#step({ at: step.at, completion })) this.#goOn();
       },
       tooLate: () => {
         if (!step.asks.some((request) => this.#asks.isOpen(request))) return false;
