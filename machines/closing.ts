@@ -7,7 +7,7 @@ import type { Slot } from './toolRound.machine.ts';
 import type { NewEntry, ToolOutcome } from './vocabulary.ts';
 
 const WORDS = {
-  cancelled: 'This call was cancelled before it finished.',
+  cancelled: 'This call was cancelled before its result was known. It may have had an effect.',
   skipped: 'This call was skipped: the run ended before it started.',
   not_started: 'This call was not run: an earlier call of the same reply still waits.',
   terminated: 'This call was not run: the run was ended after the reply.',
