@@ -1,9 +1,11 @@
 /** Acts that meet: from inside subscribers, behind one another, at the very end of a run (run-lifecycle, Resume Gate). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Decision, defineTool, type Run, type RunResult, toolResult } from '../../src/index.ts';
+import { type Decision, defineTool, type Run, type RunResult } from '../../src/index.ts';
 import { bench, entry, only, storeWith } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
 import { call, during, lines } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -15,6 +17,22 @@ async function waiting(replies: readonly string[], plugins = [asks().plugin]) {
   const on = await bench({ replies: [[call('c1', 'ask', args)], ...replies], tools: [ask.tool], plugins });
   await on.conversation.send('hi').result;
   return { ...on, ask };
+}
+
+/** The same on a store that can be made slow. */
+async function waitingOnSlowStore() {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const tools = [echoTool('ask').tool];
+  const on = await bench({
+    clock,
+    store,
+    tools,
+    plugins: [asks().plugin],
+    replies: [[call('c1', 'ask', args)], 'done'],
+  });
+  await on.conversation.send('hi').result;
+  return { ...on, store };
 }
 
 describe('resume()', () => {
@@ -70,6 +88,17 @@ describe('resume()', () => {
       'tool-result c1 cancelled cancelled',
       'run-stop interrupted cancelled',
     ]);
+  });
+
+  it('right behind a cancel that the store has not answered yet has nothing left to do', async () => {
+    const { conversation, clock, store } = await waitingOnSlowStore();
+    store.trouble(() => ({ afterMs: 20 }));
+    const cancelled = conversation.cancel();
+    const run = conversation.resume();
+    await clock.until(Promise.all([cancelled, run.result]));
+    expect(await run.result).toMatchObject({ termination: 'NaturalEnd', turns: 0 });
+    expect(only(conversation.log(), 'run-resumed')).toEqual([]);
+    expect(conversation.status).toBe('idle');
   });
 
   it('a plain message right behind a resume in one subscriber is refused like any while active', async () => {
@@ -150,17 +179,17 @@ describe('a call that the host wants retried', () => {
       name: 'pay',
       description: 'Pays.',
       parameters: z.object({}),
-      execute(_, { decision }) {
+      execute() {
         runs += 1;
-        if (runs === 1) return new Promise(() => undefined);
-        return decision ? 'paid' : toolResult.pending({ reason: 'sure?' });
+        return runs === 1 ? new Promise(() => undefined) : 'paid';
       },
     });
     const before = await bench({ replies: [[call('c1', 'pay')]], tools: [tool] });
     before.conversation.send('hi');
     await entry(before.conversation, 'tool-started');
     const store = await storeWith(before.conversation.log());
-    const { conversation } = await bench({ replies: ['done'], tools: [tool], store });
+    const plugins = [asks('pay', { reason: 'sure?' }).plugin];
+    const { conversation } = await bench({ replies: ['done'], tools: [tool], store, plugins });
     await conversation.settle('c1', { retry: true });
     expect((await conversation.resume().result).termination).toBe('Suspended');
     expect(conversation.pending).toMatchObject([{ callId: 'c1', reason: 'sure?', suspension: 1 }]);

@@ -81,20 +81,26 @@ describe('a cancel and a store that answers late', () => {
     expect(clock.live).toBe(0);
   });
 
-  it('INV-6: a store that never answers and a hook that hangs in runEnd together hold it no longer than 100 ms', async () => {
-    const clock = new VirtualClock();
-    const store = troubledStore({ clock });
-    const gate = gateTool();
-    const plugins = [{ name: 'hangs', runEnd: () => new Promise<never>(() => undefined) }];
-    const on = await bench({ clock, store, replies: [[call('c1', 'gate')]], tools: [gate.tool], plugins });
-    const run = on.conversation.send('hi');
-    await gate.begun('c1');
-    store.trouble((entries) => (commits(entries, 'RunFinished') ? 'stuck' : 'stored'));
-    expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
-    expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
-    expect(clock.live).toBe(0);
-    expect(on.alive()).toEqual([]);
-  });
+  it.each([
+    ['the end', 'RunFinished'],
+    ['anything', ''],
+  ])(
+    'INV-6: a store that never answers %s and a hook that hangs in runEnd hold it no longer than 100 ms',
+    async (_, what) => {
+      const clock = new VirtualClock();
+      const store = troubledStore({ clock });
+      const gate = gateTool();
+      const plugins = [{ name: 'hangs', runEnd: () => new Promise<never>(() => undefined) }];
+      const on = await bench({ clock, store, replies: [[call('c1', 'gate')]], tools: [gate.tool], plugins });
+      const run = on.conversation.send('hi');
+      await gate.begun('c1');
+      store.trouble((entries) => (what === '' || commits(entries, what) ? 'stuck' : 'stored'));
+      expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+      expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+      expect(clock.live).toBe(0);
+      expect(on.alive()).toEqual([]);
+    },
+  );
 
   it('nothing that was asked for behind a late append is started after the cancel', async () => {
     const clock = new VirtualClock();

@@ -127,6 +127,23 @@ describe('a message while the conversation waits for a person', () => {
     expect(story(on.conversation.log())).toEqual(before);
   });
 
+  it('a steer sent while it waits can be cancelled by its run, which is the one that takes it', async () => {
+    const ask = echoTool('ask');
+    const on = await bench({
+      replies: [[call('c1', 'ask', args)], deaf()],
+      tools: [ask.tool],
+      plugins: [asks().plugin],
+    });
+    await on.conversation.send('hi').result;
+    const steered = on.conversation.send('S', { kind: 'steer' });
+    await on.conversation.decide(approve('c1'));
+    const run = on.conversation.resume();
+    await on.clock.advance(0);
+    expect(await on.clock.until(steered.cancel())).toBeLessThanOrEqual(100);
+    expect((await run.result).termination).toBe('Cancelled');
+    expect((await steered.result).termination).toBe('Cancelled');
+  });
+
   it('a steer sent while it waits belongs to the run that takes it', async () => {
     const on = await waiting();
     const steered = on.conversation.send('S', { kind: 'steer' });

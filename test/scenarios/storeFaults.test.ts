@@ -76,6 +76,24 @@ describe('a message that cannot be stored', () => {
   });
 });
 
+it.each([60, 95])(
+  'a message whose append fails after %d ms of a cancel is told of, and the cancel is not held',
+  async (afterMs) => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const { conversation } = await bench({ clock, store, replies: [deaf()] });
+    const run = conversation.send('hi');
+    await clock.advance(0);
+    store.trouble((entries) => (holds(entries, 'message-queued') ? { afterMs, fails: true } : 'stored'));
+    const later = conversation.send('later', { kind: 'followUp' });
+    expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
+    await run.result;
+    expect(await clock.until(later.result)).toBeLessThanOrEqual(100);
+    expect(await later.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    expect(conversation.queue).toEqual([]);
+  },
+);
+
 describe('a run that could not begin', () => {
   it.each(both)('leaves the result of the run before it as it was (%o)', async ({ synchronous }) => {
     const store = troubledStore({ synchronous });

@@ -173,18 +173,15 @@ describe('iterating a run', () => {
     await expect(text).rejects.toMatchObject({ code: 'run', result: { termination: 'Cancelled' } });
   });
 
-  it('two reads at once are answered in order', async () => {
+  it('reads that are ahead of the run are answered in order, and those behind its end are told so', async () => {
     const { conversation } = await bench({ replies: ['one'] });
     const run = conversation.send('hi');
     const iterator = run[Symbol.asyncIterator]();
-    const read: string[] = [];
-    for (let more = true; more; ) {
-      const both = await Promise.all([iterator.next(), iterator.next()]);
-      for (const { done, value } of both) if (!done && 'seq' in value) read.push(value.type);
-      more = both.every(({ done }) => !done);
-    }
+    const reads = await Promise.all(Array.from({ length: 40 }, () => iterator.next()));
     const own = conversation.log().filter(({ runId }) => runId === run.id);
-    expect(read).toEqual(types(own));
+    const read = reads.flatMap(({ done, value }) => (!done && 'seq' in value ? [value] : []));
+    expect(read).toEqual(own);
+    expect(reads.at(-1)).toEqual({ done: true, value: undefined });
   });
 });
 
@@ -209,15 +206,21 @@ describe('view and view$', () => {
   });
 
   it('view$ ends with the last view though its watcher acts while it is shown the first', async () => {
-    const { conversation } = await bench({ replies: ['one'] });
-    let run: Run | undefined;
-    let last: ConversationView | undefined;
-    conversation.view$.subscribe((view) => {
-      last = view;
-      run ??= conversation.send('hi');
+    const on = await bench({
+      replies: [[call('c1', 'ask', args)]],
+      tools: [echoTool('ask').tool],
+      plugins: [asks().plugin],
     });
-    await run?.result;
-    expect(last).toEqual(conversation.view());
+    await on.conversation.send('hi').result;
+    let shown = 0;
+    let last: ConversationView | undefined;
+    on.conversation.view$.subscribe((view) => {
+      last = view;
+      shown += 1;
+      if (shown === 1) on.conversation.followUp('later');
+    });
+    expect(last?.queued).toHaveLength(1);
+    expect(last).toEqual(on.conversation.view());
   });
 
   it('live$ tells of the status as it changes', async () => {

@@ -6,7 +6,7 @@ import { type LogEntry, type LogHandle, type LogStore, memoryStore, RunchartErro
 import type { VirtualClock } from './clock.ts';
 
 /** What happens to an append: nothing, a wait in virtual time, no answer at all, or a failure that stores nothing. */
-export type Fate = 'stored' | 'failed' | 'stuck' | { afterMs: number };
+export type Fate = 'stored' | 'failed' | 'stuck' | { afterMs: number; fails?: true };
 export type Fates = (entries: readonly LogEntry[], number: number) => Fate;
 
 export interface TroubledStore extends LogStore {
@@ -41,7 +41,10 @@ export function troubledStore(
         const fate = fateOf(entries);
         if (fate === 'failed') throw failure();
         if (fate === 'stuck') await new Promise(() => undefined);
-        if (typeof fate === 'object') await wait(fate.afterMs);
+        if (typeof fate === 'object') {
+          await wait(fate.afterMs);
+          if (fate.fails) throw failure();
+        }
         await handle.append(entries, expectedSeq);
       },
       ...(synchronous && {
