@@ -53,12 +53,12 @@ function applyAside(projection: Projection, reading: Reading, seq: number | unde
     case 'message-queued': {
       const { messageId, kind, content } = reading;
       const message = Object.freeze({ messageId, kind, content });
-      if (enqueue(queue, ledger.owner, message, false)) remark(projection, 'message-repeated', seq, { messageId });
+      if (enqueue(queue, ledger.owner, message, false)) remark(projection, 'message_repeated', seq, { messageId });
       return;
     }
     case 'message-returned': {
       const { messageId } = reading;
-      if (!dequeue(queue, ledger.owner, messageId)) remark(projection, 'message-missing', seq, { messageId });
+      if (!dequeue(queue, ledger.owner, messageId)) remark(projection, 'message_missing', seq, { messageId });
       return;
     }
   }
@@ -85,7 +85,7 @@ function openRoot(
   seq: number | undefined,
 ): void {
   const id = freshId(projection.roots, messageId, projection.ledger.cycles.size);
-  if (id !== messageId) remark(projection, 'message-repeated', seq, { messageId });
+  if (id !== messageId) remark(projection, 'message_repeated', seq, { messageId });
   projection.run = undefined;
   leaveCycle(projection.ledger, projection.calls);
   openCycle(projection.ledger, id, Object.freeze({ messageId, kind, content }));
@@ -142,7 +142,7 @@ function addItem(projection: Projection, item: ItemReading, seq: number | undefi
 /** A queued followUp becomes the next root at once, whatever the reason of the stop. */
 function close(projection: Projection, stop: CycleRecord['stop'], to: Phase, seq: number | undefined): void {
   const { ledger, calls, queue, policy } = projection;
-  for (const callId of unanswered(ledger, calls)) remark(projection, 'result-missing', seq, { callId });
+  for (const callId of unanswered(ledger, calls)) remark(projection, 'result_missing', seq, { callId });
   for (const callId of calls.early.keys()) remark(projection, 'orphan', seq, { type: 'tool-result', callId });
   calls.early.clear();
   closeCycle(ledger, stop);
@@ -159,7 +159,7 @@ function reopen(projection: Projection, of: string, to: Phase, origin: Origin): 
   if (ledger.cycles.size === 0) {
     remark(projection, 'orphan', origin.seq, { type: 'run-resumed' });
   } else if (run !== undefined && run !== of) {
-    remark(projection, 'not-last', origin.seq, { of });
+    remark(projection, 'not_last', origin.seq, { of });
   } else {
     projection.phase = to;
     keepOpen(ledger);

@@ -2,16 +2,20 @@
  * Where a call is found by its id. Rule: the newest call of an id counts; of the cycles before the last one only
  * calls that still lack their outcome are found, because nothing else can happen to the others.
  */
+import { CallIndex } from './callIndex.ts';
 import type { Ledger } from './ledger.ts';
 import { Lookup } from './lookup.ts';
 import type { ToolCallView, ToolResultView } from './view.ts';
 
-/** Up to so many calls a cycle are searched faster than looked up. */
+/**
+ * Up to so many calls are searched faster than looked up. Of many the newest are searched first: nearly every result is
+ * one of theirs, while a large index lies outside of every cache.
+ */
 const SEARCH_MAX = 16;
 
 export interface CallBook {
   /** The last cycle's calls, once they are many: id to place in the ledger. */
-  index: Lookup<string> | undefined;
+  index: CallIndex | undefined;
   /** Calls of earlier cycles whose outcome is still to be told. */
   late: Lookup<string>;
   /** Results that came before their calls. */
@@ -35,7 +39,7 @@ export const emptyCallBook = (): CallBook => ({
 
 /** A book that goes on by itself. */
 export const branchCallBook = ({ index, late, early, unknown, retried, checked }: CallBook): CallBook => ({
-  index: index && new Lookup(index),
+  index: index && new CallIndex(index),
   late: new Lookup(late),
   early: new Map(early),
   unknown: new Lookup(unknown),
@@ -52,26 +56,28 @@ export function placeOf(ledger: Ledger, book: CallBook, callId: string): number 
 }
 
 function inLastCycle(ledger: Ledger, { index }: CallBook, callId: string): number | undefined {
-  if (index !== undefined) return index.get(callId);
   const { calls } = ledger;
-  const from = firstCall(ledger);
+  const first = firstCall(ledger);
+  const from = index === undefined ? first : Math.max(first, calls.size - SEARCH_MAX);
   for (let at = calls.size - 1; at >= from; at--) if (calls.at(at).callId === callId) return at;
-  return undefined;
+  return index?.get(calls, callId);
 }
 
 /** Makes the ledger's newest call the one of its id. Says whether the cycle had one before. */
 export function enterCall(ledger: Ledger, book: CallBook, call: ToolCallView): boolean {
-  const repeated = inLastCycle(ledger, book, call.callId) !== undefined;
   const at = ledger.calls.size;
+  const repeated =
+    book.index === undefined
+      ? inLastCycle(ledger, book, call.callId) !== undefined
+      : !book.index.set(ledger.calls, call.callId, at);
   ledger.calls = ledger.calls.push(ledger.owner, call);
-  if (book.index !== undefined) book.index.set(call.callId, at);
-  else if (at - firstCall(ledger) >= SEARCH_MAX) book.index = indexed(ledger);
+  if (book.index === undefined && at - firstCall(ledger) >= SEARCH_MAX) book.index = indexed(ledger);
   return repeated;
 }
 
-function indexed(ledger: Ledger): Lookup<string> {
-  const index = new Lookup<string>();
-  for (let at = firstCall(ledger); at < ledger.calls.size; at++) index.set(ledger.calls.at(at).callId, at);
+function indexed({ calls, cycles }: Ledger): CallIndex {
+  const index = new CallIndex();
+  for (let at = cycles.at(cycles.size - 1).calls; at < calls.size; at++) index.set(calls, calls.at(at).callId, at);
   return index;
 }
 

@@ -18,7 +18,7 @@ export function addCall(
   book: CallBook,
   call: ToolCallView,
   kind: GroupName,
-): 'call-repeated' | undefined {
+): 'call_repeated' | undefined {
   const { callId } = call;
   addCallStep(ledger, kind);
   const repeated = enterCall(ledger, book, call);
@@ -27,7 +27,7 @@ export function addCall(
     book.early.delete(callId);
     attach(ledger, book, ledger.calls.size - 1, early);
   }
-  return repeated ? 'call-repeated' : undefined;
+  return repeated ? 'call_repeated' : undefined;
 }
 
 /** Gives a result to its call, also behind the stop, or keeps it for a call to come. */
@@ -37,15 +37,15 @@ export function addResult(
   callId: string,
   result: ToolResultView,
   active: boolean,
-): 'orphan' | 'result-repeated' | undefined {
+): 'orphan' | 'result_repeated' | undefined {
   const at = placeOf(ledger, book, callId);
   if (at !== undefined) {
-    if (ledger.calls.at(at).result !== null && book.retried.get(at) !== 1) return 'result-repeated';
+    if (ledger.calls.at(at).result !== null && book.retried.get(at) !== 1) return 'result_repeated';
     attach(ledger, book, at, result);
     return undefined;
   }
   if (!active) return 'orphan';
-  if (book.early.has(callId)) return 'result-repeated';
+  if (book.early.has(callId)) return 'result_repeated';
   if (book.early.size >= EARLY_MAX) return 'orphan';
   book.early.set(callId, result);
   return undefined;
@@ -57,10 +57,10 @@ export function settle(
   book: CallBook,
   callId: string,
   settlement: SettlementReading,
-): 'orphan' | 'settled-already' | undefined {
+): 'orphan' | 'settled_already' | undefined {
   const at = placeOf(ledger, book, callId);
   if (at === undefined) return 'orphan';
-  if (!lacksOutcome(ledger.calls.at(at))) return 'settled-already';
+  if (!lacksOutcome(ledger.calls.at(at))) return 'settled_already';
   if (settlement === 'retry') book.retried.set(at, 1);
   else attach(ledger, book, at, settlement);
   return undefined;

@@ -19,11 +19,12 @@ export class List<T> {
   /** The tree's height in bits. The last values stand outside of it, in the tail. */
   private shift = BITS;
   private root: Node;
-  private tail: T[] = new Array(WIDTH);
+  private tail: T[];
 
-  constructor(owner: number) {
+  constructor(owner: number, root: Node = { owner, slots: [] }, tail: T[] = new Array(WIDTH)) {
     this.owner = owner;
-    this.root = { owner, slots: [] };
+    this.root = root;
+    this.tail = tail;
   }
 
   /** `index` must lie within the list. */
@@ -72,11 +73,9 @@ export class List<T> {
 
   private ownedBy(owner: number): List<T> {
     if (this.owner === owner) return this;
-    const list = new List<T>(owner);
+    const list = new List<T>(owner, this.root, this.tail.slice());
     list.size = this.size;
     list.shift = this.shift;
-    list.root = this.root;
-    list.tail = this.tail.slice();
     return list;
   }
 

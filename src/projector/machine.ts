@@ -35,7 +35,7 @@ export interface Transition {
   readonly move: Move;
   readonly to: Phase;
   /** The diagnostic's code where the signal did not fit. */
-  readonly odd?: 'kind-overridden' | 'orphan' | 'stop-while-idle';
+  readonly odd?: 'kind-overridden' | 'orphan' | 'stop_while_idle';
 }
 
 type Table = Readonly<Record<Phase, Readonly<Record<Signal, Transition>>>>;
@@ -46,7 +46,7 @@ const IDLE: Table['idle'] = {
   'message-followUp': { move: 'open-followUp', to: 'active' },
   'message-steer': { move: 'open-direct', to: 'active', odd: 'kind-overridden' },
   work: { move: 'refuse', to: 'idle', odd: 'orphan' },
-  boundary: { move: 'refuse', to: 'idle', odd: 'stop-while-idle' },
+  boundary: { move: 'refuse', to: 'idle', odd: 'stop_while_idle' },
   suspension: { move: 'refuse', to: 'idle', odd: 'orphan' },
   resumption: { move: 'reopen', to: 'active' },
 };

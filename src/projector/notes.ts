@@ -2,10 +2,10 @@
  * What was odd. Rule: in order, and bounded: behind the first thousand stands one counter of the rest.
  *
  * Codes: `unknown` (no such entry), `reserved` (a name of the machinery), `unreadable` (reading it threw), `malformed`
- * (a known type, a field of another shape), `bad-seq`, `gap`, `conversation-missing` (an entry that says no
+ * (a known type, a field of another shape), `bad_seq`, `gap`, `conversation_missing` (an entry that says no
  * conversation among others that do), `orphan` (output, result or suspension that belongs to nothing),
- * `stop-while-idle`, `kind-overridden`, `message-repeated`, `message-missing`, `call-repeated`, `result-repeated`,
- * `result-missing`, `settled-already`, `not-last` (only the last cycle reopens), `diagnostics-dropped`.
+ * `stop_while_idle`, `kind-overridden`, `message_repeated`, `message_missing`, `call_repeated`, `result_repeated`,
+ * `result_missing`, `settled_already`, `not_last` (only the last cycle reopens), `diagnostics_dropped`.
  * Diagnostics that the log itself holds stand among them under their own codes.
  */
 import type { Diagnostic, Json } from '../../machines/vocabulary.ts';
@@ -45,7 +45,7 @@ export function notesView(notes: Notes): readonly Diagnostic[] {
   if (notes.view !== undefined) return notes.view;
   const { list, dropped } = notes;
   const views = list.slice(0, list.size);
-  if (dropped > 0) views.push(Object.freeze({ code: 'diagnostics-dropped', detail: frozen({ count: dropped }) }));
+  if (dropped > 0) views.push(Object.freeze({ code: 'diagnostics_dropped', detail: frozen({ count: dropped }) }));
   notes.view = freezeList(views);
   return notes.view;
 }

@@ -59,7 +59,7 @@ class Course {
 
   push(entry: Entry): void {
     if (!this.isOwn(entry)) return;
-    if (entry.badSeq) this.remark('bad-seq');
+    if (entry.badSeq) this.remark('bad_seq');
     if (entry.seq === undefined) {
       this.hand(entry);
       return;
@@ -106,7 +106,7 @@ class Course {
       return conversationId === this.conversationId;
     }
     if (this.conversationId === undefined || reading.type === 'odd') return true;
-    this.remark('conversation-missing', seq);
+    this.remark('conversation_missing', seq);
     return false;
   }
 

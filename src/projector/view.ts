@@ -20,7 +20,7 @@ export interface ConversationView {
   /** Built when it is first read: one list of the cycles' length. */
   cycles: readonly RequestCycle[];
   queued: readonly QueuedMessage[];
-  /** What was odd, in order: at most 1,000, then one `diagnostics-dropped` that counts the rest. */
+  /** What was odd, in order: at most 1,000, then one `diagnostics_dropped` that counts the rest. */
   diagnostics: readonly Diagnostic[];
 }
 

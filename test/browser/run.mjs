@@ -1,43 +1,77 @@
 /**
- * A run in a real browser: bundles the core with a model of its own, opens the page in headless Chromium and reads what
- * it wrote. Chromium is Debian's; CHROMIUM names another.
+ * In a real browser: a run of the core with a model of its own, and the projector on the logs of the tests, whose views
+ * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared.
  */
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { strict as assert } from 'node:assert';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { bundled, written } from './chromium.mjs';
+import { imagesOnACanvas } from './images.mjs';
 
-const page = fileURLToPath(new URL('./page.mjs', import.meta.url));
-const directory = mkdtempSync(join(tmpdir(), 'runchart-browser-'));
-try {
-  const bundle = await build({ entryPoints: [page], bundle: true, format: 'esm', platform: 'browser', write: false });
-  const file = join(directory, 'page.html');
-  writeFileSync(
-    file,
-    `<!doctype html><meta charset="utf-8"><body><script type="module">${bundle.outputFiles[0].text.replaceAll('</script', '<\\/script')}</script>`,
-  );
-  const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
-  const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
-  const html = execFileSync(
-    process.env.CHROMIUM ?? '/usr/bin/chromium',
-    [
-      ...flags,
-      ...quiet,
-      `--user-data-dir=${join(directory, 'profile')}`,
-      '--virtual-time-budget=10000',
-      '--dump-dom',
-      `file://${file}`,
-    ],
-    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 60_000 },
-  );
-  const said = /<pre id="result">([^<]*)<\/pre>/.exec(html)?.[1];
+const SEED = 20261122;
+const RANDOM = 400;
+/** Each with what the language and the zone must show, so that it is known that they took effect. */
+const PLACES = [
+  { language: 'de-DE', TZ: 'Asia/Kolkata', month: 'Januar', number: '1.234,5', offset: -330 },
+  { language: 'tr-TR', TZ: 'America/Los_Angeles', month: 'Aralık', number: '1.234,5', offset: 480 },
+];
+
+/** Modules of the tests and the sources, for Node. */
+async function load(...names) {
+  const folder = mkdtempSync(join(tmpdir(), 'runchart-browser-'));
+  try {
+    const entryPoints = names.map((name) => fileURLToPath(new URL(name, import.meta.url)));
+    await build({ entryPoints, bundle: true, format: 'esm', platform: 'node', outdir: folder, entryNames: '[name]' });
+    const modules = [];
+    for (const name of names) {
+      const file = join(folder, name.replace(/^.*\//, '').replace(/\.ts$/, '.js'));
+      modules.push(await import(pathToFileURL(file).href));
+    }
+    return modules;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function runOfTheCore() {
   const expected =
     'NaturalEnd echo: from a page|run-started,user-message,agent-output,model-reply,tool-result,run-stop';
-  if (said !== expected)
-    throw new Error(`the page wrote ${JSON.stringify(said)}, expected ${JSON.stringify(expected)}`);
-  console.log('browser: 1 passed, 0 failed');
-} finally {
-  rmSync(directory, { recursive: true, force: true });
+  assert.equal(await written(await bundled('page.mjs')), expected);
+  console.log('a run of the core: one request with one tool call, as expected');
 }
+
+async function viewsOfTheProjector() {
+  const [{ project }, { randomLogs, scenarioLogs }] = await load(
+    '../../src/projector/index.ts',
+    '../projector/scenarioLogs.ts',
+  );
+  // The form in which a stored log is read, also for Node.
+  const named = JSON.parse(JSON.stringify([...Object.values(scenarioLogs), ...randomLogs(SEED, RANDOM)]));
+  const views = named.map((log) => JSON.stringify(project(log)));
+  const script = await bundled('projection.mjs');
+  for (const { language, TZ, ...shown } of PLACES) {
+    const env = { TZ, LANG: `${language.replace('-', '_')}.UTF-8`, LANGUAGE: language.replace('-', '_') };
+    const result = await written(script, { given: named, language, env });
+    const found = JSON.parse(Buffer.from(result, 'base64').toString());
+    const { month, number, offset } = found;
+    assert.deepEqual({ month, number, offset }, shown, `${language} and ${TZ} took effect`);
+    assert.equal(found.views.length, views.length);
+    const names = Object.keys(scenarioLogs);
+    for (const [i, view] of views.entries()) {
+      assert.equal(found.views[i], view, `log "${names[i] ?? `random ${i - names.length}`}" under ${language}, ${TZ}`);
+    }
+    const bytes = views.reduce((sum, view) => sum + Buffer.byteLength(view), 0);
+    console.log(
+      `views under ${found.language} (${found.locale}), ${found.timeZone}: ${names.length} scenarios and ${RANDOM} random logs ` +
+        `(seed ${SEED}), ${bytes} bytes equal to Node's (${Intl.DateTimeFormat().resolvedOptions().timeZone})`,
+    );
+  }
+}
+
+await runOfTheCore();
+await viewsOfTheProjector();
+await imagesOnACanvas();
+console.log(`browser: ${2 + PLACES.length} passed, 0 failed`);

@@ -117,7 +117,7 @@ describe('request cycles', () => {
     const returned = (messageId: string) => ({ type: 'message-returned', messageId, why: 'closed' });
     const view = project([U('P'), queued('F'), returned('F'), returned('G')]);
     expect(view.queued).toEqual([]);
-    expect(view.diagnostics).toEqual([{ code: 'message-missing', detail: { messageId: 'G' } }]);
+    expect(view.diagnostics).toEqual([{ code: 'message_missing', detail: { messageId: 'G' } }]);
   });
 
   it('CYC-3 a kind that is not possible gives way, with a diagnostic', () => {
@@ -138,7 +138,7 @@ describe('request cycles', () => {
     const view = project([U('m'), S(), U('m~1'), S(), U('m'), S(), U('m'), S()]);
     expect(view.cycles.map(({ id }) => id)).toEqual(['m', 'm~1', 'm~2', 'm~3']);
     expect(view.cycles.map(({ root }) => root.messageId)).toEqual(['m', 'm~1', 'm', 'm']);
-    expect(codes(view)).toEqual(['message-repeated', 'message-repeated']);
+    expect(codes(view)).toEqual(['message_repeated', 'message_repeated']);
     expect(project([U('m~1'), S(), U('m'), S(), U('m')]).cycles.map(({ id }) => id)).toEqual(['m~1', 'm', 'm~2']);
   });
 

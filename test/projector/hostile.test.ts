@@ -12,7 +12,7 @@ describe('events that do not fit', () => {
   });
 
   it('H-091 a stop first is one diagnostic and no cycle', () => {
-    expect(project([S()])).toMatchObject({ ...EMPTY, diagnostics: [{ code: 'stop-while-idle' }] });
+    expect(project([S()])).toMatchObject({ ...EMPTY, diagnostics: [{ code: 'stop_while_idle' }] });
   });
 
   it.each([
@@ -34,7 +34,7 @@ describe('events that do not fit', () => {
   it('H-094 INV-3 the second of two stops is a diagnostic', () => {
     const view = project([U('q'), A('x'), S('interrupted'), S('error')]);
     expect(view.cycles.map(({ stop }) => stop)).toEqual([{ reason: 'interrupted' }]);
-    expect(codes(view)).toEqual(['stop-while-idle']);
+    expect(codes(view)).toEqual(['stop_while_idle']);
   });
 
   it('H-095 a message without kind is classified by policy, on every run the same', () => {
@@ -63,14 +63,14 @@ describe('events that do not fit', () => {
   it('H-099 a result without a call is an orphan at the stop, and the first of two results is kept', () => {
     const view = project([U('q'), T('x'), C('c1'), T('c1', 'first'), T('c1', 'second'), S()]);
     expect(callIn(view, 'c1')?.result?.content).toEqual([{ type: 'text', text: 'first' }]);
-    expect(codes(view)).toEqual(['result-repeated', 'orphan']);
+    expect(codes(view)).toEqual(['result_repeated', 'orphan']);
     expect(view.diagnostics[1]?.detail).toEqual({ type: 'tool-result', callId: 'x' });
   });
 
   it('H-099 of two results that wait for one call the first is kept', () => {
     const view = project([U('q'), T('c1', 'first'), T('c1', 'second'), C('c1'), S()]);
     expect(callIn(view, 'c1')?.result?.content).toEqual([{ type: 'text', text: 'first' }]);
-    expect(codes(view)).toEqual(['result-repeated']);
+    expect(codes(view)).toEqual(['result_repeated']);
   });
 
   it('results that wait for their calls are bounded', () => {
@@ -83,20 +83,20 @@ describe('events that do not fit', () => {
     (reason) => {
       const view = project([U('q'), C('c1'), C('c2'), T('c1'), S(reason)]);
       expect(callIn(view, 'c2')?.result).toBe(null);
-      expect(view.diagnostics).toEqual([{ code: 'result-missing', detail: { callId: 'c2' } }]);
+      expect(view.diagnostics).toEqual([{ code: 'result_missing', detail: { callId: 'c2' } }]);
     },
   );
 
   it('a result behind the stop is attached to the call of the old cycle', () => {
     const view = project([U('q'), C('c1'), S('interrupted'), U('p'), T('c1', 'late'), A('x'), S()]);
     expect(callIn(view, 'c1')?.result?.content).toEqual([{ type: 'text', text: 'late' }]);
-    expect([stepsOf(view, 1), codes(view)]).toEqual([['non-steer p', 'assistant x'], ['result-missing']]);
+    expect([stepsOf(view, 1), codes(view)]).toEqual([['non-steer p', 'assistant x'], ['result_missing']]);
   });
 
   it('H-024 of two calls with one id both are shown, and the result belongs to the newer', () => {
     const view = project([U('q'), C('c1'), C('c1', 'bash'), T('c1'), S()]);
     expect(stepsOf(view)[1]).toBe('no text [read c1] [bash c1]');
-    expect(codes(view)).toEqual(['call-repeated', 'result-missing']);
+    expect(codes(view)).toEqual(['call_repeated', 'result_missing']);
   });
 
   it('H-109 an event with several items is split in order, one text item a block', () => {
@@ -228,7 +228,7 @@ describe('the known and the noted', () => {
   it('diagnostics of the log stand among the others', () => {
     const late = { type: 'diagnostic', code: 'late_result', detail: { callId: 'c1' } };
     expect(project(stamped([S(), late])).diagnostics).toEqual([
-      { code: 'stop-while-idle', seq: 0, detail: { type: 'run-stop' } },
+      { code: 'stop_while_idle', seq: 0, detail: { type: 'run-stop' } },
       { code: 'late_result', seq: 1, detail: { callId: 'c1' } },
     ]);
   });
@@ -236,7 +236,7 @@ describe('the known and the noted', () => {
   it('diagnostics are bounded: behind the first thousand stands a count of the rest', () => {
     const { diagnostics } = project(Array.from({ length: 1500 }, () => null));
     expect(diagnostics).toHaveLength(1001);
-    expect(diagnostics.at(-1)).toEqual({ code: 'diagnostics-dropped', detail: { count: 500 } });
+    expect(diagnostics.at(-1)).toEqual({ code: 'diagnostics_dropped', detail: { count: 500 } });
   });
 
   it('an iterable that throws, or is none, ends the list with a diagnostic', () => {

@@ -17,7 +17,7 @@ describe('the machine', () => {
     ['message-followUp', 'open-followUp → active', 'queue → active', 'queue → active'],
     ['message-steer', 'open-direct → active (kind-overridden)', 'steer → active', 'steer → active'],
     ['work', 'refuse → idle (orphan)', 'append → active', 'append → active'],
-    ['boundary', 'refuse → idle (stop-while-idle)', 'close → idle', 'close → idle'],
+    ['boundary', 'refuse → idle (stop_while_idle)', 'close → idle', 'close → idle'],
     ['suspension', 'refuse → idle (orphan)', 'wait → active', 'wait → active'],
     ['resumption', 'reopen → active', 'reopen → active', 'reopen → active'],
   ])('%s moves as the document says, idle, queueing and steering', (given, idle, queueing, steering) => {

@@ -117,6 +117,38 @@ describe('withLiveText', () => {
     });
   });
 
+  it('keeps the time of its source: several at once, an error, an end, and the end of the subscription', () => {
+    const values = { q, a: delta('he'), b: delta('llo'), x };
+    const expected = { q: landed([q]), a: flying('he'), b: flying('hello'), x: landed([q, x]) };
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const failed = cold('-(qa)-b-#', values, 'lost');
+      expectObservable(failed.pipe(withLiveText())).toBe('-(qa)-b-#', expected, 'lost');
+      const left = cold('-q-a-b-x-', values);
+      expectObservable(left.pipe(withLiveText()), '^----!').toBe('-q-a-', expected);
+      expectSubscriptions(left.subscriptions).toBe('^----!');
+      expectObservable(cold<LogEntry>('|').pipe(withLiveText())).toBe('|');
+    });
+  });
+
+  it('gives each subscription a text in flight of its own', () => {
+    const values = { q, a: delta('he'), b: delta('llo') };
+    marbles(({ hot, expectObservable }) => {
+      const views$ = hot('-q-a-b|', values).pipe(withLiveText());
+      const late = { ...project([]), inFlight: { text: 'llo', reasoning: '' } };
+      expectObservable(views$).toBe('-q-a-b|', { q: landed([q]), a: flying('he'), b: flying('hello') });
+      expectObservable(views$, '----^').toBe('-----b|', { b: late });
+    });
+  });
+
+  it('takes the options of the projector', () => {
+    const [a, b] = stamped([U('q'), U('p')]) as unknown as [LogEntry, LogEntry];
+    const steered = { ...project([a, b], { whileActive: 'steer' }), inFlight: null };
+    marbles(({ cold, expectObservable }) => {
+      const views$ = cold('-ab|', { a, b }).pipe(withLiveText({ whileActive: 'steer' }));
+      expectObservable(views$).toBe('-ab|', { a: landed([a]), b: steered });
+    });
+  });
+
   it('leaves the committed part alone: its lists are the same objects while text streams', () => {
     const signals$ = new Subject<LogEntry | Live>();
     const seen: LiveView[] = [];

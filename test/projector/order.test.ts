@@ -97,7 +97,7 @@ describe('order of entries', () => {
     'a seq that is none (%s) is a diagnostic, and the entry counts',
     (seq) => {
       const view = project([log[0], { ...log[1], seq }]);
-      expect([stepsOf(view), codes(view)]).toEqual([['non-steer q', 'assistant a'], ['bad-seq']]);
+      expect([stepsOf(view), codes(view)]).toEqual([['non-steer q', 'assistant a'], ['bad_seq']]);
     },
   );
 
@@ -130,6 +130,6 @@ describe('other conversations', () => {
     const lost = { ...A('whose?'), runId: 'r2' };
     const view = project([...log.slice(0, 2), lost, ...log.slice(2)]);
     expect(view.cycles).toEqual(project(log).cycles);
-    expect(codes(view)).toEqual(['conversation-missing']);
+    expect(codes(view)).toEqual(['conversation_missing']);
   });
 });

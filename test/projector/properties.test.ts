@@ -108,12 +108,26 @@ describe('every list of events', () => {
     );
   });
 
+  it('INV-3 a cycle that has its stop keeps it as long as nothing reopens it, and no cycle gets a second one', () => {
+    fc.assert(
+      fc.property(fc.array(wireEvent, { maxLength: 80 }), (list) => {
+        let closed: readonly unknown[] = [];
+        viewsAfterEach(list, ({ cycles }) => {
+          const stops = cycles.map(({ stop }) => stop).filter((stop) => stop !== null);
+          expect(stops.slice(0, closed.length)).toEqual(closed);
+          expect(stops.length - closed.length).toBeLessThanOrEqual(1);
+          closed = stops;
+        });
+      }),
+    );
+  });
+
   it('INV-3 closes as many cycles as it has stops that are not named as odd', () => {
     fc.assert(
       fc.property(fc.array(wireEvent, { maxLength: 80 }), (list) => {
         const view = project(list);
         const stops = list.filter(({ type }) => type === 'run-stop').length;
-        const odd = view.diagnostics.filter(({ code }) => code === 'stop-while-idle').length;
+        const odd = view.diagnostics.filter(({ code }) => code === 'stop_while_idle').length;
         expect(view.cycles.filter(({ stop }) => stop !== null)).toHaveLength(stops - odd);
       }),
     );
@@ -152,6 +166,19 @@ describe('every list of events', () => {
           }
         }
       }),
+    );
+  });
+
+  it('H-104 is total over arbitrary JSON: each value that is no event is one diagnostic and changes no cycle', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue(), { maxLength: 30 }), events, (values, list) => {
+        const before = project(list);
+        const view = project([...list, ...values]);
+        expect({ ...view, diagnostics: [] }).toEqual({ ...before, diagnostics: [] });
+        expect(view.diagnostics.slice(0, before.diagnostics.length)).toEqual(before.diagnostics);
+        expect(view.diagnostics).toHaveLength(before.diagnostics.length + values.length);
+      }),
+      { numRuns: 300 },
     );
   });
 

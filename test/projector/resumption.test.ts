@@ -68,7 +68,7 @@ describe('resumed cycles', () => {
     const log = [...stamped([U('q'), A('x'), S('error')]), ...stamped([U('p'), A('y'), S()], 'r2', 3)];
     const view = project([...log, ...stamped([resumed('r1'), A('z')], 'r3', 6)]);
     expect(view.cycles.map(({ stop }) => stop?.reason)).toEqual(['error', 'completed']);
-    expect(codes(view)).toEqual(['not-last', 'orphan']);
+    expect(codes(view)).toEqual(['not_last', 'orphan']);
   });
 
   it('where no entry names a run, the last cycle reopens', () => {
@@ -110,13 +110,13 @@ describe('settled calls', () => {
     const view = thenComes(retry, resumed('r1'), T('c1', 'second'), T('c1', 'third'), A('done'), S());
     expect(callIn(view, 'c1')?.result).toEqual({ outcome: 'succeeded', content: parts('second') });
     expect(roundsOf(view)?.[1]?.results).toEqual(['c1']);
-    expect(codes(view)).toEqual(['result-repeated']);
+    expect(codes(view)).toEqual(['result_repeated']);
   });
 
   it('what was settled or is known is not settled again, and an unknown call is an orphan', () => {
     const view = thenComes(settled('c1', { ran: 1 }), settled('c1', { ran: 2 }), settled('x', { ran: 1 }));
     expect(callIn(view, 'c1')?.result?.content).toEqual(parts('1'));
-    expect(codes(view)).toEqual(['settled-already', 'orphan']);
+    expect(codes(view)).toEqual(['settled_already', 'orphan']);
   });
 
   it('a result that was input of a round is replaced there too', () => {

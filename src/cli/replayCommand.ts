@@ -1,0 +1,53 @@
+/**
+ * `runchart replay`: a stored log, shown as its request cycles. Rule: nothing is written and nothing is held; what can
+ * be read is shown on standard output, what could not be is told on standard error.
+ */
+import { createProjector } from '../projector/index.ts';
+import { CANCELLED } from './interrupts.ts';
+import { sessionsDirectory } from './place.ts';
+import { ReplayRenderer } from './replayRender.ts';
+import { findLog, readStored } from './replaySource.ts';
+import { Spending, together } from './replaySpending.ts';
+import { type Output, Screen } from './screen.ts';
+import { jsonLine, printable } from './terminal.ts';
+
+export interface ReplayOptions {
+  json?: boolean;
+  rounds?: boolean;
+}
+
+export interface ReplayOutputs {
+  shown: Output;
+  notes: Output;
+}
+
+/** Does it and answers the exit code. Rejects with ConfigurationError, and with CorruptLogError for what is no log. */
+export async function replayCommand(
+  given: string,
+  { json = false, rounds = false }: ReplayOptions,
+  { shown, notes }: ReplayOutputs,
+  signal: AbortSignal,
+): Promise<number> {
+  const projector = createProjector();
+  const spending = new Spending();
+  const said = await readStored(await findLog(given, sessionsDirectory()), (value) => {
+    projector.push(value);
+    spending.take(value);
+  });
+  for (const note of said) notes.write(`runchart: ${printable(note)}\n`);
+  const view = projector.view();
+  if (json) {
+    shown.write(`${jsonLine(view)}\n`);
+    return signal.aborted ? CANCELLED : 0;
+  }
+  const renderer = new ReplayRenderer(new Screen({ reply: shown, steps: shown }));
+  const tallies = view.cycles.map((cycle) => spending.of(cycle));
+  for (const [index, cycle] of view.cycles.entries()) {
+    // A reader that went away needs no more.
+    if (signal.aborted) return CANCELLED;
+    if (rounds) renderer.rounds(cycle, index + 1, tallies[index]);
+    else renderer.cycle(cycle, index + 1, tallies[index]);
+  }
+  renderer.rest(view, together(tallies.filter((tally) => tally !== undefined)));
+  return signal.aborted ? CANCELLED : 0;
+}

@@ -1,0 +1,135 @@
+/**
+ * The stored log that `runchart replay` shows. Rule: it is only read, as far as it can be read, and what was left out
+ * is said; a file without a header is taken as bare events of another backend, one JSON value a line.
+ */
+import { constants } from 'node:fs';
+import { basename } from 'node:path';
+import type { Diagnostic } from '../../machines/vocabulary.ts';
+import { ConfigurationError, CorruptLogError } from '../errors.ts';
+import { openRegular, resolveRegular } from '../stores/jsonlDisk.ts';
+import { readableEntries } from '../stores/jsonlLenient.ts';
+import { judgeHeader } from '../stores/jsonlLine.ts';
+import { linesOf } from '../stores/jsonlLines.ts';
+import { idOf } from '../stores/jsonlName.ts';
+import { scanLog } from '../stores/jsonlScan.ts';
+import { logPath } from './place.ts';
+
+const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);
+
+/** The file that is meant: one with this path, else the log of the session with this id. Throws ConfigurationError. */
+export async function findLog(given: string, sessions: string): Promise<string> {
+  const file = await regularFile(given);
+  if (typeof file === 'object') return file.path;
+  const session = await regularFile(sessionPath(sessions, given));
+  if (typeof session === 'object') return session.path;
+  const what = file === 'other' ? `${given} is no regular file` : `there is no file ${given}`;
+  throw new ConfigurationError(
+    `expected a log, but ${what}, nor a session of that name in ${sessions}: give the path of a .jsonl file, or a session's id`,
+  );
+}
+
+async function regularFile(path: string | undefined): Promise<{ path: string } | 'missing' | 'other'> {
+  if (path === undefined || path === '') return 'missing';
+  try {
+    const found = await resolveRegular(path);
+    return found.exists ? found : 'missing';
+  } catch (error) {
+    if (error instanceof CorruptLogError) return 'other';
+    throw error;
+  }
+}
+
+/** Undefined where the text is no name of a session. */
+function sessionPath(sessions: string, given: string): string | undefined {
+  try {
+    return logPath(sessions, given);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return undefined;
+    throw error;
+  }
+}
+
+/** Hands on what the file holds, in order, and says what it left out. Throws CorruptLogError for what is no log. */
+export async function readStored(path: string, take: (value: unknown) => void): Promise<string[]> {
+  const id = idOf(basename(path)) ?? basename(path);
+  if (!(await beginsWithHeader(path))) return readBare(path, id, take);
+  const notes = await scanned(path, id);
+  let entries = 0;
+  for await (const entry of readableEntries(path, id)) {
+    take(entry);
+    entries += 1;
+  }
+  return notes.refused === undefined ? notes.said : [`${notes.refused}; ${entries} entries can be read`];
+}
+
+async function beginsWithHeader(path: string): Promise<boolean> {
+  for await (const { bytes } of linesIn(path)) {
+    const { kind } = judgeHeader(bytes);
+    if (kind !== 'blank') return kind === 'header' || kind === 'version';
+  }
+  return false;
+}
+
+async function* linesIn(path: string): AsyncGenerator<{ bytes: Buffer }> {
+  const file = await openRegular(path, constants.O_RDONLY);
+  try {
+    yield* linesOf(file, 0, (await file.stat()).size);
+  } catch (error) {
+    if (!(error instanceof CorruptLogError)) throw error;
+    // What follows a line without end cannot be found.
+  } finally {
+    await file.close();
+  }
+}
+
+/** What the store would say of the log: what it mends by itself, or why it would refuse to write to it. */
+async function scanned(path: string, id: string): Promise<{ said: string[]; refused?: string }> {
+  const file = await openRegular(path, constants.O_RDONLY);
+  try {
+    const { notices } = await scanLog(file, (await file.stat()).size, id);
+    return { said: notices.filter(({ code }) => code !== 'renamed').map(damageText) };
+  } catch (error) {
+    if (error instanceof CorruptLogError) return { said: [], refused: error.message };
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+function damageText({ code, detail }: Diagnostic): string {
+  const where = JSON.stringify(detail ?? null);
+  if (code === 'torn_tail') return `the last line is torn and was left out: ${where}`;
+  return `the file is damaged, yet every entry can be read: ${code} ${where}`;
+}
+
+/** Bare events. A log whose header was lost is read so, too. */
+async function readBare(path: string, id: string, take: (value: unknown) => void): Promise<string[]> {
+  let number = 0;
+  let known = false;
+  const odd: number[] = [];
+  for await (const { bytes } of linesIn(path)) {
+    number += 1;
+    const value = parsed(bytes.toString());
+    if (value === undefined) {
+      if (bytes.length > 0) odd.push(number);
+      continue;
+    }
+    known ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
+    take(value);
+  }
+  if (known) return odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
+  const { said, refused } = await scanned(path, id);
+  if (refused === undefined) return said;
+  throw new CorruptLogError(
+    'no_header',
+    `${path} is no log: expected a runchart log, or wire events as JSON, one a line; got neither`,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

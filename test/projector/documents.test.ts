@@ -1,0 +1,24 @@
+/** What docs/request-cycles.md and docs/rendering.md say of the projector, where no example shows it. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { read, regionOf, root } from '../docs/documents.ts';
+
+it('the renderer of the guide has at most 40 lines', () => {
+  expect(regionOf('rendering.ts', 'render').trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+});
+
+it('every code that the projector gives has its row in the table of diagnostics, and the table has no other', () => {
+  const [, table = ''] = read('docs/request-cycles.md').split('## Diagnostics');
+  const told = [...table.replace(/\n## .*/s, '').matchAll(/^\| (`[^|]*`) +\|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([\w-]+)`/g)].map(([, code]) => code),
+  );
+  const sources = readdirSync(join(root, 'src/projector')).map((name) => read(`src/projector/${name}`));
+  const quoted = new Set(
+    sources.flatMap((source) => [...source.matchAll(/'([a-z]+(?:[-_][a-z]+)*)'/g)].map(([, word]) => word)),
+  );
+  expect(told.filter((code) => !quoted.has(code))).toEqual([]);
+  const listed = /Codes: (.*?)\n \* Diagnostics that/s.exec(read('src/projector/notes.ts'))?.[1] ?? '';
+  const header = [...listed.matchAll(/`([\w-]+)`/g)].map(([, code]) => code).filter((code) => code !== undefined);
+  expect([...told].sort()).toEqual(header.sort());
+});
