@@ -1,10 +1,11 @@
 /** Cases of CONVERSATION: fresh, restored with a queue, and waiting; every act of a host and every end of a run. */
 import { type Cases, surroundings } from './cases.ts';
-import type { ConversationContext, ConversationInput } from './conversation.machine.ts';
 import { conversationSurroundings } from './conversation.surroundings.ts';
+import type { ConversationContext, ConversationInput } from './conversationContext.ts';
 import { type ChartPolicies, defaultPolicies } from './policies.ts';
 import { callOf } from './run.inputs.ts';
 import { type End, freshCounters, type HeldDecision, noOpenCalls, type RunChartOutput } from './runContext.ts';
+import { subAgentEnds } from './spending.cases.ts';
 import { noPhases } from './toolRound.cases.ts';
 import type { NewEntry, QueuedMessage } from './vocabulary.ts';
 
@@ -41,6 +42,7 @@ const inputs: readonly ConversationInput[] = [
   conversation(1, { queue: [followUp], runId: 'q0' }),
   conversation(1, { open: waiting, runId: 'q0', waiting: true }),
   conversation(1, { open: { ...waiting, decisions: [held] }, runId: 'q0', waiting: true, queue: [followUp] }),
+  conversation(2, { open: waiting, runId: 'q0', waiting: true }, { whileSuspended: 'denyAndRun' }),
 ];
 
 const ended = (end: End, rest: Partial<RunChartOutput> = {}) => ({
@@ -68,16 +70,19 @@ const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
   content: [],
   kind,
 });
+/** What ends a cycle that waits, in one append. */
+const stopOf = (result: { outcome: 'cancelled' | 'failed'; code: string }, cause: string): NewEntry[] => [
+  { runId: 'q0', type: 'tool-result', callId: 's', content: [], ...result },
+  { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause },
+  { runId: 'q0', type: 'checkpoint', boundary: 'RunFinished' },
+];
 const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'q0', type: 'decision', ...held }],
   [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
   [{ runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] }],
-  [
-    { runId: 'q0', type: 'tool-result', callId: 's', outcome: 'cancelled', content: [], code: 'cancelled' },
-    { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause: 'cancelled' },
-    { runId: 'q0', type: 'checkpoint', boundary: 'RunFinished' },
-  ],
+  stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'),
+  stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'),
 ];
 
 export const conversationCases = {
@@ -106,12 +111,13 @@ export const conversationCases = {
       type: 'steers.delivered',
       messages: [{ messageId, kind: 'steer', content: [] }],
     })),
+    'sub-agent.changed': [subAgentEnds],
     'effect.done': [{ type: 'effect.done', id: '', value: { kind: 'committed' } }],
     'effect.failed': [{ type: 'effect.failed', id: 'q/', cause: 'executor', error }],
     'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),
     'xstate.done.actor.run': ends,
   },
-  projection: ({ queue, open, retries, waiting: waits, runId }: ConversationContext) => ({
+  projection: ({ queue, open, retries, waiting: waits, runId, next }: ConversationContext) => ({
     queue: queue.map(({ messageId, kind }) => [messageId, kind]),
     suspended: open.suspended.map(({ call }) => call.callId),
     decisions: open.decisions.length,
@@ -119,5 +125,6 @@ export const conversationCases = {
     retries: retries.length,
     waits,
     begun: runId !== '',
+    next: next?.messageId,
   }),
 } satisfies Cases;

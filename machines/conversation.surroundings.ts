@@ -4,9 +4,10 @@
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Surroundings } from './cases.ts';
-import type { ConversationContext, ConversationEvent, ConversationInput } from './conversation.machine.ts';
+import type { ConversationContext, ConversationEvent, ConversationInput } from './conversationContext.ts';
 import type { AppendFailed } from './ports.ts';
 import type { RunChartOutput } from './runContext.ts';
+import type { NewEntry } from './vocabulary.ts';
 
 export interface ConversationWorld {
   /** How many messages and resumptions a host has sent; the next one carries the next number. */
@@ -32,13 +33,17 @@ function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMac
   return world.decision === (output.decisions.length > 0 ? 'durable' : 'none');
 }
 
-/** What a failed append took away must have been there; a closing that fails takes all of it away. */
+const stops = (entry: NewEntry, state: AnyMachineSnapshot): boolean =>
+  entry.type === 'run-stop' && entry.cause === (contextOf(state).next ? 'superseded' : 'cancelled');
+
+/** What a failed append took away must have been there; a closing that fails takes all of it away, or was given up. */
 function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
   const has = (type: string): boolean => lost.some((entry) => entry.type === type);
   const atRest = !state.matches('busy' as never);
-  const closing = state.matches('closing');
+  const closing = state.matches('closing') || state.matches('superseding');
   if (has('message-queued')) return atRest && isQueued(state, 'n1');
-  if (closing || has('run-stop')) return closing && has('run-stop');
+  if (lost.length === 0) return !closing || !state.matches('superseding');
+  if (closing || has('run-stop')) return closing && lost.some((entry) => stops(entry, state));
   if (has('decision')) return atRest && decision === 'durable';
   if (has('call-settled')) return atRest && !unsettled && contextOf(state).retries.length > 0;
   return true;
@@ -68,6 +73,9 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         return world.decision === 'none' && (open.suspended.length > 0 || state.matches('busy' as never));
       case 'outcome.settled':
         return world.unsettled;
+      // In between a host is busy with the stop that is being stored.
+      case 'sub-agent.changed':
+        return ['idle', 'busy', 'waiting'].some((value) => state.matches(value as never));
       case 'append.failed':
         return appendFails(world, event, state);
       case 'xstate.done.actor.run':

@@ -4,11 +4,15 @@ export type { CallRecord } from './callRecord.ts';
 export { type Cases, type EventCases, type Surroundings, surroundings } from './cases.ts';
 export { chartCases } from './chartCases.ts';
 export { closed } from './closing.ts';
-export { type ConversationEvent, type ConversationInput, conversationMachine, runOf } from './conversation.machine.ts';
+export { shareOf } from './contextUse.ts';
+export { conversationMachine } from './conversation.machine.ts';
+export type { ConversationEvent, ConversationInput } from './conversationContext.ts';
+export { runOf } from './conversationSteps.ts';
 export { type Judgement, judge } from './decisions.ts';
 export { gatedAgain, gateWork } from './gateWork.ts';
 export { createTranscript, modelMessages, type Transcript } from './history.ts';
 export { type Knowledge, learn, nothingKnown } from './knowledge.ts';
+export { CHARACTERS_A_TOKEN } from './messageSize.ts';
 export { modelCallMachine } from './modelCall.machine.ts';
 export { type ChartEffect, type NextState, nextState } from './nextState.ts';
 export * from './policies.ts';
@@ -19,6 +23,16 @@ export { resumeToolCallMachine } from './resumeToolCall.machine.ts';
 export { runMachine } from './run.machine.ts';
 export * from './runContext.ts';
 export { stopReason } from './runEnd.ts';
+export { sequel } from './sequel.ts';
+export {
+  countedIn,
+  nothingSpent,
+  type Spent,
+  type SubAgentChange,
+  spentIn,
+  subAgentEntries,
+  together,
+} from './spending.ts';
 export { toolCallMachine } from './toolCall.machine.ts';
 export { toolRoundMachine } from './toolRound.machine.ts';
 export type * from './vocabulary.ts';

@@ -4,6 +4,8 @@
  * constant cost an entry.
  */
 import { type CallsKnown, learnCall, learnOfCall } from './callRecord.ts';
+import { warnedBy } from './contextUse.ts';
+import { counted, spentIn } from './spending.ts';
 import type { Json, LogEntry, QueuedMessage, StopReason } from './vocabulary.ts';
 
 export interface Knowledge extends CallsKnown {
@@ -27,6 +29,8 @@ export interface Knowledge extends CallsKnown {
   turns: number;
   tokens: number;
   costUsd: number | null;
+  /** The context window was last known to be fuller than the warning allows. */
+  warned: boolean;
 }
 
 export const nothingKnown = (): Knowledge => ({
@@ -47,6 +51,7 @@ export const nothingKnown = (): Knowledge => ({
   turns: 0,
   tokens: 0,
   costUsd: 0,
+  warned: false,
 });
 
 /** A run is over; clocks may have been set back meanwhile. */
@@ -58,6 +63,12 @@ function unqueue(known: Knowledge, messageId: string) {
   if (known.queue.some((message) => message.messageId === messageId)) {
     known.queue = known.queue.filter((message) => message.messageId !== messageId);
   }
+}
+
+function learnSpent(known: Knowledge, entry: LogEntry) {
+  const { tokens, costUsd } = counted({ tokens: known.tokens, costUsd: known.costUsd }, spentIn(entry));
+  known.tokens = tokens;
+  known.costUsd = costUsd;
 }
 
 /** Takes one more entry into account. */
@@ -102,9 +113,11 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'model-reply':
       known.cycleTurns += 1;
       known.turns += 1;
-      known.tokens += entry.usage.inputTokens + entry.usage.outputTokens;
-      known.costUsd = known.costUsd === null || entry.costUsd === null ? null : known.costUsd + entry.costUsd;
-      return;
+      return learnSpent(known, entry);
+    case 'context-warning':
+    case 'extension':
+      known.warned = warnedBy(entry) ?? known.warned;
+      return learnSpent(known, entry);
     case 'state-changed':
       for (const [key, value] of Object.entries(entry.writes)) known.state.set(key, value);
       return;

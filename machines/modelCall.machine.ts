@@ -4,6 +4,7 @@
  * attempt after the first is logged before its wait begins.
  */
 import { assign, setup } from 'xstate';
+import { backoffMs } from './backoff.ts';
 import type { ChartPolicies } from './policies.ts';
 import {
   door,
@@ -82,8 +83,7 @@ export const nextModel = ({ context: { attempts } }: WithContext) => ({
 /** Milliseconds before the attempt that follows: exponential with jitter, or what the provider asked for. */
 function waitMs({ retry, attempts }: ModelCallContext, failed: Failed): number {
   if (retry.respectRetryAfter && failed.retryAfterMs !== undefined) return failed.retryAfterMs;
-  const base = Math.min(retry.capMs, retry.baseMs * retry.factor ** (attempts.ofModel - 2));
-  return Math.round(base * (1 + retry.jitter * failed.random));
+  return backoffMs(retry, attempts.ofModel - 1, failed.random);
 }
 
 /** `attempts` already counts the attempt that follows. */

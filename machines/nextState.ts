@@ -51,12 +51,44 @@ function effectOf({ type, params, info }: Action): ChartEffect | undefined {
 
 const sameValue = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
+interface Asking {
+  type: string;
+  params?: unknown;
+}
+/** What a state asks for as it is entered; where a transition into it asks, `meta.awaits` says what. */
+function asksOf({ entry, meta }: { entry: unknown; meta?: { awaits?: readonly unknown[] } }): unknown[] {
+  const asks = (entry as readonly Asking[]).filter(({ type }) => type === 'ask');
+  return [...asks.map(({ params }) => params), ...(meta?.awaits ?? [])];
+}
+
+/** Ids of the requests that a chart in this state takes the answers of; timers and those of its children aside. */
+export function awaited({ _nodes, context }: AnyMachineSnapshot): string[] {
+  if (!_nodes.some(({ on }) => 'effect.done' in on)) return [];
+  return _nodes.flatMap(asksOf).flatMap((ask) => {
+    const given: unknown = typeof ask === 'function' ? ask({ context, event: { type: '' } }) : ask;
+    const request = given as EffectRequest | undefined;
+    return request === undefined || request.kind === 'timer' || request.kind === 'ended' ? [] : [request.id];
+  });
+}
+
+/** An answer to what this chart did not ask, or does not wait for any more. An empty id means whatever it waits for. */
+function isStray(before: AnyMachineSnapshot, event: { type?: unknown; id?: unknown }): boolean {
+  return (
+    event.type === 'effect.done' &&
+    typeof event.id === 'string' &&
+    event.id !== '' &&
+    !awaited(before).includes(event.id)
+  );
+}
+
 /**
  * The state that follows `event` and the effects of the step; effects of child charts are theirs. Without a state it
- * is the chart's first one: then `event.input` is the chart's input.
+ * is the chart's first one: then `event.input` is the chart's input. An answer to a request that the chart does not wait
+ * for changes nothing.
  */
 export function nextState(machine: AnyStateMachine, state: unknown, event: object): NextState {
   const before = state as AnyMachineSnapshot | undefined;
+  if (before !== undefined && isStray(before, event)) return { state: before, effects: [], through: [] };
   const [first, ...steps]: Microstep[] =
     before === undefined
       ? getInitialMicrosteps(machine, (event as { input?: unknown }).input)

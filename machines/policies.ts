@@ -2,6 +2,8 @@
  * The policies charts read, in their JSON form, and their defaults. Rule: a default here is the documented one; what
  * is no JSON (models, predicates) stays with the host and is named here by an id or a count.
  */
+import type { Backoff } from './backoff.ts';
+
 export interface Limits {
   turns: number;
   costUsd: number | false;
@@ -18,6 +20,11 @@ export interface Limits {
   resultBytes: number;
 }
 
+/** How a failed execution of a tool is repeated; `attempts` counts the first one. */
+export interface ToolRetry extends Backoff {
+  attempts: number;
+}
+
 export interface ChartPolicies {
   whileActive: 'reject' | 'steer' | 'followUp';
   steerAt: 'afterRound' | 'afterTool';
@@ -29,6 +36,7 @@ export interface ChartPolicies {
   onPartialSuspend: 'continue' | 'wait';
   decisionsDuringRound: 'immediate' | 'atGate';
   onToolFailure: 'tellModel' | 'failRun';
+  toolRetry: false | ToolRetry;
   modelRetry: {
     attempts: number;
     baseMs: number;
@@ -72,6 +80,7 @@ export const defaultPolicies: ChartPolicies = {
   onPartialSuspend: 'continue',
   decisionsDuringRound: 'immediate',
   onToolFailure: 'tellModel',
+  toolRetry: false,
   modelRetry: {
     attempts: 4,
     baseMs: 1000,

@@ -81,6 +81,8 @@ export type EffectRequest =
       code?: string;
     }
   | { kind: 'commit'; id: string; boundary: Boundary }
+  /** Asks how full the context window is. `pruneAbove`: above this share, also what could be pruned. */
+  | { kind: 'context'; id: string; pruneAbove?: number }
   /** `ofCycle`: the time that earlier runs of the cycle took counts too. */
   | { kind: 'timer'; id: string; ms: number; ofCycle?: true }
   /** Tells the host that a run is over; it has no answer. */
@@ -127,14 +129,27 @@ export type GateValue =
   | { kind: 'suspend'; reason: string; payload?: Json };
 export type ToolValue =
   | { kind: 'succeeded'; content: StoredPart[]; print: string; writes?: { [key: string]: Json } }
-  | { kind: 'erred'; content: StoredPart[]; print: string; code: string }
-  | { kind: 'pending'; reason: string; payload?: Json };
+  /** `retry`: the tool may be executed again; `random` is 0 to 1, from the host. */
+  | { kind: 'erred'; content: StoredPart[]; print: string; code: string; retry?: { random: number } }
+  /** `within`: it is calls of its sub-agents that wait, each within limits of its own. */
+  | { kind: 'pending'; reason: string; payload?: Json; within?: true };
+/** Tokens: the next request with the room kept for its reply, and the window. */
+export interface ContextValue {
+  kind: 'context';
+  used: number;
+  limit: number;
+  /** A warning stands: use was above it before. */
+  warned: boolean;
+  /** Calls whose old results can go, and what is used without them. */
+  prunable?: { callIds: string[]; used: number };
+}
 export type EffectValue =
   | PhaseValue
   | ModelValue
   | GateValue
   | ToolValue
   | { kind: 'shown'; content: StoredPart[] }
+  | ContextValue
   | { kind: 'committed' };
 
 /** The answer to an `ask`; it goes to the actor that asked. */

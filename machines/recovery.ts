@@ -5,7 +5,8 @@
  */
 
 import type { CallRecord } from './callRecord.ts';
-import type { ConversationInput } from './conversation.machine.ts';
+import type { ConversationInput } from './conversationContext.ts';
+import { runOf } from './conversationSteps.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { RoundCall } from './ports.ts';
 import { printOf } from './print.ts';
@@ -38,6 +39,14 @@ function repairOf(record: CallRecord, known: Knowledge, idempotent: (name: strin
   return [{ runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' }];
 }
 
+/** The message of a promotion that was cut in the middle of its append: its run has begun, and it is still queued. */
+function cutPromotion({ queue, runId }: Knowledge): NewEntry[] {
+  const message = queue.find(({ messageId }) => runOf(messageId) === runId);
+  return message
+    ? [{ runId, type: 'user-message', messageId: message.messageId, kind: 'followUp', content: message.content }]
+    : [];
+}
+
 /** The entries that bring the log of a dead process to rest. */
 export function repairs(known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
   const entries: NewEntry[] = [];
@@ -46,7 +55,11 @@ export function repairs(known: Knowledge, idempotent: (name: string) => boolean)
     if (record) entries.push(...repairOf(record, known, idempotent));
   }
   if (known.cycle !== 'running') return entries;
-  return [...entries, { runId: known.runId, type: 'run-stop', reason: 'interrupted', cause: 'crash' }];
+  return [
+    ...entries,
+    ...cutPromotion(known),
+    { runId: known.runId, type: 'run-stop', reason: 'interrupted', cause: 'crash' },
+  ];
 }
 
 /** The calls that are open in a log at rest. */
@@ -96,7 +109,8 @@ export const restored = (known: Knowledge, settings: Settings): ConversationInpu
 
 /** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
 export function isUnfinished(known: Knowledge): boolean {
-  const cutShort = known.cycle === 'stopped' && known.stop?.reason !== 'completed';
+  // A cycle that is under way though nothing runs has lost its end.
+  const cutShort = known.cycle === 'running' || (known.cycle === 'stopped' && known.stop?.reason !== 'completed');
   const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
   return cutShort || retried || known.open.size > 0;
 }

@@ -25,6 +25,7 @@ const gate = (replays: readonly Replay[], afterToolExecute = false): ResumeToolC
   id: 'r/gate0',
   replays,
   suspensionsMax: 4,
+  retry: false,
   phases: { ...noPhases, afterToolExecute },
 });
 

@@ -5,6 +5,7 @@
  * before it gets here, so nothing this gate starts can outrun it.
  */
 import { type AnyActorRef, assign, type DoneActorEvent, sendTo, setup } from 'xstate';
+import type { ToolRetry } from './policies.ts';
 import { door, type EffectDone, type EffectRequest, type Phases, type RoundCall } from './ports.ts';
 import { type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
 import type { Decision, Json, NewEntry, StoredPart } from './vocabulary.ts';
@@ -25,6 +26,7 @@ export interface ResumeToolCallInput {
   id: string;
   replays: readonly Replay[];
   suspensionsMax: number;
+  retry: false | ToolRetry;
   phases: Phases;
 }
 
@@ -142,6 +144,7 @@ export const resumeToolCallMachine = setup({
     id: input.id,
     rest: input.replays,
     suspensionsMax: input.suspensionsMax,
+    retry: input.retry,
     phases: input.phases,
     outputs: [],
   }),
@@ -176,6 +179,7 @@ export const resumeToolCallMachine = setup({
             call,
             suspension,
             suspensionsMax: context.suspensionsMax,
+            retry: context.retry,
             after: context.phases.afterToolExecute,
             ...(decision && { decision }),
           };

@@ -5,6 +5,7 @@ import type { EffectValue, RoundCall } from './ports.ts';
 import { callOf, runInputs, steer } from './run.inputs.ts';
 import { runSurroundings } from './run.surroundings.ts';
 import type { HeldDecision, RunContext } from './runContext.ts';
+import { subAgentEnds } from './spending.cases.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { Slot, ToolRoundOutput } from './toolRound.machine.ts';
 import type { NewEntry } from './vocabulary.ts';
@@ -16,6 +17,10 @@ const reply = (calls: string): EffectValue => {
 };
 const values: readonly EffectValue[] = [
   { kind: 'committed' },
+  { kind: 'context', used: 10, limit: 100, warned: false },
+  { kind: 'context', used: 90, limit: 100, warned: false },
+  { kind: 'context', used: 96, limit: 100, warned: true },
+  { kind: 'context', used: 96, limit: 100, warned: true, prunable: { callIds: ['o'], used: 50 } },
   { kind: 'done' },
   { kind: 'done', writes: { mode: 'plan' } },
   { kind: 'terminate', by: 'budget', reason: 'enough' },
@@ -38,8 +43,13 @@ const outputOf = (callId: string, outcome: ToolCallOutput['outcome'], suspension
   print: `${callId}:${outcome}`,
   suspension,
 });
-/** A letter for what became of each call: done, suspended, running, queued. */
-const STATUS: Record<string, Slot['status']> = { d: 'done', s: 'suspended', r: 'running', q: 'queued' };
+const failedOf = (callId: string, suspension = 0): ToolCallOutput => ({
+  ...outputOf(callId, 'failed', suspension),
+  code: 'error',
+  failure: { code: 'error', message: `${callId} broke` },
+});
+/** A letter for what became of each call: done, failed, suspended, running, queued. */
+const STATUS: Record<string, Slot['status']> = { d: 'done', f: 'done', s: 'suspended', r: 'running', q: 'queued' };
 const slotsOf = (calls: string, how: string, writes: readonly number[] = []): Slot[] =>
   [...calls].map((callId, index) => {
     const status = STATUS[how[index] ?? ''] ?? 'queued';
@@ -47,13 +57,14 @@ const slotsOf = (calls: string, how: string, writes: readonly number[] = []): Sl
     if (status === 'running' || status === 'queued') return { call, status };
     const suspended = status === 'suspended';
     const output = outputOf(callId, suspended ? 'suspended' : 'succeeded', suspended ? 1 : 0);
+    if (how[index] === 'f') return { call, status, output: failedOf(callId) };
     const write = writes[index];
     return { call, status, output: write === undefined ? output : { ...output, writes: { mode: write } } };
   });
-const round = (kind: ToolRoundOutput['kind'], slots: Slot[]) => ({
+const round = (kind: ToolRoundOutput['kind'], slots: Slot[], steered?: string) => ({
   type: 'xstate.done.actor.round',
   actorId: 'round',
-  output: { kind, slots },
+  output: { kind, slots, ...(steered !== undefined && { steered }) },
 });
 const rounds = [
   ...['d', 's'].flatMap((how) => [round('collected', slotsOf('a', how)), round('collected', slotsOf('c', how))]),
@@ -64,6 +75,10 @@ const rounds = [
   ...['rr', 'dr', 'sr', 'rs', 'ss', 'sq', 'rq'].map((how) => round('stopped', slotsOf('ab', how))),
   ...['ddd', 'dds', 'dsq', 'sqq'].map((how) => round('collected', slotsOf('abc', how))),
   ...['ddr', 'dsq', 'rqq'].map((how) => round('stopped', slotsOf('abc', how))),
+  round('collected', slotsOf('a', 'f')),
+  ...['fd', 'df', 'fs', 'ff', 'sf'].map((how) => round('collected', slotsOf('ab', how))),
+  ...['d', 's'].map((how) => round('collected', slotsOf('a', how), 'm1')),
+  ...['dd', 'ds', 'dq', 'sq'].map((how) => round('collected', slotsOf('ab', how), 'm1')),
 ];
 
 const held = (callId: string, suspension: number): HeldDecision => ({
@@ -85,6 +100,7 @@ const settled = ['a', 'b', 'c', 'k', 's', 't', 'x'].flatMap((callId) => [
   outputOf(callId, 'succeeded', 0),
   outputOf(callId, 'suspended', 1),
   outputOf(callId, 'suspended', 2),
+  failedOf(callId, 1),
 ]);
 const waits = ['t1', 't2'].flatMap((turn) => [2, 3, 4].map((attempt) => `r/${turn}/wait/${attempt}`));
 
@@ -93,7 +109,7 @@ const waits = ['t1', 't2'].flatMap((turn) => [2, 3, 4].map((attempt) => `r/${tur
  * and left out, and so is in the tail what the run does not report.
  */
 function projection(context: RunContext): unknown {
-  const { end, steers, suspended, kept, reruns, decisions, replaying, calls, turn, counters } = context;
+  const { end, steers, suspended, kept, reruns, decisions, replaying, calls, turn, counters, failure } = context;
   const waiting = suspended.map(({ call, suspension }) => `${call.callId}#${suspension}`);
   const held = decisions.map(({ callId, suspension }) => `${callId}#${suspension}`);
   const shared = { end: [end.termination, end.cause], calls: calls.map(({ callId }) => callId) };
@@ -118,6 +134,7 @@ function projection(context: RunContext): unknown {
     round,
     decided,
     terminate: !modelCall && terminate !== undefined,
+    failure,
     gate: [gate, replayed > 0, done > 0],
   };
 }
@@ -141,6 +158,7 @@ export const runCases = {
     'message.returned': ['m1', 'm2'].map((messageId) => ({ type: 'message.returned', messageId })),
     'call.suspended': ['a', 'b', 'c'].map((id) => ({ type: 'call.suspended', output: outputOf(id, 'suspended', 1) })),
     'call.settled': settled.map((output) => ({ type: 'call.settled', output })),
+    'sub-agent.changed': [subAgentEnds],
     'xstate.done.actor.round': rounds,
     'xstate.done.actor.gate': [{ type: 'xstate.done.actor.gate', actorId: 'gate', output: { outputs: [] } }],
   },

@@ -4,7 +4,14 @@
  */
 import { type ChartPolicies, defaultPolicies, type Limits } from './policies.ts';
 import type { Phases, RoundCall } from './ports.ts';
-import { freshCounters, type HeldDecision, noOpenCalls, type OpenCalls, type RunInput } from './runContext.ts';
+import {
+  freshCounters,
+  type HeldDecision,
+  noOpenCalls,
+  type OpenCalls,
+  type RunInput,
+  type Settings,
+} from './runContext.ts';
 import { noPhases } from './toolRound.cases.ts';
 import type { QueuedMessage } from './vocabulary.ts';
 
@@ -22,9 +29,14 @@ const once = { ...defaultPolicies.modelRetry, attempts: 1 };
 /** Nothing comes from outside but what an input lets in. */
 const bare: Limits = { ...defaultPolicies.limits, turns: 2, queue: 0, decisions: 0, toolCallsPerTurn: 1 };
 
-type Change = Partial<Omit<ChartPolicies, 'limits'>> & { limits?: Partial<Limits>; phases?: Phases; models?: string[] };
+interface Change extends Partial<Omit<ChartPolicies, 'limits'>> {
+  limits?: Partial<Limits>;
+  phases?: Phases;
+  models?: string[];
+  context?: NonNullable<Settings['context']>;
+}
 function run(change: Change, start: Partial<RunInput> = {}): RunInput {
-  const { limits, phases = noPhases, models = ['m'], ...policies } = change;
+  const { limits, phases = noPhases, models = ['m'], context, ...policies } = change;
   return {
     ...noOpenCalls,
     runId: 'r',
@@ -33,6 +45,7 @@ function run(change: Change, start: Partial<RunInput> = {}): RunInput {
       policies: { ...defaultPolicies, modelRetry: once, ...policies, limits: { ...bare, ...limits } },
       phases,
       models,
+      ...(context && { context }),
     },
     trigger: { kind: 'message', message: { messageId: 'u', kind: 'direct', content: [] } },
     counters: freshCounters,
@@ -50,6 +63,7 @@ const approved = (callId: string): HeldDecision => ({
 });
 const open = (calls: Partial<OpenCalls>): OpenCalls => ({ ...noOpenCalls, ...calls });
 
+const window = { warn: 0.8, prune: 0.8, exhaust: 0.95 };
 const alone: Partial<Limits> = { toolCallsPerTurn: 0 };
 const pair: Partial<Limits> = { toolCallsPerTurn: 2, turns: 1 };
 
@@ -68,6 +82,19 @@ export const runInputs: readonly RunInput[] = [
   run({ toolExecution: 'sequential', limits: { ...pair, decisions: 1 } }),
   run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, turns: 1 } }),
   run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, decisions: 1, turns: 1 } }),
+  // A tool's failure ends the run: in the round, at the gate beside it, at the first gate, while the model answers.
+  run({ onToolFailure: 'failRun', limits: { ...pair, decisions: 1 } }),
+  run({ onToolFailure: 'failRun', limits: { ...alone, decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
+  run(
+    { onToolFailure: 'failRun', limits: { ...alone, turns: 1 } },
+    {
+      ...open({ suspended: waiting('s', 't'), decisions: [approved('s')], kept: [{ call: callOf('k'), behind: 's' }] }),
+      ...resumed(true),
+    },
+  ),
+  // Steers that come into a round and are delivered behind the calls that run.
+  run({ steerAt: 'afterTool', limits: { ...pair, queue: 1 } }),
+  run({ steerAt: 'afterTool', toolExecution: 'sequential', limits: { ...pair, queue: 1 } }),
   // Steers.
   run({ limits: { queue: 1, turns: 1 } }),
   run({ limits: { ...alone, queue: 1 } }),
@@ -77,6 +104,9 @@ export const runInputs: readonly RunInput[] = [
   run({ onEmptyReply: 'accept', limits: alone }),
   run({ onEmptyReply: 'retry', limits: { ...alone, emptyReplies: 1 } }),
   run({ limits: { turns: 0 } }),
+  // A context window is known, and what happens as it fills up; then a request that a steer comes into.
+  run({ context: window, limits: { ...alone, turns: 1 } }),
+  run({ context: window, phases: { ...noPhases, beforeInference: true }, limits: { turns: 1, queue: 1 } }),
   // A new request while calls of an earlier one still wait.
   run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s') })),
   run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),

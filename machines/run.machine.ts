@@ -7,14 +7,19 @@
  */
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
 import { leftWaiting } from './closing.ts';
-import { afterReplay, gateWork } from './gateWork.ts';
+import { askContext, contextEntries } from './contextUse.ts';
+import { failingStates } from './failingRound.ts';
+import { gateWork } from './gateWork.ts';
 import { attemptStates, nextAttempt, nextModel } from './modelCall.machine.ts';
 import { type AppendFailed, door, type EffectDone, type EffectFailed, type TimerElapsed } from './ports.ts';
 import { type ResumeToolCallOutput, resumeToolCallMachine } from './resumeToolCall.machine.ts';
+import * as round from './roundSteps.ts';
 import type { HeldDecision, RunChartOutput, RunContext, RunInput } from './runContext.ts';
 import * as end from './runEnd.ts';
 import { runGuards } from './runGuards.ts';
+import * as inbox from './runInbox.ts';
 import * as step from './runSteps.ts';
+import { counted, type SubAgentChange } from './spending.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
 import { type ToolRoundOutput, toolRoundMachine } from './toolRound.machine.ts';
 import type { QueuedMessage } from './vocabulary.ts';
@@ -31,6 +36,7 @@ export type RunEvent =
   | { type: 'message.returned'; messageId: string }
   | { type: 'call.suspended'; output: ToolCallOutput }
   | { type: 'call.settled'; output: ToolCallOutput }
+  | SubAgentChange
   | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
   | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
 
@@ -45,57 +51,46 @@ const run = setup({
     nextModel: assign((args) => nextModel(args)),
     startTurn: assign(step.turnStarts),
     takeReply: assign(step.replyArrives),
-    takeRound: assign(step.roundCollected),
+    takeRound: assign(round.roundCollected),
     dropKept: assign({ kept: [] }),
     askTerminate: assign(({ event }) =>
       event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {},
     ),
     endEarly: assign((args) => ({ end: end.endOf(args) })),
     endTerminated: assign((args) => ({ end: end.terminationOf(args) })),
+    endExhausted: assign({ end: { termination: 'Stopped' as const, cause: 'context_exhausted' } }),
     endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
     endNotDurable: assign(end.endLost),
     closeAll: assign({ suspended: [], kept: [], reruns: [] }),
     closeKept: assign(({ context }) => leftWaiting(context)),
-    hold: assign(({ context, event }) =>
-      event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {},
+    endFailed: assign(end.toolFailed),
+    hold: assign(inbox.hold),
+    unhold: assign(inbox.unhold),
+    queueSteer: assign(inbox.queueSteer),
+    takeBack: assign(inbox.takeBack),
+    countSpent: assign(({ context, event }) =>
+      event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {},
     ),
-    queueSteer: assign(({ context, event }) =>
-      event.type === 'message.steered' ? { steers: [...context.steers, event.message] } : {},
-    ),
-    takeBack: assign(({ context, event }) =>
-      event.type === 'message.returned'
-        ? { steers: context.steers.filter(({ messageId }) => messageId !== event.messageId) }
-        : {},
-    ),
-    suspendCall: assign(({ context, event }) => {
-      if (event.type !== 'call.suspended') return {};
-      const { callId, suspension } = event.output;
-      const call = context.calls.find((candidate) => candidate.callId === callId);
-      return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
-    }),
-    settleCall: assign(({ context, event }) => {
-      if (event.type !== 'call.settled') return {};
-      const { output } = event;
-      const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
-      const replaying = context.replaying.filter((callId) => callId !== output.callId);
-      return { ...afterReplay(context, [output]), replayed: context.replayed + 1, settled, replaying };
-    }),
+    suspendCall: assign(inbox.suspendCall),
+    settleCall: assign(inbox.settleCall),
+    steerRound: sendTo('round', inbox.steered),
     stopRound: sendTo('round', { type: 'round.stopped' }),
     stopGate: stopChild('gate'),
   },
   guards: runGuards,
 });
 
-/** Opens the gate where there is something to decide and none is open. */
+/** Opens the gate where there is something to decide and none is open; a run that a tool has failed decides no more. */
 const openGate = run.enqueueActions(({ context, enqueue }) => {
-  if (context.gate === 'open') return;
+  if (context.gate === 'open' || context.failure) return;
   const replays = gateWork(context);
   if (replays.length === 0) return;
   const { runId, gates, settings } = context;
   const { conversationId, policies, phases } = settings;
   const { suspensionsPerCall: suspensionsMax } = policies.limits;
-  const input = { conversationId, runId, id: `${runId}/gate${gates}`, replays, suspensionsMax, phases };
+  const { toolRetry: retry } = policies;
+  const input = { conversationId, runId, id: `${runId}/gate${gates}`, replays, suspensionsMax, retry, phases };
   enqueue.spawnChild('resumeToolCall', { id: 'gate', input });
   enqueue.assign({ gates: gates + 1, gate: 'open', replaying: replays.map(({ call }) => call.callId) });
 });
@@ -118,6 +113,8 @@ const deliverSteers = run.enqueueActions(({ context, enqueue }) => {
   enqueue.assign({ steers: context.steers.slice(due.length) });
   enqueue.sendTo(({ self }) => self._parent ?? self, { type: 'steers.delivered', messages: due });
 });
+
+const takeRound = [{ type: 'log', params: round.roundEntries }, 'takeRound'] as const;
 
 /** Where a durable reply leads; a gate still open is waited for first where the reply would end the run. */
 const goesOn = {
@@ -143,6 +140,8 @@ export const runMachine = run.createMachine({
     'decision.arrived': { actions: 'hold' },
     'message.steered': { actions: 'queueSteer' },
     'message.returned': { actions: 'takeBack' },
+    'sub-agent.changed': { actions: 'countSpent' },
+    'append.failed': { actions: 'unhold' },
   },
   states: {
     active: {
@@ -155,7 +154,10 @@ export const runMachine = run.createMachine({
         // The deadline: the other timers, waits between attempts, are taken where they are waited for.
         'timer.elapsed': { target: '#RUN.Cancelled', actions: 'endEarly' },
         'call.settled': { actions: 'settleCall' },
-        'xstate.done.actor.gate': { actions: closeGate },
+        'xstate.done.actor.gate': [
+          { guard: 'noneFailed', actions: closeGate },
+          { target: '#RUN.Error', actions: 'endFailed' },
+        ],
       },
       states: {
         RunStart: {
@@ -206,23 +208,37 @@ export const runMachine = run.createMachine({
           always: { guard: 'gateIdle', target: 'StepPrepare' },
         },
         StepPrepare: {
-          entry: [
-            deliverSteers,
-            {
-              type: 'ask',
-              params: ({ context }) => step.askPhases(context, 'prepare', ['stepStart', 'beforeInference']),
+          entry: deliverSteers,
+          initial: 'hearing',
+          states: {
+            hearing: {
+              entry: {
+                type: 'ask',
+                params: ({ context }) => step.askPhases(context, 'prepare', ['stepStart', 'beforeInference']),
+              },
+              always: { guard: 'nobodyPrepares', target: 'measuring' },
+              on: {
+                'effect.done': [
+                  { guard: 'terminates', target: '#RUN.Terminate', actions: 'endTerminated' },
+                  { target: 'measuring' },
+                ],
+              },
             },
-          ],
-          always: [
-            { guard: 'nobodyPreparesAtLimit', target: '#RUN.Terminate', actions: 'endTerminated' },
-            { guard: 'nobodyPrepares', target: 'LlmCall', actions: 'startTurn' },
-          ],
-          on: {
-            'effect.done': [
-              { guard: 'terminates', target: '#RUN.Terminate', actions: 'endTerminated' },
-              { guard: 'atLimit', target: '#RUN.Terminate', actions: 'endTerminated' },
-              { target: 'LlmCall', actions: 'startTurn' },
-            ],
+            measuring: {
+              entry: { type: 'ask', params: askContext },
+              exit: { type: 'log', params: contextEntries },
+              always: [
+                { guard: 'unmeasuredAtLimit', target: '#RUN.Terminate', actions: 'endTerminated' },
+                { guard: 'unmeasured', target: '#RUN.active.LlmCall', actions: 'startTurn' },
+              ],
+              on: {
+                'effect.done': [
+                  { guard: 'exhausted', target: '#RUN.Terminate', actions: 'endExhausted' },
+                  { guard: 'atLimit', target: '#RUN.Terminate', actions: 'endTerminated' },
+                  { target: '#RUN.active.LlmCall', actions: 'startTurn' },
+                ],
+              },
+            },
           },
         },
         LlmCall: {
@@ -273,7 +289,7 @@ export const runMachine = run.createMachine({
               },
             },
             joining: {
-              on: { 'xstate.done.actor.gate': { target: 'joined', actions: closeGate } },
+              on: { 'xstate.done.actor.gate': { guard: 'noneFailed', target: 'joined', actions: closeGate } },
             },
             // A gate that was waited for has settled a call, or one of its calls waits again.
             joined: {
@@ -287,20 +303,30 @@ export const runMachine = run.createMachine({
           },
         },
         ToolRound: {
-          invoke: { src: 'toolRound', id: 'round', input: step.roundInput },
-          on: {
-            'run.cancelled': { actions: ['endEarly', 'stopRound'] },
-            'append.failed': { actions: ['endEarly', 'stopRound'] },
-            'effect.failed': { actions: ['endEarly', 'stopRound'] },
-            'timer.elapsed': { actions: ['endEarly', 'stopRound'] },
-            'decision.arrived': { actions: ['hold', openGateInWindow] },
-            'call.suspended': { actions: ['suspendCall', openGateInWindow] },
-            'xstate.done.actor.round': [
-              { guard: 'roundCancelled', target: '#RUN.Cancelled' },
-              { guard: 'roundBroken', target: '#RUN.Error' },
-              { guard: 'stateConflict', target: '#RUN.Error', actions: 'endEarly' },
-              { target: 'CommitTool', actions: [{ type: 'log', params: step.roundWrites }, 'takeRound'] },
-            ],
+          initial: 'running',
+          states: {
+            running: {
+              invoke: { src: 'toolRound', id: 'round', input: round.roundInput },
+              on: {
+                'run.cancelled': { actions: ['endEarly', 'stopRound'] },
+                'append.failed': { actions: ['endEarly', 'stopRound'] },
+                'effect.failed': { actions: ['endEarly', 'stopRound'] },
+                'timer.elapsed': { actions: ['endEarly', 'stopRound'] },
+                'decision.arrived': { actions: ['hold', openGateInWindow] },
+                'call.suspended': { actions: ['suspendCall', openGateInWindow] },
+                'message.steered': { guard: 'cutsRound', actions: ['queueSteer', 'steerRound'] },
+                // What failed at the gate ends the run when the round is over.
+                'xstate.done.actor.gate': { actions: closeGate },
+                'xstate.done.actor.round': [
+                  { guard: 'roundCancelled', target: '#RUN.Cancelled' },
+                  { guard: 'roundBroken', target: '#RUN.Error' },
+                  { guard: 'stateConflict', target: '#RUN.Error', actions: 'endEarly' },
+                  { guard: 'toolFailed', target: 'failing', actions: takeRound },
+                  { target: '#RUN.active.CommitTool', actions: takeRound },
+                ],
+              },
+            },
+            ...failingStates,
           },
         },
         CommitTool: {
@@ -327,7 +353,7 @@ export const runMachine = run.createMachine({
             {
               guard: 'gateIdle',
               target: 'LoopTop',
-              actions: [{ type: 'log', params: step.leaveKept }, 'dropKept'],
+              actions: [{ type: 'log', params: round.leaveKept }, 'dropKept'],
             },
           ],
         },
@@ -362,6 +388,7 @@ export const runMachine = run.createMachine({
         { type: 'log', params: end.closingEntries },
         { type: 'ask', params: end.askFinish },
       ],
+      exit: { type: 'drop', params: ({ context }) => `${context.runId}/` },
       on: {
         'effect.done': { target: 'Done' },
         'append.failed': { guard: 'lostItsEnd', target: 'Done', actions: 'endNotDurable' },

@@ -16,12 +16,14 @@ export interface RunWorld {
   /** Calls of the round under way that it has reported suspended. */
   reported: readonly string[];
   steered: readonly string[];
+  /** The steer that came into the round under way, where the policy lets it start nothing more; empty without one. */
+  cut: string;
   decided: readonly string[];
   cancelled: boolean;
   /** Something came when the run was over but for its tail: one is enough. */
   late: boolean;
 }
-const nothing: RunWorld = { made: [], reported: [], steered: [], decided: [], cancelled: false, late: false };
+const nothing: RunWorld = { made: [], reported: [], steered: [], cut: '', decided: [], cancelled: false, late: false };
 
 const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 const keyOf = ({ callId, suspension }: HeldDecision): string => `${callId}#${suspension}`;
@@ -39,12 +41,20 @@ function answers(world: RunWorld, { value }: Extract<RunEvent, { type: 'effect.d
   return ids.length <= toolCallsPerTurn && !ids.some((id) => world.made.includes(id));
 }
 
+/** Its calls run; behind that the round may be failing. */
+const inRound = (state: AnyMachineSnapshot): boolean => state.matches({ active: { ToolRound: 'running' } } as never);
 /** The round is stopped and says so in the same step; nothing comes between. */
 const stopping = (state: AnyMachineSnapshot): boolean =>
-  at(state, 'ToolRound') && contextOf(state).end.termination !== 'NaturalEnd';
+  inRound(state) && contextOf(state).end.termination !== 'NaturalEnd';
 
-function roundEnds(world: RunWorld, { kind, slots }: ToolRoundOutput, state: AnyMachineSnapshot): boolean {
+/** A failure is told of everywhere and read under one policy. */
+const mayFail = (output: ToolCallOutput | undefined, state: AnyMachineSnapshot): boolean =>
+  output?.failure === undefined || contextOf(state).settings.policies.onToolFailure === 'failRun';
+
+function roundEnds(world: RunWorld, { kind, slots, steered }: ToolRoundOutput, state: AnyMachineSnapshot): boolean {
   const { calls, settings } = contextOf(state);
+  const cut = kind === 'collected' ? world.cut : '';
+  if ((steered ?? '') !== cut || !slots.every(({ output }) => mayFail(output, state))) return false;
   if ((kind === 'stopped') !== stopping(state)) return false;
   if (idsOf(slots).join() !== calls.map(({ callId }) => callId).join()) return false;
   const sequential = settings.policies.toolExecution === 'sequential';
@@ -52,7 +62,8 @@ function roundEnds(world: RunWorld, { kind, slots }: ToolRoundOutput, state: Any
   return slots.every(({ status, call }, index) => {
     if ((status === 'suspended') !== world.reported.includes(call.callId)) return false;
     const behind = sequential && first >= 0 && index > first;
-    if (kind === 'collected' && (status === 'running' || (status === 'queued') !== behind)) return false;
+    const mayWait = behind || (cut !== '' && index > 0);
+    if (kind === 'collected' && (status === 'running' || (status === 'queued' && !mayWait))) return false;
     return status === 'queued' || !behind;
   });
 }
@@ -74,8 +85,10 @@ function toSettle({ replaying, kept, suspended }: RunContext): string[] {
   });
 }
 
-function callSettles({ callId, outcome, suspension }: ToolCallOutput, state: AnyMachineSnapshot): boolean {
+function callSettles(output: ToolCallOutput, state: AnyMachineSnapshot): boolean {
+  const { callId, outcome, suspension } = output;
   const { suspended } = contextOf(state);
+  if (!mayFail(output, state)) return false;
   if (!state.children.gate || toSettle(contextOf(state))[0] !== callId) return false;
   const before = suspended.find(({ call }) => call.callId === callId)?.suspension ?? 0;
   return outcome !== 'suspended' || suspension === before + 1;
@@ -144,6 +157,8 @@ export const runSurroundings: Surroundings<RunWorld> = {
         return contextOf(state).steers.some(({ messageId }) => messageId === event.messageId);
       case 'run.cancelled':
         return cancelComes(world, event.partial, state);
+      case 'sub-agent.changed':
+        return at(state, 'ToolRound');
       case 'append.failed':
         return appendFails(event, state);
       case 'effect.failed':
@@ -165,11 +180,15 @@ export const runSurroundings: Surroundings<RunWorld> = {
       case 'call.suspended':
         return { ...world, reported: [...world.reported, event.output.callId].sort() };
       case 'xstate.done.actor.round':
-        return { ...world, reported: [] };
+        return { ...world, reported: [], cut: '' };
       case 'decision.arrived':
         return { ...world, decided: [...world.decided, keyOf(event.held)].sort() };
-      case 'message.steered':
-        return { ...world, steered: [...world.steered, event.message.messageId].sort() };
+      case 'message.steered': {
+        const { messageId } = event.message;
+        const cuts = inRound(state) && contextOf(state).settings.policies.steerAt === 'afterTool';
+        const cut = cuts && world.cut === '' ? messageId : world.cut;
+        return { ...world, steered: [...world.steered, messageId].sort(), cut };
+      }
       case 'run.cancelled':
         return { ...world, cancelled };
       default:

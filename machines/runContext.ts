@@ -15,6 +15,8 @@ export interface Settings {
   phases: Phases;
   /** Ids of the agent's model and its fallbacks, without repetition. */
   models: readonly string[];
+  /** Shares of the context window above which something happens; absent where no window is known. */
+  context?: { warn?: number; prune?: number; exhaust?: number };
 }
 
 /** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
@@ -104,6 +106,8 @@ export interface RunContext extends RunInput {
   settled: number;
   /** How many of them were settled before the reply came that knows nothing of them. */
   untold: number;
+  /** Of a tool, where it ends the run as soon as nothing beside it runs. */
+  failure: Failure | undefined;
   end: End;
   durable: boolean;
 }

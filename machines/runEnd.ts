@@ -77,6 +77,13 @@ export function endOf({ context, event }: Args): End {
   }
 }
 
+/** A tool ends the run. No gate runs any more; what was left out of the last one did not begin. */
+export const toolFailed = ({ context: { failure } }: Args): Partial<RunContext> => ({
+  end: { termination: 'Error', cause: 'tool', ...(failure && { error: failure }) },
+  gate: 'closed',
+  replaying: [],
+});
+
 /** The end itself could not be stored, and neither was a suspension that stood in the same append. */
 export function endLost(args: Args): Partial<RunContext> {
   const end = endOf(args);

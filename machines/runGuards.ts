@@ -2,12 +2,13 @@
  * The questions that the arrows of RUN ask, by the names the drawing prints. Rule: a guard reads context and event and
  * nothing else.
  */
+import { exhausted } from './contextUse.ts';
 import { limitReached } from './limits.ts';
 import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
 import type { AppendFailed } from './ports.ts';
+import { conflicts, failureInRound } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext } from './runContext.ts';
-import { conflicts } from './runSteps.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 
@@ -37,7 +38,7 @@ export const runGuards = {
     const { gate, suspended, kept, reruns, steers, settings } = context;
     const open = suspended.length + kept.length + reruns.length + steers.length;
     const heard = settings.phases.stepStart || settings.phases.beforeInference;
-    return gate === 'closed' && open === 0 && !heard && limitReached(context) === undefined;
+    return gate === 'closed' && open === 0 && !heard && !settings.context && limitReached(context) === undefined;
   },
   repliesUnheard: ({ context, event }: Args) =>
     replies({ event }) && !context.settings.phases.afterInference && !context.settings.phases.stepEnd,
@@ -60,10 +61,10 @@ export const runGuards = {
   suspendedAnew: ({ context }: Args) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
   terminates: ({ event }: Args) => isValue(event, 'terminate'),
   nobodyPrepares: ({ context: { settings } }: Args) => !settings.phases.stepStart && !settings.phases.beforeInference,
-  nobodyPreparesAtLimit: ({ context }: Args) =>
-    !context.settings.phases.stepStart &&
-    !context.settings.phases.beforeInference &&
-    limitReached(context) !== undefined,
+  /** No window is known, so there is nothing to wait for. */
+  unmeasured: ({ context }: Args) => !context.settings.context,
+  unmeasuredAtLimit: ({ context }: Args) => !context.settings.context && limitReached(context) !== undefined,
+  exhausted,
   atLimit: ({ context }: Args) => limitReached(context) !== undefined,
   wasTerminated: ({ context }: Args) => context.terminate !== undefined,
   hasToolCalls: ({ context }: Args) => context.calls.length > 0,
@@ -79,6 +80,11 @@ export const runGuards = {
   roundCancelled: ({ context, event }: Args) => stopped(event) && context.end.termination === 'Cancelled',
   roundBroken: ({ event }: Args) => stopped(event),
   stateConflict: ({ event }: Args) => event.type === 'xstate.done.actor.round' && conflicts(event.output.slots),
+  toolFailed: ({ context, event }: Args) =>
+    event.type === 'xstate.done.actor.round' && failureInRound(context, event.output) !== undefined,
+  /** No tool has failed the run at the gate that is done. */
+  noneFailed: ({ context }: Args) => context.failure === undefined,
+  cutsRound: ({ context }: Args) => context.settings.policies.steerAt === 'afterTool',
   allSuspended: ({ context }: Args) => {
     const calls = stillSuspended(context);
     return idle(context) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));

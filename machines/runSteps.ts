@@ -2,14 +2,11 @@
  * The entries, requests and context changes of the run, one small pure function a step. Rule: each takes context and
  * event and returns data; nothing here decides where the run goes next.
  */
-import { closed } from './closing.ts';
-import { countReply, countRound } from './limits.ts';
+import { countReply } from './limits.ts';
 import { firstAttempt } from './modelCall.machine.ts';
 import type { EffectRequest, Phase } from './ports.ts';
-import { canonical } from './print.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext, RunInput } from './runContext.ts';
-import type { Slot, ToolRoundInput } from './toolRound.machine.ts';
 import type { Json, NewEntry, QueuedMessage } from './vocabulary.ts';
 
 type Args = { context: RunContext; event: RunEvent };
@@ -30,6 +27,7 @@ export const contextOf = (input: RunInput): RunContext => ({
   replayed: 0,
   settled: 0,
   untold: 0,
+  failure: undefined,
   end: { termination: 'NaturalEnd', cause: 'end_turn' },
   durable: true,
 });
@@ -124,54 +122,3 @@ export function continuationEntries({ context }: Args): NewEntry[] {
     { runId, type: 'continuation', text, why: 'empty_reply' },
   ];
 }
-
-export function roundInput({ context }: { context: RunContext }): ToolRoundInput {
-  const { runId, turn, calls, settings } = context;
-  const { conversationId, policies, phases } = settings;
-  const { toolExecution } = policies;
-  const together =
-    toolExecution === 'parallel' || (toolExecution === 'parallelIfReadOnly' && calls.every((call) => call.readOnly));
-  const [sequential, window] = together ? [false, policies.maxParallelTools] : [true, 1];
-  const { suspensionsPerCall: suspensionsMax } = policies.limits;
-  return { conversationId, runId, id: `${runId}/t${turn}/call`, calls, window, sequential, suspensionsMax, phases };
-}
-
-/** Two calls of a round may not write one key differently. */
-export function conflicts(slots: readonly Slot[]): boolean {
-  const written = new Map<string, string>();
-  for (const { output } of slots) {
-    for (const [key, value] of Object.entries(output?.writes ?? {})) {
-      const form = canonical(value);
-      if ((written.get(key) ?? form) !== form) return true;
-      written.set(key, form);
-    }
-  }
-  return false;
-}
-
-const slotsOf = (event: RunEvent): readonly Slot[] =>
-  event.type === 'xstate.done.actor.round' ? event.output.slots : [];
-
-export const roundWrites = ({ context, event }: Args): NewEntry[] =>
-  slotsOf(event).flatMap(({ call, output }) =>
-    output?.writes
-      ? [{ runId: context.runId, type: 'state-changed' as const, callId: call.callId, writes: output.writes }]
-      : [],
-  );
-
-/** Calls behind a suspended one keep their turn, each behind the one before. */
-export function roundCollected({ context, event }: Args): Partial<RunContext> {
-  const slots = slotsOf(event);
-  const first = slots.findIndex((slot) => slot.status === 'queued');
-  const left = first < 0 ? [] : slots.slice(first);
-  const behind = left.map(({ call }, index) => ({ call, behind: slots[first + index - 1]?.call.callId ?? '' }));
-  return { slots, calls: [], kept: [...context.kept, ...behind], counters: countRound(context.counters, slots) };
-}
-
-/** The run goes on without the calls that kept their turn. */
-export const leaveKept = ({ context }: Args): NewEntry[] =>
-  closed(
-    context.runId,
-    context.kept.map(({ call }) => call.callId),
-    'not_started',
-  );

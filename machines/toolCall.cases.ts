@@ -1,4 +1,7 @@
-/** Cases of TOOL_CALL: gated or not, refused, replayed, at its last suspension, with and without AfterToolExecute. */
+/**
+ * Cases of TOOL_CALL: gated or not, refused, replayed, at its last suspension, executed again, with and without
+ * AfterToolExecute.
+ */
 import type { Cases } from './cases.ts';
 import type { GateValue, ToolValue } from './ports.ts';
 import type { ToolCallContext, ToolCallInput } from './toolCall.machine.ts';
@@ -11,11 +14,14 @@ const plain: ToolCallInput = {
   call,
   suspension: 0,
   suspensionsMax: 2,
+  retry: false,
   after: false,
 };
 const gated = { ...call, gated: true };
 const refused = { ...gated, refused: { code: 'unknown_tool', text: 'There is no such tool.' } };
 const again = { suspension: 1, decision: { callId: 'a', action: 'approve' } } as const;
+
+const retry = { attempts: 3, baseMs: 100, factor: 2, capMs: 150, jitter: 0.1 };
 
 const inputs: readonly ToolCallInput[] = [
   plain,
@@ -26,6 +32,8 @@ const inputs: readonly ToolCallInput[] = [
   { ...plain, call: refused, after: true },
   { ...plain, call: gated, ...again },
   { ...plain, call: gated, ...again, suspension: 2 },
+  { ...plain, retry },
+  { ...plain, call: gated, retry: { ...retry, attempts: 2 }, after: true },
 ];
 
 const content = [{ type: 'text' as const, text: 'done' }];
@@ -40,7 +48,9 @@ const tool: readonly ToolValue[] = [
   { kind: 'succeeded', content, print: 'a:done' },
   { kind: 'succeeded', content, print: 'a:done', writes: { mode: 'edit' } },
   { kind: 'erred', content, print: 'a:error', code: 'error' },
+  { kind: 'erred', content, print: 'a:error', code: 'error', retry: { random: 0.5 } },
   { kind: 'pending', reason: 'form', payload: { field: 'name' } },
+  { kind: 'pending', reason: 'sub-agent', within: true },
 ];
 
 export const toolCallCases = {
@@ -51,6 +61,7 @@ export const toolCallCases = {
       id: '',
       value,
     })),
+    'timer.elapsed': [2, 3].map((attempt) => ({ type: 'timer.elapsed', id: `r/t1/call/0/wait/${attempt}` })),
   },
-  projection: ({ output }: ToolCallContext) => output ?? null,
+  projection: ({ output, attempt }: ToolCallContext) => [output ?? null, attempt],
 } satisfies Cases;

@@ -1,10 +1,21 @@
 /**
  * TOOL_CALL (run-lifecycle, TOOL_CALL Sub-State Machine): one per tool call; ends with exactly one outcome, or
  * suspended. It takes no event from outside: a cancelled round stops this actor, and what it asked for is dropped by
- * the run. Results go from the event that brings them into the log and are not kept here.
+ * the run. Results go from the event that brings them into the log and are not kept here. ExecuteTool holds the
+ * executions of the call and the waits between them: one start, one idempotency key, one outcome.
  */
 import { assign, setup } from 'xstate';
-import { door, type EffectDone, type EffectRequest, type RoundCall } from './ports.ts';
+import type { ToolRetry } from './policies.ts';
+import {
+  door,
+  type EffectDone,
+  type EffectRequest,
+  type EffectValue,
+  type Failure,
+  type RoundCall,
+  type TimerElapsed,
+} from './ports.ts';
+import { askWait, retries, retryNotice } from './toolRetry.ts';
 import type { Decision, Json, NewEntry, StoredPart, ToolOutcome } from './vocabulary.ts';
 
 export interface ToolCallInput {
@@ -16,6 +27,7 @@ export interface ToolCallInput {
   /** How often the call was suspended before. */
   suspension: number;
   suspensionsMax: number;
+  retry: false | ToolRetry;
   /** Whether somebody takes part in AfterToolExecute. */
   after: boolean;
   /** Set when this is the replay of a suspended call. */
@@ -27,6 +39,8 @@ export interface ToolCallOutput {
   name: string;
   outcome: ToolOutcome | 'suspended';
   code?: string;
+  /** Set where the tool itself failed: it was executed, and that is how its last execution ended. */
+  failure?: Failure;
   print: string;
   writes?: { [key: string]: Json };
   /** Number of the last suspension. */
@@ -35,19 +49,41 @@ export interface ToolCallOutput {
 }
 
 export interface ToolCallContext extends ToolCallInput {
+  /** Number of the execution, from 1. */
+  attempt: number;
   /** Set by the transition that decides the outcome. */
   output: ToolCallOutput | undefined;
 }
-export type ToolCallEvent = EffectDone;
+export type ToolCallEvent = EffectDone | TimerElapsed;
 
 type Args = { context: ToolCallContext; event: ToolCallEvent };
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 
+const answerOf = (event: ToolCallEvent): EffectValue | undefined =>
+  event.type === 'effect.done' ? event.value : undefined;
+const suspends = (event: ToolCallEvent): boolean => {
+  const kind = answerOf(event)?.kind;
+  return kind === 'suspend' || kind === 'pending';
+};
+/** It is not the call itself that somebody is asked about: its sub-agents' calls are limited one by one. */
+function waitsWithin(event: ToolCallEvent): boolean {
+  const value = answerOf(event);
+  return value?.kind === 'pending' && value.within === true;
+}
+
+/** The run keeps the failure of a tool, not its result. */
+const MESSAGE_LONGEST = 1_000;
+
+function failureOf({ code, content }: { code: string; content: readonly StoredPart[] }): Failure {
+  const words = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+  return { code, message: words.slice(0, MESSAGE_LONGEST) };
+}
+
 /** The result that the deciding event brings; empty for a suspension. */
 function contentOf({ context, event }: Args): StoredPart[] {
-  if (context.call.refused && event.type !== 'effect.done') return text(context.call.refused.text);
-  const { value } = event;
+  const value = answerOf(event);
+  if (!value) return text(context.call.refused?.text ?? '');
   if (value.kind === 'succeeded' || value.kind === 'erred' || value.kind === 'shown') return value.content;
   if (value.kind === 'block' || value.kind === 'refuse') return text(value.text);
   return text(`suspended more than ${context.suspensionsMax} times`);
@@ -58,11 +94,11 @@ function outputOf({ context, event }: Args): ToolCallOutput {
   if (context.output) return context.output;
   const { callId, name, print, refused } = context.call;
   const base = { callId, name, suspension: context.suspension };
-  if (event.type !== 'effect.done') {
+  const value = answerOf(event);
+  if (!value) {
     const code = refused?.code ?? 'error';
     return { ...base, outcome: 'failed', code, print: `${print}:${code}` };
   }
-  const { value } = event;
   switch (value.kind) {
     case 'succeeded':
       return {
@@ -72,7 +108,13 @@ function outputOf({ context, event }: Args): ToolCallOutput {
         ...(value.writes && { writes: value.writes }),
       };
     case 'erred':
-      return { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.print}` };
+      return {
+        ...base,
+        outcome: 'failed',
+        code: value.code,
+        failure: failureOf(value),
+        print: `${print}:${value.print}`,
+      };
     case 'block':
     case 'refuse':
       return { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.code}` };
@@ -83,7 +125,8 @@ function outputOf({ context, event }: Args): ToolCallOutput {
 
 function suspended({ context, event }: Args): Partial<ToolCallContext> {
   const { callId, name, print } = context.call;
-  const reason = 'reason' in event.value ? event.value.reason : '';
+  const value = answerOf(event);
+  const reason = value && 'reason' in value ? value.reason : '';
   const suspension = context.suspension + 1;
   return { output: { callId, name, outcome: 'suspended', print, suspension, reason } };
 }
@@ -92,7 +135,8 @@ function started({ context, event }: Args): NewEntry[] {
   const { runId, call, suspension } = context;
   const { callId } = call;
   const idempotencyKey = keyOf(context);
-  const verdict = event.type === 'effect.done' && event.value.kind === 'allow' ? event.value : undefined;
+  const value = answerOf(event);
+  const verdict = value?.kind === 'allow' ? value : undefined;
   const entry: NewEntry = { runId, type: 'tool-started', callId, idempotencyKey };
   if (verdict?.args !== undefined) entry.args = verdict.args;
   const by = verdict?.by ?? (suspension > 0 ? 'decision' : undefined);
@@ -110,9 +154,11 @@ function gateRequest({ context }: { context: ToolCallContext }): EffectRequest |
 }
 
 function toolRequest({ context }: { context: ToolCallContext }): EffectRequest {
-  const { call, decision, id, runId, suspension } = context;
+  const { call, decision, runId, suspension, attempt } = context;
+  const { callId } = call;
   const idempotencyKey = keyOf(context);
-  const request = { kind: 'tool' as const, id: `${id}/tool`, runId, callId: call.callId, suspension, idempotencyKey };
+  const id = attempt === 1 ? `${context.id}/tool` : `${context.id}/tool/${attempt}`;
+  const request = { kind: 'tool' as const, id, runId, callId, suspension, idempotencyKey };
   return decision ? { ...request, decision } : request;
 }
 
@@ -135,8 +181,8 @@ function resultEntries(args: Args): NewEntry[] {
 
 function suspendedEntries({ context, event }: Args): NewEntry[] {
   const { runId, call, output } = context;
-  const { value } = event;
-  if (value.kind !== 'suspend' && value.kind !== 'pending') return [];
+  const value = answerOf(event);
+  if (value?.kind !== 'suspend' && value?.kind !== 'pending') return [];
   const suspension = output?.suspension ?? 1;
   const { reason, payload } = value;
   const entry = { runId, type: 'tool-suspended' as const, callId: call.callId, suspension, reason };
@@ -156,22 +202,23 @@ export const toolCallMachine = setup({
     ...door,
     decide: assign((args) => ({ output: outputOf(args) })),
     suspend: assign(suspended),
+    nextAttempt: assign(({ context }) => ({ attempt: context.attempt + 1 })),
   },
   guards: {
     refused: ({ context }) => context.call.refused !== undefined,
     ungated: ({ context }) => !context.call.gated,
-    blocked: ({ event }) => event.value.kind === 'block',
-    suspends: ({ event }) => event.value.kind === 'suspend' || event.value.kind === 'pending',
-    suspendsTooOften: (args) =>
-      mayNot(args) && (args.event.value.kind === 'suspend' || args.event.value.kind === 'pending'),
-    refusedByGate: ({ event }) => event.value.kind === 'refuse',
-    erred: ({ event }) => event.value.kind === 'erred',
+    blocked: ({ event }) => answerOf(event)?.kind === 'block',
+    suspends: ({ event }) => suspends(event),
+    suspendsTooOften: (args) => mayNot(args) && suspends(args.event) && !waitsWithin(args.event),
+    refusedByGate: ({ event }) => answerOf(event)?.kind === 'refuse',
+    retries,
+    erred: ({ event }) => answerOf(event)?.kind === 'erred',
     nobodyAfter: ({ context }) => !context.after,
-    succeedsUnheard: ({ context, event }) => !context.after && event.value.kind === 'succeeded',
+    succeedsUnheard: ({ context, event }) => !context.after && answerOf(event)?.kind === 'succeeded',
   },
 }).createMachine({
   id: 'TOOL_CALL',
-  context: ({ input }) => ({ ...input, output: undefined }),
+  context: ({ input }) => ({ ...input, attempt: 1, output: undefined }),
   output: ({ event }) => (event as unknown as { output: ToolCallOutput }).output,
   initial: 'BeforeToolExecute',
   states: {
@@ -192,10 +239,22 @@ export const toolCallMachine = setup({
       },
     },
     ExecuteTool: {
-      entry: [
-        { type: 'log', params: started },
-        { type: 'ask', params: toolRequest },
-      ],
+      entry: { type: 'log', params: started },
+      initial: 'attempting',
+      states: {
+        attempting: {
+          entry: { type: 'ask', params: toolRequest },
+          on: { 'effect.done': { guard: 'retries', target: 'backingOff', actions: 'nextAttempt' } },
+        },
+        // The timer is this call's own and the only one it has: whatever rings is the end of the wait.
+        backingOff: {
+          entry: [
+            { type: 'log', params: retryNotice },
+            { type: 'ask', params: askWait },
+          ],
+          on: { 'timer.elapsed': { target: 'attempting' } },
+        },
+      },
       on: {
         'effect.done': [
           { guard: 'suspendsTooOften', target: 'Failed', actions: 'decide' },

@@ -23,6 +23,7 @@ const round = (calls: string, window: number, sequential = false): ToolRoundInpu
   window,
   sequential,
   suspensionsMax: 2,
+  retry: false,
   phases: noPhases,
 });
 
@@ -49,10 +50,15 @@ const done = [...'abc'].flatMap((callId, index) => {
 
 export const toolRoundCases = {
   inputs,
-  cases: { 'xstate.done.actor.*': done, 'round.stopped': [{ type: 'round.stopped' }] },
-  projection: ({ slots, next, live }: ToolRoundContext) => ({
+  cases: {
+    'xstate.done.actor.*': done,
+    'round.stopped': [{ type: 'round.stopped' }],
+    'round.steered': ['m1', 'm2'].map((messageId) => ({ type: 'round.steered', messageId })),
+  },
+  projection: ({ slots, next, live, steered }: ToolRoundContext) => ({
     slots: slots.map(({ status, output }) => [status, output?.outcome]),
     next,
     live,
+    steered,
   }),
 } satisfies Cases;

@@ -1,15 +1,17 @@
 /**
  * TOOL_ROUND: the calls of one reply (run-lifecycle, ToolRound). Spawns one TOOL_CALL a call within its launch window
- * and collects what became of each in call order. Ends Collected, or Stopped where the run ends it from outside; it
- * writes no result for calls it stopped: the run does, since it knows why.
+ * and collects what became of each in call order; behind a steer it launches nothing more. Ends Collected, or Stopped
+ * where the run ends it from outside; it writes no result for calls it did not finish: the run does, since it knows why.
  */
-import { type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
+import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
+import type { ToolRetry } from './policies.ts';
 import { door, type Phases, type RoundCall } from './ports.ts';
 import { type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
 
 export interface Slot {
   call: RoundCall;
-  status: 'queued' | 'running' | 'done' | 'suspended';
+  /** `skipped`: a steer left it unstarted, and it has a result that says so. */
+  status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
   output?: ToolCallOutput;
 }
 
@@ -24,12 +26,15 @@ export interface ToolRoundInput {
   /** One after the other; the first suspended call ends the round. */
   sequential: boolean;
   suspensionsMax: number;
+  retry: false | ToolRetry;
   phases: Phases;
 }
 
 export interface ToolRoundOutput {
   kind: 'collected' | 'stopped';
   slots: readonly Slot[];
+  /** Id of the message that kept the queued calls from being started. */
+  steered?: string;
 }
 
 export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
@@ -38,21 +43,26 @@ export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
   next: number;
   /** How many calls run now. */
   live: number;
+  /** Id of the first message that came to be delivered behind the calls that run; nothing more is started. */
+  steered: string | undefined;
 }
 
 type CallDone = DoneActorEvent<ToolCallOutput, string>;
-export type ToolRoundEvent = CallDone | { type: 'round.stopped' };
+export type ToolRoundEvent = CallDone | { type: 'round.stopped' } | { type: 'round.steered'; messageId: string };
 
 type Args = { context: ToolRoundContext; event: ToolRoundEvent };
+
+const hasEnded = (event: ToolRoundEvent): event is CallDone =>
+  event.type !== 'round.stopped' && event.type !== 'round.steered';
 
 const childId = (index: number): string => `call-${index}`;
 
 /** Where a finished child stands in the round. */
 const indexOf = (event: CallDone): number => Number(event.actorId.slice('call-'.length));
 
-/** A sequential round launches nothing behind a suspended call. */
-const closed = (context: ToolRoundContext, last?: ToolCallOutput): boolean =>
-  context.next >= context.slots.length || (context.sequential && last?.outcome === 'suspended');
+/** A sequential round launches nothing behind a suspended call, and no round does behind a steer. */
+const closed = ({ next, slots, steered, sequential }: ToolRoundContext, last?: ToolCallOutput): boolean =>
+  next >= slots.length || steered !== undefined || (sequential && last?.outcome === 'suspended');
 
 function callInput(context: ToolRoundContext, index: number, call: RoundCall) {
   return {
@@ -62,6 +72,7 @@ function callInput(context: ToolRoundContext, index: number, call: RoundCall) {
     call,
     suspension: 0,
     suspensionsMax: context.suspensionsMax,
+    retry: context.retry,
     after: context.phases.afterToolExecute,
   };
 }
@@ -77,22 +88,21 @@ const round = setup({
   actions: {
     ...door,
     /** A finished child stays until it is stopped. */
-    forget: stopChild(({ event }) => (event.type === 'round.stopped' ? '' : event.actorId)),
+    forget: stopChild(({ event }) => (hasEnded(event) ? event.actorId : '')),
+    steer: assign(({ context, event }) =>
+      event.type === 'round.steered' ? { steered: context.steered ?? event.messageId } : {},
+    ),
     // The run wants to know of a suspension at once: a decision may be waiting for it.
     report: sendTo(
       ({ self }) => self._parent ?? self,
-      ({ event }) => ({ type: 'call.suspended', output: event.type === 'round.stopped' ? undefined : event.output }),
+      ({ event }) => ({ type: 'call.suspended', output: hasEnded(event) ? event.output : undefined }),
     ),
   },
   guards: {
-    suspends: ({ event }) => event.type !== 'round.stopped' && event.output.outcome === 'suspended',
+    suspends: ({ event }) => hasEnded(event) && event.output.outcome === 'suspended',
     lastSuspends: ({ context, event }) =>
-      event.type !== 'round.stopped' &&
-      event.output.outcome === 'suspended' &&
-      context.live === 1 &&
-      closed(context, event.output),
-    lastCall: ({ context, event }) =>
-      event.type !== 'round.stopped' && context.live === 1 && closed(context, event.output),
+      hasEnded(event) && event.output.outcome === 'suspended' && context.live === 1 && closed(context, event.output),
+    lastCall: ({ context, event }) => hasEnded(event) && context.live === 1 && closed(context, event.output),
   },
 });
 
@@ -117,7 +127,7 @@ const launch = round.enqueueActions(({ context, enqueue }) => {
 });
 
 const collect = round.assign(({ context, event, spawn }) => {
-  if (event.type === 'round.stopped') return {};
+  if (!hasEnded(event)) return {};
   const after = collected(context, event);
   const following = after.next > context.next ? context.slots[context.next] : undefined;
   if (following) {
@@ -129,11 +139,12 @@ const collect = round.assign(({ context, event, spawn }) => {
 export const toolRoundMachine = round.createMachine({
   id: 'TOOL_ROUND',
   context: ({ input }) => {
-    const { conversationId, runId, id, sequential, suspensionsMax, phases, calls } = input;
+    const { calls, ...rest } = input;
+    const { sequential } = rest;
     const window = sequential ? 1 : input.window;
     const live = Math.min(window, calls.length);
     const slots = calls.map((call, index): Slot => ({ call, status: index < live ? 'running' : 'queued' }));
-    return { conversationId, runId, id, window, sequential, suspensionsMax, phases, slots, next: live, live };
+    return { ...rest, window, slots, next: live, live, steered: undefined };
   },
   output: ({ event }) => (event as unknown as { output: ToolRoundOutput }).output,
   initial: 'Running',
@@ -142,6 +153,7 @@ export const toolRoundMachine = round.createMachine({
     Running: {
       entry: launch,
       on: {
+        'round.steered': { actions: 'steer' },
         'xstate.done.actor.*': [
           { guard: 'lastSuspends', target: 'Collected', actions: 'report' },
           { guard: 'lastCall', target: 'Collected' },
@@ -154,7 +166,8 @@ export const toolRoundMachine = round.createMachine({
       type: 'final',
       output: ({ context, event }: Args): ToolRoundOutput => ({
         kind: 'collected',
-        slots: event.type === 'round.stopped' ? context.slots : collected(context, event).slots,
+        slots: hasEnded(event) ? collected(context, event).slots : context.slots,
+        ...(context.steered !== undefined && { steered: context.steered }),
       }),
     },
     Stopped: {

@@ -8,6 +8,7 @@ import {
   type Decision,
   type DecisionReceipt,
   type EffectRequest,
+  type Failure,
   type Json,
   judge,
   type Knowledge,
@@ -15,6 +16,7 @@ import {
   rerunOf,
   type Settlement,
   type StoredPart,
+  type SubAgentChange,
 } from '../machines/index.ts';
 import { InvalidDecisionError } from './errors.ts';
 
@@ -26,13 +28,18 @@ export type Act =
       content: StoredPart[];
       kind: 'direct' | 'steer' | 'followUp';
       aborted?: boolean;
+      /** The content, while its images are being stored; the act is put when they are. */
+      kept?: Promise<StoredPart[]>;
     }
   | { type: 'resume.requested'; runId: string; continuation?: string; aborted?: boolean }
   | { type: 'promotion.requested'; aborted?: boolean }
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
   | { type: 'decision.proposed'; decision: Decision }
-  | { type: 'settlement.proposed'; callId: string; how: Settlement };
+  | { type: 'settlement.proposed'; callId: string; how: Settlement }
+  | SubAgentChange
+  /** Somebody who watches threw, and is not to be ignored. */
+  | { type: 'observer.failed'; error: Failure };
 
 export type Sent = Extract<Act, { type: 'message.sent' }>;
 /** Acts that start a run when their turn comes. */
@@ -45,6 +52,16 @@ export interface Admitted {
   answer?: DecisionReceipt | 'applied' | 'unknown' | 'returned';
   /** The act is refused; nothing changes. */
   refused?: Error;
+  /** What is only put on record. */
+  note?: readonly NewEntry[];
+}
+
+/** Where the conversation stands when an act is judged. */
+export interface Now {
+  /** A message would start a run. */
+  readonly isIdle: boolean;
+  /** A run is under way that can still end otherwise. */
+  readonly isOpenEnded: boolean;
 }
 
 /** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
@@ -79,8 +96,7 @@ function admitSettlement(known: Knowledge, callId: string, how: Settlement): Adm
   return { events: [event], answer: 'applied' };
 }
 
-/** `idle`: a message would start a run now. */
-export function admit(act: { type: string }, known: Knowledge, idle: boolean): Admitted {
+export function admit(act: { type: string }, known: Knowledge, now: Now): Admitted {
   const given = act as Act;
   switch (given.type) {
     case 'decision.proposed':
@@ -93,8 +109,13 @@ export function admit(act: { type: string }, known: Knowledge, idle: boolean): A
       const { aborted, ...event } = given;
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
-      if (event.type === 'message.sent' && !idle) return { events: [], answer: 'returned' };
+      if (event.type === 'message.sent' && !now.isIdle) return { events: [], answer: 'returned' };
       return { events: [event, { type: 'cancel.requested' }] };
+    }
+    case 'observer.failed': {
+      const { error } = given;
+      if (now.isOpenEnded) return { events: [{ type: 'effect.failed', id: '', cause: 'internal', error }] };
+      return { events: [], note: [diagnostic(known.runId, 'observer_error', { message: error.message })] };
     }
     default:
       return { events: [given] };

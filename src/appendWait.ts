@@ -1,7 +1,7 @@
 /**
  * Waits for the append of a step. Rule: while it blocks, the steps behind it wait; once it was overtaken they no longer
  * do, but the step still starts nothing before its own entries are durable, and what is logged later is stored behind
- * it. An append that was given up counts as failed, though its entries may still land.
+ * it. An append that was given up may still land, or fail; that is told when it is known.
  */
 import type { Failure } from '../machines/index.ts';
 import { thrownMessage } from './thrown.ts';
@@ -19,15 +19,14 @@ interface Outcome {
   landed(): void;
   /** `overtaken`: the steps behind did not wait for this. */
   failed(error: unknown, overtaken: boolean): void;
-  /** The time is up; true where that was told as a failure, so that no other is told. */
-  tooLate(): boolean;
+  /** The time is up. */
+  tooLate(): void;
   /** The append has come to its end, whatever it was. */
   settled(): void;
 }
 
 export function awaitAppend(pending: Promise<void>, outcome: Outcome): AppendWait {
   let blocks = true;
-  let told = false;
   const ahead = (): void => {
     if (!blocks) return;
     blocks = false;
@@ -41,13 +40,13 @@ export function awaitAppend(pending: Promise<void>, outcome: Outcome): AppendWai
     },
     (error: unknown) => {
       outcome.settled();
-      if (!told) outcome.failed(error, !blocks);
+      outcome.failed(error, !blocks);
     },
   );
   return {
     overtake: ahead,
     giveUp() {
-      told ||= outcome.tooLate();
+      outcome.tooLate();
       ahead();
     },
   };

@@ -8,6 +8,7 @@ import type { EffectRequest } from '../machines/index.ts';
 export class Asks {
   readonly #askers = new Map<string, AnyActorRef>();
   #ofStep: EffectRequest[] = [];
+  #drops: string[] = [];
 
   add(asker: AnyActorRef, request: EffectRequest): void {
     this.#ofStep.push(request);
@@ -19,6 +20,13 @@ export class Asks {
     const asks = this.#ofStep;
     this.#ofStep = [];
     return asks;
+  }
+
+  /** The prefixes that were dropped since the last time, in order. */
+  takeDrops(): string[] {
+    const drops = this.#drops;
+    this.#drops = [];
+    return drops;
   }
 
   /** Whether the answer is still wanted. */
@@ -33,7 +41,9 @@ export class Asks {
     return asker;
   }
 
+  /** What was under way is ended once the charts have settled. */
   drop(prefix: string): void {
+    this.#drops.push(prefix);
     this.#ofStep = this.#ofStep.filter(({ id }) => !id.startsWith(prefix));
     for (const id of this.#askers.keys()) if (id.startsWith(prefix)) this.#askers.delete(id);
   }

@@ -13,12 +13,13 @@ import type {
   QueuedMessage,
   Settlement,
 } from '../machines/index.ts';
-import { type Content, storedContent } from './content.ts';
-import { DecisionRefusedError, LimitError, RunchartError } from './errors.ts';
-import { isAllowed, readDecision, readSettlement } from './inbox.ts';
+import { type Content, type ReadPart, readContent } from './content.ts';
+import type { ConversationOptions } from './conversationOptions.ts';
+import { decideAt } from './deciding.ts';
+import { ConfigurationError, LimitError, RunchartError } from './errors.ts';
+import { readDecision, readSettlement } from './inbox.ts';
 import type { ConversationStatus, Live } from './live.ts';
 import { kindNow } from './messageKind.ts';
-import type { Policies } from './options.ts';
 import type { ConversationView } from './projector/index.ts';
 import type { Receipt } from './receipts.ts';
 import type { Run } from './run.ts';
@@ -26,16 +27,7 @@ import { pendingCalls, unsettledCalls } from './runResult.ts';
 import { Runs } from './runs.ts';
 import type { Runtime } from './runtime.ts';
 import { Streams } from './streams.ts';
-
-export interface ConversationOptions {
-  id: string;
-  cwd: string;
-  runtime: Runtime;
-  policies: Policies;
-  newId(): string;
-  authorize: ((decision: Decision, call: PendingCall) => boolean | Promise<boolean>) | undefined;
-  closed(): void;
-}
+import { nestedIn } from './subAgents/nested.ts';
 
 export class Conversation {
   readonly id: string;
@@ -47,6 +39,7 @@ export class Conversation {
   readonly #runtime: Runtime;
   readonly #runs: Runs;
   #closed = false;
+  #closing: Promise<void> | undefined;
 
   constructor(options: ConversationOptions) {
     const { runtime } = options;
@@ -87,46 +80,37 @@ export class Conversation {
   /** Sends a message. Throws AgentBusyError by policy, LimitError where the queue is full. */
   send(content: Content, options: { signal?: AbortSignal; kind?: 'steer' | 'followUp' } = {}): Run {
     this.#mustBeOpen();
-    const stored = storedContent(content);
+    const read = readContent(content);
     const kind = options.kind ?? kindNow(this.status, this.#options.policies);
-    const { handle } = this.#put(stored, kind, options.signal);
+    const { handle } = this.#put(read, kind, options.signal);
     return handle;
   }
 
   /** A message for the run under way: it is delivered before its next model call. */
   steer(content: Content): Receipt {
     this.#mustBeOpen();
-    return this.#put(storedContent(content), 'steer').receipt;
+    return this.#put(readContent(content), 'steer').receipt;
   }
 
   /** A message for after the work under way: it becomes the next request. */
   followUp(content: Content): Receipt {
     this.#mustBeOpen();
-    return this.#put(storedContent(content), 'followUp').receipt;
+    return this.#put(readContent(content), 'followUp').receipt;
   }
 
   /** Makes a decision durable, then answers. Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
   async decide(decision: Decision): Promise<DecisionReceipt> {
     this.#mustBeOpen();
-    const read = readDecision(decision);
-    const { authorize, policies } = this.#options;
-    const record = this.#runtime.known.calls.get(read.callId);
-    if (record && authorize) {
-      const { callId, name, args, reason, suspension } = record;
-      const call = { callId, name, args, reason, suspension, path: [callId] };
-      if (!(await isAllowed(() => authorize(read, call))))
-        throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
-      this.#mustBeOpen();
-    }
-    if (record && record.decisions.size >= policies.limits.decisions) {
-      throw new LimitError(`a call takes at most ${policies.limits.decisions} decisions (policies.limits.decisions)`);
-    }
-    return (await this.#runtime.act({ type: 'decision.proposed', decision: read })) as DecisionReceipt;
+    const { runtime, authorize, policies } = this.#options;
+    const mustBeOpen = (): void => this.#mustBeOpen();
+    return decideAt({ runtime, authorize, most: policies.limits.decisions, mustBeOpen }, readDecision(decision));
   }
 
   /** Continues what waits or was interrupted, in the same cycle. Never throws. */
   resume(): Run {
     if (this.#closed) return this.#runs.over('closed', 'the conversation is closed');
+    if (this.#options.keeper !== undefined)
+      return this.#runs.over('configuration', 'a sub-agent is resumed by its parent');
     return this.#runs.resume(this.#options.newId());
   }
 
@@ -141,6 +125,7 @@ export class Conversation {
   async cancel(): Promise<void> {
     const { status } = this;
     if (status === 'idle' || status === 'error') return;
+    this.#mustBeOwn();
     await this.#runs.cancel();
   }
 
@@ -163,15 +148,21 @@ export class Conversation {
   }
 
   /** Ends a run as interrupted, gives queued messages back, and lets go of the store. */
-  async close(): Promise<void> {
-    if (this.#closed) return;
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
     this.#closed = true;
+    this.#runtime.tickets.withdrawHeld();
     do {
       // What is given back now is not promoted when the run has ended.
       const given = this.#runtime.queue.map(({ messageId }) => this.#runs.giveBack(messageId, 'closed'));
       if (this.status === 'active' || this.status === 'cancelling') await this.#runs.cancel();
       await Promise.all(given);
     } while (this.status === 'active');
+    await nestedIn(this.#runtime.known)?.close();
     await this.#runtime.close();
     this.#runs.close();
     this.#options.closed();
@@ -179,18 +170,28 @@ export class Conversation {
 
   #mustBeOpen(): void {
     if (this.#closed) throw new RunchartError('closed', `the conversation ${this.id} is closed; open it again`);
+    this.#mustBeOwn();
   }
 
-  #put(content: ReturnType<typeof storedContent>, kind: 'direct' | 'steer' | 'followUp', signal?: AbortSignal) {
+  #mustBeOwn(): void {
+    const { keeper } = this.#options;
+    if (keeper === undefined) return;
+    throw new ConfigurationError(`${this.id} is a sub-agent of ${keeper}: act there; here it can only be read`);
+  }
+
+  #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', signal?: AbortSignal) {
     const { policies, newId } = this.#options;
     const { status } = this;
-    const waits = status !== 'idle' && status !== 'error';
-    if (waits && this.#runtime.queue.length >= policies.limits.queue) {
+    const supersedes = status === 'waiting' && kind === 'direct';
+    const waits = status !== 'idle' && status !== 'error' && !supersedes;
+    if (waits && this.#runtime.queue.length + this.#runtime.tickets.held >= policies.limits.queue) {
       throw new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
     }
     const messageId = newId();
     const receipt = this.#runs.receipt(messageId);
-    const handle = this.#runs.send({ type: 'message.sent', messageId, content, kind }, signal);
+    const content = this.#runtime.images.keep(read);
+    const stored = Array.isArray(content) ? { content } : { content: [], kept: content };
+    const handle = this.#runs.send({ type: 'message.sent', messageId, ...stored, kind }, signal);
     return { handle, receipt };
   }
 }

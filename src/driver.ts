@@ -57,10 +57,7 @@ export class Driver {
     this.root = createActor(options.machine, { input: options.input, ...(inspect && { inspect }) });
     connect(this.root.system, {
       ask: (asker, request) => this.#asks.add(asker, request),
-      drop: (prefix) => {
-        this.#asks.drop(prefix);
-        this.#journal.drop(prefix);
-      },
+      drop: (prefix) => this.#asks.drop(prefix),
       log: (entries) => void this.#entries.push(...entries),
     });
     this.root.subscribe({ error: (error: unknown) => options.broke?.(error) });
@@ -93,12 +90,11 @@ export class Driver {
   }
 
   #goOn(): void {
-    for (;;) {
-      const delivery = this.#journal.take();
-      if (!delivery) break;
-      const goesOn = this.#step(delivery);
+    for (let next = this.#journal.take(); next; next = this.#journal.take()) {
+      this.#deliver(next.completion);
+      // Before what follows is appended: the run behind a cancel has all the time it needs.
       this.#calmDown();
-      if (!goesOn) return;
+      if (!this.#finish(next.at)) return;
     }
     this.#stepping = false;
     this.#calmDown();
@@ -138,6 +134,8 @@ export class Driver {
   }
 
   #finish(at: number): boolean {
+    // Behind the charts' own actions: what ends an effect may act on other conversations.
+    for (const prefix of this.#asks.takeDrops()) this.#journal.drop(prefix);
     const step: Step = { at, entries: this.#entries, asks: this.#asks.take(), acts: this.#acts };
     this.#entries = [];
     this.#acts = [];
@@ -164,11 +162,11 @@ export class Driver {
     this.#options.settled?.(acts);
   }
 
-  /** What a failed step asked for is not started; only that a run was over before stays true. */
+  /** What a failed step asked for is not started, but that a run was over before stays true. A commit given up may land. */
   #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
     for (const request of asks) {
-      if (request.kind === 'ended') this.#journal.start(request);
-      this.#asks.close(request.id);
+      if (request.kind === 'ended' && this.#asks.isOpen(request)) this.#journal.start(request);
+      if (request.kind !== 'commit' || lost.length > 0) this.#asks.close(request.id);
     }
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
     this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
@@ -176,22 +174,24 @@ export class Driver {
   }
 
   #await(pending: Promise<void>, step: Step): void {
+    let givenUp = false;
+    const isWanted = (): boolean => step.asks.some((request) => this.#asks.isOpen(request));
     const wait = awaitAppend(pending, {
       ahead: () => this.#goOn(),
       settled: () => this.#hurry.remove(wait),
       landed: () => this.#begin(step),
       failed: (error, overtaken) => {
+        if (givenUp && !isWanted()) return;
         const completion = this.#failure(error, step, step.entries);
         // What others have overtaken waits its turn.
         if (overtaken) this.#journal.put(completion);
         else if (this.#step({ at: step.at, completion })) this.#goOn();
       },
       tooLate: () => {
-        if (!step.asks.some((request) => this.#asks.isOpen(request))) return false;
-        const error = new RunchartError('store', 'the store did not answer in time');
+        if (givenUp || !isWanted()) return;
+        givenUp = true;
         // The entries may still land: nothing of them is lost, so nothing is written twice.
-        this.#journal.put(this.#failure(error, step, []));
-        return true;
+        this.#journal.put(this.#failure(new RunchartError('store', 'the store did not answer in time'), step, []));
       },
     });
     this.#hurry.add(wait);

@@ -11,6 +11,8 @@ import type {
   ToolCall,
   ToolValue,
 } from '../machines/index.ts';
+import { contextUse } from './contextUse.ts';
+import { holdsImage, type Images } from './images/images.ts';
 import type { Execute } from './journal.ts';
 import type { Live } from './live.ts';
 import { Attempt } from './models/attempt.ts';
@@ -22,11 +24,13 @@ import { PhaseRunner, type Surroundings } from './plugins/phases.ts';
 import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
+import { adopt } from './subAgents/nested.ts';
 import { thrownText } from './thrown.ts';
 import type { ToolContext } from './tools/define.ts';
 import { executeTool } from './tools/execute.ts';
 import type { PreparedCall, Toolbox, Waiting } from './tools/prepare.ts';
 import { cut, erred } from './tools/result.ts';
+import type { ToolRetrying } from './tools/retry.ts';
 import { guardListeners } from './tools/signal.ts';
 
 export interface EffectsOptions {
@@ -38,6 +42,7 @@ export interface EffectsOptions {
   around: Surroundings;
   redact: Redact;
   attended: boolean;
+  images: Images;
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -79,32 +84,30 @@ export class Effects {
       case 'phase':
         return this.#phases.run(request, abort.signal);
       case 'afterTool':
-        return this.#phases.afterTool(request, abort.signal).then((content) => ({ kind: 'shown', content }));
+        return this.#phases
+          .afterTool(request, abort.signal)
+          .then((content) => this.#options.images.keepResult(content, this.#options.around.diagnose))
+          .then((content) => ({ kind: 'shown', content }));
+      case 'context':
+        return contextUse(request, this.#options.around);
       default:
         throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
     }
   };
 
   async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: AbortController): Promise<ModelValue> {
-    const { models, policies, ports, around, toolbox, plugins, live } = this.#options;
+    const { models, policies, ports, around, toolbox, plugins, live, images } = this.#options;
     const model = models[index] ?? models[0];
     if (!model) throw new Error('an agent has a model');
+    this.#forgetEnded();
     const { next, diagnose } = around;
-    const request = next.of(`${runId}/${turn}`);
+    const asked = next.of(`${runId}/${turn}`);
+    const shown = images.shownTo(model, asked.messages, abort.signal, diagnose);
+    const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
     const { setTimer, random } = ports;
     const timeouts = policies.modelTimeout;
-    const current = new Attempt({
-      model,
-      request,
-      attempt,
-      runId,
-      abort,
-      timeouts,
-      setTimer,
-      random,
-      live,
-      diagnose,
-    });
+    const about = { model, request, attempt, runId };
+    const current = new Attempt({ ...about, abort, timeouts, setTimer, random, live, diagnose });
     this.#attempt = current;
     const raw = await current.run();
     if (this.#attempt === current) this.#attempt = undefined;
@@ -115,6 +118,7 @@ export class Effects {
       known: this.#known,
       offered: (name) => next.offered(name),
       callsMax: policies.limits.toolCallsPerTurn,
+      textToolCalls: policies.textToolCalls,
       pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
       ready: (prepared) => void this.#ready.set(prepared.call.callId, prepared),
       redact: this.#options.redact,
@@ -128,7 +132,7 @@ export class Effects {
 
   async #tool(request: Of<'tool'>, abort: AbortController): Promise<ToolValue> {
     const { runId, callId, idempotencyKey, decision } = request;
-    const { policies, ports, around, redact, live } = this.#options;
+    const { policies, ports, around, redact, live, images } = this.#options;
     const { setTimer } = ports;
     const prepared = await this.#take(callId, { setTimer, signal: abort.signal });
     // Cancelled in between: what was not begun is not begun.
@@ -143,14 +147,31 @@ export class Effects {
     const { signal } = abort;
     const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state: this.#options.state(), progress };
     const context: ToolContext = decision ? { ...base, decision } : base;
+    adopt(context, this.#known);
     const { resultBytes, toolMs } = policies.limits;
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const late = (): void => around.diagnose('late_result', { callId });
     guardListeners(abort.signal, (error) => around.diagnose('listener_error', { callId, message: thrownText(error) }));
     progress('started');
-    const value = await executeTool(prepared, { context, abort, timeoutMs, resultBytes, redact, setTimer, late });
+    const limits = { timeoutMs, resultBytes, redact };
+    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, ...this.#retrying });
     progress('ended');
+    const { diagnose } = around;
+    const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
+    // It may be executed again, just as it was prepared.
+    if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);
     return decision?.action === 'edit' ? told(value, prepared.call, resultBytes) : value;
+  }
+
+  /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
+  #forgetEnded(): void {
+    for (const callId of this.#ready.keys()) if (!this.#known.open.has(callId)) this.#ready.delete(callId);
+  }
+
+  get #retrying(): { retrying?: ToolRetrying } {
+    const { policies, ports } = this.#options;
+    const { toolRetry } = policies;
+    return toolRetry ? { retrying: { ...toolRetry, random: ports.random } } : {};
   }
 
   async #take(callId: string, waiting: Waiting): Promise<PreparedCall | undefined> {

@@ -3,12 +3,17 @@
  * result keeps none, and the model is told so by the projection.
  */
 import type { Message, NewEntry } from '../machines/index.ts';
+import { type Content, storedContent } from './content.ts';
 import { ConfigurationError } from './errors.ts';
 
 const STOP: NewEntry = { runId: null, type: 'run-stop', reason: 'completed', cause: 'history' };
 
-function assistantEntries(message: Extract<Message, { role: 'assistant' }>): NewEntry[] {
-  const texts = message.content.flatMap((part): NewEntry[] =>
+type WithContent<M extends Message> = M extends Message ? Omit<M, 'content'> & { content: Content } : never;
+/** A message as a caller gives it: its images may be bytes. */
+export type EarlierMessage = WithContent<Message>;
+
+function assistantEntries(message: Extract<EarlierMessage, { role: 'assistant' }>): NewEntry[] {
+  const texts = storedContent(message.content).flatMap((part): NewEntry[] =>
     part.type === 'text' ? [{ runId: null, type: 'agent-output', item: { type: 'assistant', text: part.text } }] : [],
   );
   const calls = message.toolCalls.map(
@@ -18,7 +23,7 @@ function assistantEntries(message: Extract<Message, { role: 'assistant' }>): New
 }
 
 /** Entries for `open(id, { history })`. Throws ConfigurationError for a message of no known role. */
-export function historyEntries(history: readonly Message[], newId: () => string): NewEntry[] {
+export function historyEntries(history: readonly EarlierMessage[], newId: () => string): NewEntry[] {
   const entries: NewEntry[] = [];
   let open = false;
   for (const message of history) {
@@ -30,7 +35,7 @@ export function historyEntries(history: readonly Message[], newId: () => string)
           type: 'user-message',
           messageId: newId(),
           kind: 'direct',
-          content: message.content,
+          content: storedContent(message.content),
         });
         open = true;
         break;
@@ -38,7 +43,8 @@ export function historyEntries(history: readonly Message[], newId: () => string)
         entries.push(...assistantEntries(message));
         break;
       case 'tool': {
-        const { callId, content, isError } = message;
+        const { callId, isError } = message;
+        const content = storedContent(message.content);
         const outcome = isError ? 'failed' : 'succeeded';
         entries.push({ runId: null, type: 'tool-result', callId, outcome, content });
         break;

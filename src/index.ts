@@ -30,6 +30,10 @@ export type { AgentOptions, InspectObserver } from './agentOptions.ts';
 export type { Content, ContentPart } from './content.ts';
 export type { Conversation } from './conversation.ts';
 export * from './errors.ts';
+export { forkConversation } from './fork.ts';
+export type { EarlierMessage } from './history.ts';
+export type { ImageLimits } from './images/limits.ts';
+export type { ScaleImage } from './images/scale.ts';
 export type { ConversationStatus, Live } from './live.ts';
 export {
   type Model,
@@ -41,6 +45,7 @@ export {
   type ToolSpec,
 } from './models/model.ts';
 export type { DeepPartial, Policies } from './options.ts';
+export { type Past, pastOf } from './past.ts';
 export type { PhaseContext, Plugin } from './plugins/plugin.ts';
 export type { Ports } from './ports.ts';
 export { presets } from './presets.ts';
@@ -55,4 +60,6 @@ export type { Receipt } from './receipts.ts';
 export { type Run, RunError, type RunResult } from './run.ts';
 export { memoryStore } from './stores/memory.ts';
 export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
+export type { SubAgentOptions } from './subAgents/spawnOptions.ts';
+export { subAgents } from './subAgents/tool.ts';
 export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/define.ts';

@@ -87,7 +87,9 @@ export class EmbeddedJournal implements Journal {
       stop?.();
     }
     if (this.#head < this.#queue.length) {
-      const isUnder = ({ completion }: Arrival): boolean => 'id' in completion && completion.id.startsWith(prefix);
+      // Without a prefix nobody takes anything any more: acts and notes are dropped too.
+      const isUnder = ({ completion }: Arrival): boolean =>
+        prefix === '' || ('id' in completion && completion.id.startsWith(prefix));
       const arrived = this.#queue.slice(this.#head);
       this.#queue = arrived.filter((arrival) => !isUnder(arrival));
       this.#head = 0;

@@ -1,9 +1,10 @@
 /**
  * The one ordered log of a conversation, sole stamper of seq, time and conversation id. Rule: an entry is seen by
- * anybody only once it is durable; appends are one after the other, and a failed one leaves no trace.
+ * anybody only once it is durable; appends are one after the other, and a failed one leaves no trace. What follows is
+ * fitted to what was durable before it, since an append that failed may have been followed by others already.
  */
-import { type Observable, Subject } from 'rxjs';
-import type { LogEntry, NewEntry } from '../machines/index.ts';
+import { filter, type Observable, Subject } from 'rxjs';
+import { type Knowledge, type LogEntry, type NewEntry, sequel } from '../machines/index.ts';
 import { deepFreeze } from './freeze.ts';
 import { guarded } from './guard.ts';
 import { type Redact, redactEntry } from './redact.ts';
@@ -14,15 +15,18 @@ export class ConversationLog {
   readonly #id: string;
   readonly #handle: LogHandle;
   readonly #redact: Redact;
+  readonly #known: Knowledge;
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();
   /** The append under way; the next one waits for it. */
   #tail: Promise<void> | undefined;
 
-  constructor(options: { id: string; handle: LogHandle; entries: LogEntry[]; redact: Redact }) {
+  /** `known`: what the durable entries say, kept up to date by a listener. */
+  constructor(options: { id: string; handle: LogHandle; entries: LogEntry[]; redact: Redact; known: Knowledge }) {
     this.#id = options.id;
     this.#handle = options.handle;
     this.#redact = options.redact;
+    this.#known = options.known;
     this.entries = options.entries;
   }
 
@@ -33,21 +37,24 @@ export class ConversationLog {
 
   /** Answers nothing where the entries are durable at once; rejects or throws where they are not stored. */
   append(entries: readonly NewEntry[], at: number): void | Promise<void> {
-    if (this.#tail) return this.#queue(() => this.#store(entries, at));
-    const { appendNow } = this.#handle;
-    if (!appendNow) return this.#queue(() => this.#store(entries, at));
-    const stamped = this.#stamp(entries, at);
-    appendNow.call(this.#handle, stamped, this.entries.length);
-    this.#publish(stamped);
+    return this.#append(() => entries, at);
   }
 
-  /** Stored entries from `from`, then live ones: no gap, no repeat. */
+  /** The same for what charts logged: of it stays what may follow when its turn has come. */
+  follow(entries: readonly NewEntry[], at: number): void | Promise<void> {
+    return this.#append(() => sequel(this.#known, entries), at);
+  }
+
+  /** Entries from number `from` on, stored ones first, then live ones: no gap, no repeat. */
   stream(from: number, report: (error: unknown) => void): Observable<LogEntry> {
     return guarded(report, (subscriber) => {
-      for (let seq = Math.max(0, from); seq < this.entries.length && !subscriber.closed; seq++) {
+      const first = Math.max(0, Math.ceil(from) || 0);
+      for (let seq = first; seq < this.entries.length && !subscriber.closed; seq++) {
         subscriber.next(this.entries[seq] as LogEntry);
       }
-      return this.#live.subscribe(subscriber);
+      // Who wants to begin further on than the log is waits for that entry.
+      const ahead = first > this.entries.length;
+      return (ahead ? this.#live.pipe(filter(({ seq }) => seq >= first)) : this.#live).subscribe(subscriber);
     });
   }
 
@@ -56,6 +63,16 @@ export class ConversationLog {
     await this.#tail?.catch(() => undefined);
     this.#live.complete();
     await this.#handle.close();
+  }
+
+  #append(due: () => readonly NewEntry[], at: number): void | Promise<void> {
+    const { appendNow } = this.#handle;
+    if (this.#tail || !appendNow) return this.#queue(() => this.#store(due(), at));
+    const entries = due();
+    if (entries.length === 0) return;
+    const stamped = this.#stamp(entries, at);
+    appendNow.call(this.#handle, stamped, this.entries.length);
+    this.#publish(stamped);
   }
 
   #queue(store: () => Promise<void>): Promise<void> {
@@ -70,6 +87,7 @@ export class ConversationLog {
   }
 
   async #store(entries: readonly NewEntry[], at: number): Promise<void> {
+    if (entries.length === 0) return;
     const stamped = this.#stamp(entries, at);
     await this.#handle.append(stamped, this.entries.length);
     this.#publish(stamped);

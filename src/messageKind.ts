@@ -16,8 +16,12 @@ export function kindNow(
       if (whileActive !== 'reject') return whileActive;
       throw new AgentBusyError('cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve');
     case 'waiting':
-      if (whileSuspended !== 'reject') return 'followUp';
-      throw new AgentBusyError('agent_busy', 'agent is busy: a call waits for a decision; decide() it or cancel()');
+      if (whileSuspended === 'denyAndRun') return 'direct';
+      if (whileSuspended === 'followUp') return 'followUp';
+      throw new AgentBusyError(
+        'agent_busy',
+        'agent is busy: a call waits for a decision; decide() it and resume(), or cancel()',
+      );
     default:
       return 'direct';
   }

@@ -2,10 +2,13 @@
  * The options of an agent, checked at start. Rule: nested policies are merged key by key over the defaults; an unknown
  * key or an impossible value is refused with a message that names it.
  */
-import { type ChartPolicies, defaultPolicies, type Settings } from '../machines/index.ts';
+import { type ChartPolicies, defaultPolicies, type Settings, type ToolRetry } from '../machines/index.ts';
+import { type ContextPolicy, contextDefaults, thresholdsOf } from './contextPolicy.ts';
 import { ConfigurationError } from './errors.ts';
 import type { Model } from './models/model.ts';
+import type { TextCallFormat } from './models/textCalls.ts';
 import { type Plugin, phasesOf } from './plugins/plugin.ts';
+import { policyForms } from './policyForms.ts';
 
 export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => unknown)
   ? T
@@ -13,16 +16,14 @@ export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => 
     ? { [K in keyof T]?: DeepPartial<T[K]> }
     : T;
 
-type Retry = { attempts: number; baseMs: number; factor: number; capMs: number; jitter: number };
-
 /** Every policy; meaning and defaults in docs/policies.md. */
 export interface Policies extends Omit<ChartPolicies, 'modelRetry'> {
   modelRetry: ChartPolicies['modelRetry'] & { fallbackModels: readonly Model[] };
   modelTimeout: { firstPartMs: number; idleMs: number; totalMs: number | false };
-  toolRetry: false | (Retry & { retryable?(error: unknown): boolean });
-  textToolCalls: false | readonly ('tool_call' | 'function' | 'fence' | 'json')[];
+  toolRetry: false | (ToolRetry & { retryable?(error: unknown): boolean });
+  textToolCalls: false | readonly TextCallFormat[];
   observerErrors: 'isolate' | 'propagate';
-  context: readonly { kind: 'prune' | 'warn' | 'compact' | 'exhaust'; at: number }[];
+  context: ContextPolicy;
 }
 
 export const defaults: Policies = {
@@ -32,97 +33,38 @@ export const defaults: Policies = {
   toolRetry: false,
   textToolCalls: false,
   observerErrors: 'isolate',
-  context: [
-    { kind: 'warn', at: 0.8 },
-    { kind: 'prune', at: 0.8 },
-    { kind: 'compact', at: 0.8 },
-    { kind: 'exhaust', at: 0.95 },
-  ],
+  context: contextDefaults,
 };
 
-const CHOICES: { [path: string]: readonly unknown[] } = {
-  whileActive: ['reject', 'steer', 'followUp'],
-  steerAt: ['afterRound', 'afterTool'],
-  queueDrain: ['one', 'all'],
-  whileSuspended: ['followUp', 'reject', 'denyAndRun'],
-  toolExecution: ['parallel', 'sequential', 'parallelIfReadOnly'],
-  onPartialSuspend: ['continue', 'wait'],
-  decisionsDuringRound: ['immediate', 'atGate'],
-  onToolFailure: ['tellModel', 'failRun'],
-  partialReply: ['discard', 'keep'],
-  onRestart: ['idle', 'replayDecided'],
-  onEmptyReply: ['notice', 'retry', 'accept'],
-  observerErrors: ['isolate', 'propagate'],
-};
-/** Numbers that may be switched off. */
-const OR_FALSE: ReadonlySet<string> = new Set([
-  'limits.costUsd',
-  'limits.tokens',
-  'limits.runMs',
-  'modelTimeout.totalMs',
-]);
-/** Numbers of which there must be at least one. */
-const AT_LEAST_ONE: ReadonlySet<string> = new Set([
-  'maxParallelTools',
-  'modelRetry.attempts',
-  'modelRetry.factor',
-  'limits.turns',
-]);
-/** What has a form of its own and is taken as it is once its kind is right. */
-const FREE: ReadonlySet<string> = new Set([
-  'modelRetry.fallbackModels',
-  'context',
-  'toolRetry',
-  'textToolCalls',
-  'promoteFollowUpOn',
-]);
-const REASONS: readonly unknown[] = ['completed', 'interrupted', 'error'];
+/** What `toolRetry` is where it is no longer false; `retryable` has no default of its own. */
+const toolRetryDefaults = { attempts: 3, baseMs: 500, factor: 2, capMs: 5000, jitter: 0.1, retryable: undefined };
 
-const shown = (value: unknown): string => {
+const SHOWN_MAX = 200;
+/** What came, in a line: JSON where it is more than a number. */
+function shown(value: unknown): string {
   try {
-    return JSON.stringify(value) ?? String(value);
+    const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
+    return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
   } catch {
-    return String(value);
+    return typeof value;
   }
-};
+}
 const impossible = (path: string, wanted: string, value: unknown): ConfigurationError =>
-  new ConfigurationError(`policies.${path} must be ${wanted}, got ${shown(value)}`);
-
-function checkedNumber(path: string, value: unknown): unknown {
-  if (value === false && OR_FALSE.has(path)) return value;
-  const least = AT_LEAST_ONE.has(path) ? 1 : 0;
-  if (typeof value === 'number' && !Number.isNaN(value) && value >= least) return value;
-  throw impossible(path, `a number of at least ${least}${OR_FALSE.has(path) ? ' or false' : ''}`, value);
-}
-
-function checkedFree(path: string, value: unknown): unknown {
-  if (path === 'promoteFollowUpOn') {
-    if (Array.isArray(value) && value.every((reason) => REASONS.includes(reason))) return value;
-    throw impossible(path, `a list of ${REASONS.join(', ')}`, value);
-  }
-  if (Array.isArray(value) || (path !== 'context' && path !== 'modelRetry.fallbackModels' && value === false))
-    return value;
-  if (path === 'toolRetry' && typeof value === 'object' && value !== null) return value;
-  throw impossible(path, path === 'toolRetry' ? 'false or an object' : 'a list', value);
-}
+  new ConfigurationError(`${path ? `policies.${path}` : 'policies'} must be ${wanted}, got ${shown(value)}`);
 
 function checked(path: string, value: unknown, normal: unknown): unknown {
-  const choices = CHOICES[path];
-  if (choices) {
-    if (choices.includes(value)) return value;
-    throw impossible(path, `one of ${choices.map(shown).join(', ')}`, value);
-  }
-  if (FREE.has(path)) return checkedFree(path, value);
-  if (typeof normal === 'boolean' && !OR_FALSE.has(path)) {
-    if (typeof value === 'boolean') return value;
-    throw impossible(path, 'true or false', value);
-  }
-  if (typeof normal === 'number' || OR_FALSE.has(path)) return checkedNumber(path, value);
-  return merged(path, value, normal as object);
+  if (path === 'toolRetry') return value === false ? value : merged(path, value, toolRetryDefaults);
+  const form = policyForms.get(path);
+  if (!form) return merged(path, value, normal as object);
+  // A copy: what was checked stays as it is.
+  if (form.takes(value)) return Array.isArray(value) ? [...value] : value;
+  throw impossible(path, form.wanted, value);
 }
 
 function merged(path: string, given: unknown, normal: object): object {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw impossible(path, 'an object', given);
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw impossible(path, path === 'toolRetry' ? 'false or an object' : 'an object', given);
+  }
   const result: Record<string, unknown> = { ...normal };
   for (const [key, value] of Object.entries(given)) {
     const at = path ? `${path}.${key}` : key;
@@ -136,13 +78,17 @@ function merged(path: string, given: unknown, normal: object): object {
 
 /** Policies over the defaults. Throws ConfigurationError. */
 export const mergedPolicies = (given: DeepPartial<Policies> | undefined): Policies =>
-  merged('', given ?? {}, defaults) as Policies;
+  merged('', given === undefined ? {} : given, defaults) as Policies;
 
 /** The agent's model and its fallbacks, each once. */
 export const modelsOf = (model: Model, policies: Policies): Model[] => {
   const models = [model, ...policies.modelRetry.fallbackModels];
   return models.filter((candidate, index) => models.findIndex(({ id }) => id === candidate.id) === index);
 };
+
+function toolRetryOf({ retryable: _p, ...retry }: Exclude<Policies['toolRetry'], false>): ToolRetry {
+  return retry;
+}
 
 /** What charts read of it all. */
 export function settingsOf(
@@ -151,12 +97,15 @@ export function settingsOf(
   plugins: readonly Plugin[],
   models: readonly Model[],
 ): Settings {
-  const { modelTimeout: _t, toolRetry: _r, textToolCalls: _c, observerErrors: _o, context: _x, ...rest } = policies;
+  const { modelTimeout: _t, toolRetry: retry, textToolCalls: _c, observerErrors: _o, context: _x, ...rest } = policies;
   const { fallbackModels: _f, ...modelRetry } = policies.modelRetry;
+  const toolRetry = retry && toolRetryOf(retry);
+  const context = thresholdsOf(policies.context, models[0]?.contextWindow);
   return {
     conversationId,
-    policies: { ...rest, modelRetry },
+    policies: { ...rest, modelRetry, toolRetry },
     phases: phasesOf(plugins),
     models: models.map(({ id }) => id),
+    ...(context && { context }),
   };
 }

@@ -3,6 +3,7 @@
  * each, so that a test or a replay decides what time it is.
  */
 import type { Journal } from '../machines/index.ts';
+import type { ScaleImage } from './images/scale.ts';
 
 export interface Ports {
   now(): number;
@@ -11,6 +12,8 @@ export interface Ports {
   random(): number;
   /** Calls `fire` once after `ms`; the answer stops it. */
   setTimer(ms: number, fire: () => void): () => void;
+  /** Scales an image that is larger than a model takes; the platform's canvas or sharp where it is not given. */
+  scaleImage?: ScaleImage;
   /** Puts another journal around or in place of the embedded one: recording, replaying, another host. */
   journal?(embedded: Journal, conversationId: string): Journal;
 }

@@ -45,13 +45,22 @@ export class NextRequest {
     };
   }
 
-  /** What would be sent now. */
-  preview(): ModelRequest {
+  /** Tokens the model takes in and gives out together. */
+  get window(): number {
+    return this.#model.contextWindow ?? 0;
+  }
+
+  /** What would be sent now beside the messages. */
+  frame(): Omit<ModelRequest, 'messages'> {
     const { maxOutputTokens } = this.#model;
     const system = [this.#patch.system ?? this.#instructions, ...this.#contexts].filter(Boolean).join('\n\n');
-    const messages = this.#transcript.messages();
     const tools = this.#toolbox.specs;
-    return { messages, tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...this.#patch, system };
+    return { tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...this.#patch, system };
+  }
+
+  /** What would be sent now. */
+  preview(): ModelRequest {
+    return { messages: this.#transcript.messages(), ...this.frame() };
   }
 
   /** The request of a turn; built at its first attempt. */

@@ -2,13 +2,15 @@
 import {
   type Knowledge,
   type LogEntry,
+  nothingSpent,
   type PendingCall,
   type RunOutput,
+  spentIn,
   stopReason,
-  type Usage,
+  together,
 } from '../machines/index.ts';
-import { noUsage } from './models/part.ts';
 import type { RunResult } from './run.ts';
+import { nestedIn } from './subAgents/nested.ts';
 
 const SUBTYPES: { [cause: string]: RunResult['subtype'] } = {
   max_turns: 'error_max_turns',
@@ -21,25 +23,19 @@ function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
   return (termination === 'Stopped' && cause !== undefined && SUBTYPES[cause]) || 'error_during_execution';
 }
 
-const added = (a: Usage, b: Usage): Usage => ({
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-  cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
-  cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
-  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-});
-
-/** Calls that wait for a decision. */
+/** Calls that wait for a decision, those of sub-agents behind the conversation's own. */
 export function pendingCalls(known: Knowledge): PendingCall[] {
+  const nested = nestedIn(known);
   const pending: PendingCall[] = [];
   for (const callId of known.open) {
     const record = known.calls.get(callId);
     if (record?.status !== 'suspended' || record.decisions.has(record.suspension)) continue;
+    if (nested?.waitsWithin(record)) continue;
     const { name, args, reason, payload, suspension } = record;
     const call = { callId, name, args, reason, suspension, path: [callId] };
     pending.push(payload === undefined ? call : { ...call, payload });
   }
-  return pending;
+  return nested ? [...pending, ...nested.pending] : pending;
 }
 
 /** Calls whose outcome is unknown and not settled. */
@@ -77,13 +73,14 @@ export const nothingDone = (runId: string): RunOutput => ({
 
 export function runResult(output: RunOutput, entries: readonly LogEntry[], known: Knowledge): RunResult {
   const { runId, termination, cause, error } = output;
-  let usage = noUsage;
-  let costUsd: number | null = 0;
+  let spent = nothingSpent;
   let turns = 0;
   let text = '';
   let open = '';
   const callIds = new Set<string>();
   for (const entry of entries) {
+    const cost = spentIn(entry);
+    if (cost) spent = together(spent, cost);
     if (entry.type === 'agent-output') {
       if (entry.item.type === 'assistant') open += entry.item.text;
       if (entry.item.type === 'tool-call') callIds.add(entry.item.callId);
@@ -91,8 +88,6 @@ export function runResult(output: RunOutput, entries: readonly LogEntry[], known
       text = open;
       open = '';
       turns += 1;
-      usage = added(usage, entry.usage);
-      costUsd = costUsd === null || entry.costUsd === null ? null : costUsd + entry.costUsd;
     } else if (entry.type === 'tool-result' || entry.type === 'tool-suspended') callIds.add(entry.callId);
   }
   const calls = [...callIds].flatMap((callId): RunResult['calls'] => {
@@ -110,8 +105,7 @@ export function runResult(output: RunOutput, entries: readonly LogEntry[], known
     subtype: subtypeOf(output),
     text: open === '' ? text : open,
     turns,
-    usage,
-    costUsd,
+    ...spent,
     pending: pendingCalls(known),
     ...(error && { error }),
     calls,

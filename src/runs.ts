@@ -9,6 +9,7 @@ import { RunHandle } from './run.ts';
 import { RunFeed } from './runFeed.ts';
 import { givenBack, notBegun, nothingDone, runResult } from './runResult.ts';
 import type { Runtime } from './runtime.ts';
+import { thrownText } from './thrown.ts';
 
 const GO_ON = 'Go on where you stopped.';
 
@@ -54,8 +55,7 @@ export class Runs {
     const steered = message.kind === 'steer' ? this.current : undefined;
     const handle = steered ?? this.open(runOf(message.messageId));
     if (steered) {
-      // A steer that could not be stored ends the run with the error; nothing else is to be told.
-      this.#runtime.act(message).catch(() => undefined);
+      this.#receipts.follow(message.messageId, this.#runtime.act(message), handle, this.#runtime);
       return handle;
     }
     if (signal && !signal.aborted) {
@@ -63,9 +63,9 @@ export class Runs {
       signal.addEventListener('abort', cancel, { once: true });
       handle.onEnd(() => signal.removeEventListener('abort', cancel));
     }
-    void this.#ask(handle, signal?.aborted ? { ...message, aborted: true } : message).then((answer) => {
+    const act = signal?.aborted ? { ...message, aborted: true } : message;
+    void this.#ask(handle, act, (error) => this.#lose(handle, message.messageId, error)).then((answer) => {
       if (answer === 'returned') this.#giveBack(message.messageId, givenBack(handle.id));
-      else if (answer === 'lost') this.#lose(handle, message.messageId);
     });
     return handle;
   }
@@ -99,8 +99,8 @@ export class Runs {
     const handle = wanted && (this.#joined.get(wanted) ?? wanted);
     if (handle?.ended) return;
     const act = handle && this.#asked.get(handle);
-    if (handle && act && this.#runtime.waits(act)) {
-      act.aborted = true;
+    if (handle && act && this.#runtime.tickets.waits(act)) {
+      this.#runtime.tickets.withdraw(act);
       await handle.result;
       return;
     }
@@ -129,9 +129,9 @@ export class Runs {
   }
 
   /** Puts an act; what cannot be stored ends the run that it starts, and that run tells. */
-  async #ask(handle: RunHandle, act: Starting): Promise<unknown> {
+  async #ask(handle: RunHandle, act: Starting, lost?: (error: unknown) => void): Promise<unknown> {
     this.#asked.set(handle, act);
-    const answer = await this.#runtime.act(act).catch(() => 'lost');
+    const answer = await this.#runtime.act(act).catch((error: unknown) => lost?.(error));
     this.#asked.delete(handle);
     return answer;
   }
@@ -158,10 +158,11 @@ export class Runs {
   }
 
   /** A message that could not be stored was not accepted. */
-  #lose(handle: RunHandle, messageId: string): void {
+  #lose(handle: RunHandle, messageId: string, error: unknown): void {
+    void this.#receipts.lose(messageId, error, handle, this.#runtime);
     const { runId, queue } = this.#runtime;
     if (handle.ended || runId === handle.id || queue.some((message) => message.messageId === messageId)) return;
-    this.#giveBack(messageId, notBegun(handle.id, 'store', 'the message could not be stored'));
+    this.#giveBack(messageId, notBegun(handle.id, 'store', `the message is not stored: ${thrownText(error)}`));
   }
 
   #giveBack(messageId: string, output: RunOutput): void {
@@ -187,8 +188,7 @@ export class Runs {
 
   /** A run that was given up may be over when its entries land. */
   #living(runId: string | null): RunHandle | undefined {
-    if (runId === null) return undefined;
-    return runId === this.#runtime.runId ? this.open(runId) : this.#handles.get(runId);
+    return runId !== null && runId === this.#runtime.runId ? this.open(runId) : this.#handles.get(runId ?? '');
   }
 
   #finish(handle: RunHandle, output: RunOutput): void {

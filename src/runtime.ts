@@ -22,9 +22,11 @@ import { type Act, admit, diagnostic, lateResult } from './acts.ts';
 import { bound } from './charts.ts';
 import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';
+import { Images } from './images/images.ts';
 import { EmbeddedJournal } from './journal.ts';
 import type { ConversationStatus, Live } from './live.ts';
 import { ConversationLog } from './log.ts';
+import { watcherFailed } from './observers.ts';
 import { settingsOf } from './options.ts';
 import type { RuntimeOptions } from './runtimeOptions.ts';
 import { Standing } from './standing.ts';
@@ -40,13 +42,18 @@ export class Runtime {
   readonly known: Knowledge = nothingKnown();
   readonly transcript: Transcript = createTranscript();
   readonly live = new Subject<Live>();
+  readonly images: Images;
+  /** What a subscriber threw. */
+  readonly observerFailed: (error: unknown) => void;
   readonly #options: RuntimeOptions;
   readonly #effects: Effects;
   readonly #journal;
   #driver: Driver | undefined;
   #standing: Standing | undefined;
-  readonly #tickets = new Tickets();
-  #status: ConversationStatus = 'idle';
+  readonly tickets: Tickets = new Tickets(
+    (event) => this.#journal.put({ type: 'act', event }),
+    (message) => this.diagnose('image_not_stored', { message }),
+  );
   #state: { readonly [key: string]: Json } | undefined;
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
@@ -54,15 +61,16 @@ export class Runtime {
   constructor(options: RuntimeOptions) {
     const { id, handle, entries, redact, ports } = options;
     this.#options = options;
-    this.log = new ConversationLog({ id, handle, entries, redact });
+    this.log = new ConversationLog({ id, handle, entries, redact, known: this.known });
     this.log.listen((entry) => this.#learn(entry));
     for (const entry of entries) this.#fold(entry);
-    const { log, known, transcript, live } = this;
+    this.images = new Images(handle, ports.scaleImage);
+    const { log, known, transcript, live, images } = this;
     const diagnose = (code: string, detail?: Json): void => this.diagnose(code, detail);
-    this.#effects = wiredEffects(options, { log, known, transcript, live, diagnose, state: () => this.state });
+    this.#effects = wiredEffects(options, { log, known, transcript, live, images, diagnose, state: () => this.state });
     const embedded = new EmbeddedJournal({
       execute: this.#effects.execute,
-      append: (batch, at) => this.log.append(batch, at),
+      append: (batch, at) => this.log.follow(batch, at),
       now: ports.now,
       setTimer: ports.setTimer,
       cycleMs: () => known.cycleMs,
@@ -70,6 +78,7 @@ export class Runtime {
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
     this.#journal = ports.journal?.(embedded, id) ?? embedded;
+    this.observerFailed = watcherFailed(options, (event) => this.#journal.put({ type: 'act', event }), diagnose);
   }
 
   /** Starts the chart from what the log says now. */
@@ -84,13 +93,12 @@ export class Runtime {
       admit: (act) => this.#admit(act),
       settled: (acts) => this.#settled(acts),
       cancelling: () => this.status === 'cancelling',
-      refused: (acts, error) => this.#tickets.refuse(acts, error),
+      refused: (acts, error) => this.tickets.refuse(acts, error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
     });
     this.#standing = new Standing(this.#driver.root);
     this.#driver.start(ports.now());
-    this.#status = this.status;
   }
 
   /** The entries that bring the log of a dead process to rest; to be stored before the start. */
@@ -108,26 +116,19 @@ export class Runtime {
 
   /** Puts an act; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
   act(event: Act): Promise<unknown> {
-    const answered = this.#tickets.open(event);
-    this.#journal.put({ type: 'act', event });
-    return answered;
-  }
-
-  /** Whether an act has not been delivered yet. */
-  waits(act: Act): boolean {
-    return this.#tickets.waits(act);
+    return this.tickets.send(event);
   }
 
   /** Whether an act has not been delivered yet, and starts a run when it is. */
   starts(act: Act): boolean {
-    if (!this.#tickets.waits(act)) return false;
-    if (act.type === 'message.sent') return this.#standing?.isIdle === true;
+    if (!this.tickets.waits(act)) return false;
+    if (act.type === 'message.sent') return this.#standing?.isStartedBy(act.kind) === true;
     return act.type === 'resume.requested' || act.type === 'promotion.requested';
   }
 
   /** Something that waits for its turn starts a run. */
   get expecting(): boolean {
-    return [...this.#tickets.waiting].some((act) => this.starts(act));
+    return [...this.tickets.waiting].some((act) => this.starts(act));
   }
 
   /** The run under way, durable or not yet. */
@@ -144,7 +145,7 @@ export class Runtime {
   cancel(): Promise<unknown> {
     const partial = this.#options.policies.partialReply === 'keep' ? this.#effects.partial : '';
     const event: Act = { type: 'cancel.requested', ...(partial && { partial }) };
-    const answered = this.#tickets.open(event);
+    const answered = this.tickets.open(event);
     this.#journal.put({ type: 'act', event, priority: 'cancel' });
     this.#driver?.hurry();
     return answered;
@@ -158,10 +159,8 @@ export class Runtime {
     if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
 
-  /** What a subscriber threw. */
-  readonly observerFailed = (error: unknown): void => this.diagnose('observer_error', { message: thrownText(error) });
-
   async close(): Promise<void> {
+    await this.tickets.allAnswered();
     this.#driver?.stop();
     this.live.complete();
     await this.log.close();
@@ -180,16 +179,15 @@ export class Runtime {
   }
 
   #settled(acts: readonly object[]): void {
-    this.#tickets.settle(acts);
-    const { status } = this;
-    if (status === this.#status) return;
-    this.#status = status;
-    if (this.live.observed) this.live.next({ type: 'status', status });
+    this.tickets.settle(acts);
+    const status = this.#standing?.changed();
+    if (status && this.live.observed) this.live.next({ type: 'status', status });
   }
 
   #admit(act: { type: string }): readonly { type: string }[] {
-    const admitted = admit(act, this.known, this.#standing?.isIdle === true);
-    this.#tickets.delivered(act, admitted);
+    const admitted = admit(act, this.known, this.#standing ?? { isIdle: false, isOpenEnded: false });
+    this.tickets.delivered(act, admitted);
+    this.#note(admitted.note ?? []);
     return admitted.events;
   }
 

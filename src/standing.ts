@@ -1,18 +1,35 @@
 /** Where a conversation stands now, read off its chart. Rule: it is ahead of the log by what is not durable yet. */
 import type { AnyActorRef, SnapshotFrom } from 'xstate';
-import type { conversationMachine, QueuedMessage } from '../machines/index.ts';
+import { type conversationMachine, type QueuedMessage, runOf } from '../machines/index.ts';
 import type { ConversationStatus } from './live.ts';
+
+/** States without states inside. */
+const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
+  waiting: 'waiting',
+  closing: 'cancelling',
+  superseding: 'active',
+};
 
 export class Standing {
   readonly #root: AnyActorRef;
+  #told: ConversationStatus;
 
   constructor(root: AnyActorRef) {
     this.#root = root;
+    this.#told = this.status;
+  }
+
+  /** The status, where it is another one than at the last call. */
+  changed(): ConversationStatus | undefined {
+    const { status } = this;
+    if (status === this.#told) return undefined;
+    this.#told = status;
+    return status;
   }
 
   get status(): ConversationStatus {
     const value = this.#snapshot.value as string | { [key: string]: string };
-    if (typeof value === 'string') return value === 'waiting' ? 'waiting' : value === 'closing' ? 'cancelling' : 'idle';
+    if (typeof value === 'string') return SIMPLE[value] ?? 'idle';
     if (value.busy) return value.busy === 'cancelling' ? 'cancelling' : 'active';
     return value.idle === 'error' ? 'error' : 'idle';
   }
@@ -23,9 +40,22 @@ export class Standing {
     return status === 'idle' || status === 'error';
   }
 
-  /** The run under way. */
+  /** A message of this kind starts a run now. */
+  isStartedBy(kind: 'direct' | 'steer' | 'followUp'): boolean {
+    const { whileSuspended } = this.#snapshot.context.settings.policies;
+    return this.isIdle || (this.status === 'waiting' && kind === 'direct' && whileSuspended === 'denyAndRun');
+  }
+
+  /** A run is under way, and what comes now can still end it otherwise. */
+  get isOpenEnded(): boolean {
+    const { run } = this.#snapshot.children;
+    return this.status === 'active' && run?.getSnapshot().matches('active') === true;
+  }
+
+  /** The run under way, also where it only waits for the stop before it. */
   get runId(): string | undefined {
     const { children, context } = this.#snapshot;
+    if (context.next) return runOf(context.next.messageId);
     return children.run ? context.runId : undefined;
   }
 

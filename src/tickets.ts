@@ -1,21 +1,94 @@
 /**
- * The acts of a host on their way: until their delivery, and from there until what they logged is durable. Rule: each is
- * answered exactly once, and what it is answered is true by then.
+ * The acts of a host on their way: until the images of all before them are stored, until their delivery, and from there
+ * until what they logged is durable. Rule: they keep their order, each is answered exactly once, and what it is answered
+ * is true by then.
  */
-import type { Act, Admitted } from './acts.ts';
+import type { Act, Admitted, Starting } from './acts.ts';
+import { RunchartError } from './errors.ts';
+import { thrownText } from './thrown.ts';
 
 interface Ticket {
+  answered: Promise<unknown>;
   answer?: unknown;
   resolve(answer: unknown): void;
   reject(error: unknown): void;
 }
 
+/** An image of a message could not be stored: the message was not accepted. */
+export class NotStored extends RunchartError {
+  constructor(cause: unknown) {
+    super('store', `an image could not be stored (${thrownText(cause)})`, { cause });
+  }
+}
+
 export class Tickets {
+  readonly #put: (act: Act) => void;
+  readonly #report: (message: string) => void;
+  /** Not put yet: one whose images are being stored comes first. */
+  readonly #line = new Set<Act>();
   readonly #waiting = new Map<object, Ticket>();
   readonly #delivered = new Map<object, Ticket>();
 
+  /** `report`: hears of what could not be stored. */
+  constructor(put: (act: Act) => void, report: (message: string) => void) {
+    this.#put = put;
+    this.#report = report;
+  }
+
+  /** Puts an act when its turn has come. */
+  send(act: Act): Promise<unknown> {
+    const answered = this.open(act);
+    // What is given back was delivered before all of these.
+    if (act.type === 'message.returned') this.#put(act);
+    else {
+      this.#line.add(act);
+      if (act.type === 'message.sent' && act.kept) {
+        act.kept.then(
+          (content) => {
+            act.content = content;
+            delete act.kept;
+            this.#advance();
+          },
+          (error) => {
+            const failure = new NotStored(error);
+            if (this.#leave(act, (ticket) => ticket.reject(failure))) this.#report(failure.message);
+          },
+        );
+      }
+      this.#advance();
+    }
+    return answered;
+  }
+
   open(act: Act): Promise<unknown> {
-    return new Promise((resolve, reject) => void this.#waiting.set(act, { resolve, reject }));
+    let ticket: Omit<Ticket, 'answered'> | undefined;
+    const answered = new Promise((resolve, reject) => {
+      ticket = { resolve, reject };
+    });
+    if (ticket) this.#waiting.set(act, { ...ticket, answered });
+    return answered;
+  }
+
+  /** Resolves when everything that is on its way now is answered. */
+  async allAnswered(): Promise<void> {
+    const tickets = [...this.#waiting.values(), ...this.#delivered.values()];
+    await Promise.allSettled(tickets.map(({ answered }) => answered));
+  }
+
+  /** How many are not put yet. */
+  get held(): number {
+    return this.#line.size;
+  }
+
+  /** Gives up what an act would start; one that is not put yet is answered as returned. */
+  withdraw(act: Starting): void {
+    act.aborted = true;
+    this.#leave(act, (ticket) => ticket.resolve('returned'));
+  }
+
+  /** Gives up every message that waits for its images. */
+  withdrawHeld(): void {
+    for (const act of this.#line) if (act.type === 'message.sent' && act.kept) this.withdraw(act);
   }
 
   /** Whether an act has not been delivered yet. */
@@ -50,5 +123,24 @@ export class Tickets {
       this.#delivered.get(act)?.reject(error);
       this.#delivered.delete(act);
     }
+  }
+
+  /** In order, as far as images are stored. */
+  #advance(): void {
+    for (const act of this.#line) {
+      if ('kept' in act) return;
+      this.#line.delete(act);
+      this.#put(act);
+    }
+  }
+
+  /** False where it was put before. */
+  #leave(act: Act, answer: (ticket: Ticket) => void): boolean {
+    if (!this.#line.delete(act)) return false;
+    const ticket = this.#waiting.get(act);
+    this.#waiting.delete(act);
+    if (ticket) answer(ticket);
+    this.#advance();
+    return true;
   }
 }

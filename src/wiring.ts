@@ -2,6 +2,7 @@
 import type { Subject } from 'rxjs';
 import type { Json, Knowledge, Transcript } from '../machines/index.ts';
 import { Effects } from './effects.ts';
+import type { Images } from './images/images.ts';
 import type { Live } from './live.ts';
 import type { ConversationLog } from './log.ts';
 import type { Surroundings } from './plugins/phases.ts';
@@ -13,13 +14,14 @@ export interface Wires {
   known: Knowledge;
   transcript: Transcript;
   live: Subject<Live>;
+  images: Images;
   diagnose(code: string, detail?: Json): void;
   state(): { readonly [key: string]: Json };
 }
 
 export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended } = options;
-  const { log, known, transcript, live: signals, diagnose, state } = wires;
+  const { log, known, transcript, live: signals, images, diagnose, state } = wires;
   const around: Surroundings = {
     conversationId: id,
     cwd,
@@ -33,5 +35,5 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   };
   const send = (signal: Live): void => signals.next(signal);
   const live = () => (signals.observed ? send : undefined);
-  return new Effects({ models, toolbox, plugins, policies, ports, around, redact, attended, live, state });
+  return new Effects({ models, toolbox, plugins, policies, ports, around, redact, attended, live, state, images });
 }

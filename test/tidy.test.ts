@@ -34,6 +34,7 @@ const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/(jsonl|processIdentity)|tools\/
 const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
   [/^src\/models\/openai/, [/^openai(\/|$)/]],
+  [/^src\/models\/prices/, [/^@pydantic\/genai-prices$/]],
   [/^src\/models\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
   [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/, /^picomatch$/]],

@@ -11,7 +11,7 @@ import { openai } from 'runchart/openai';
 const agent = createAgent({
   model: openai(process.env.OPENAI_MODEL ?? 'gpt-5.2'),
   instructions: 'You explain the files of the current directory.',
-  tools: codingTools(),
+  tools: codingTools().filter(({ name }) => name !== 'Bash'),
   store: jsonlStore('.runchart'),
 });
 // #endregion

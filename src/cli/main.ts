@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigurationError } from '../errors.ts';
 import { interrupts } from './interrupts.ts';
+import type { ReplayOptions } from './replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
 import { printable } from './terminal.ts';
 
@@ -22,6 +23,12 @@ Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart.
 
 Exit codes: 0 completed, 1 error, 2 usage, 3 a call waits for a decision, 130 cancelled.`;
 
+const REPLAY_HELP = `
+The log is read and nothing else: it may be damaged, torn, or in use. What cannot be read is told on standard error.
+A file without a header is taken as wire events of another backend, one JSON object a line.
+
+Exit codes: 0 shown, 1 the file is no log or cannot be read, 2 usage, 130 interrupted.`;
+
 function program(signal: AbortSignal, exit: (code: number) => void): Command {
   const root = new Command('runchart')
     .description(description)
@@ -30,7 +37,9 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
     .configureOutput({ outputError: (text, write) => write(printable(text)) });
   root
     .command('run')
-    .description('send one request to a model, with tools that read the working directory')
+    .description(
+      'send one request to a model, with tools that read the working directory, and commands that you approve',
+    )
     .argument('[prompt...]', 'what to ask')
     .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
     .option('--session <id>', 'the session to begin or to go on with')
@@ -40,6 +49,19 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
     .action(async (words: string[], options: RunOptions) => {
       const { runCommand } = await import('./runCommand.ts');
       exit(await runCommand(words.join(' '), options, signal));
+    });
+  root
+    .command('replay')
+    .description('show a stored log: the requests with their steps, or with the rounds of the model')
+    .argument('<log>', 'a .jsonl file, or the id of a session')
+    .option('--rounds', 'show each request as the rounds in which the model was served')
+    .option('--json', 'print the view as one JSON document')
+    .addHelpText('after', REPLAY_HELP)
+    .action(async (log: string, options: ReplayOptions) => {
+      const { replayCommand } = await import('./replayCommand.ts');
+      const { outputTo } = await import('./screen.ts');
+      const outputs = { shown: outputTo(process.stdout), notes: outputTo(process.stderr) };
+      exit(await replayCommand(log, options, outputs, signal));
     });
   root
     .command('demo')

@@ -154,12 +154,13 @@ export class Renderer {
 }
 
 /** The first line, and that there are more. */
-function firstLine(text: string, most: number): string {
+export function firstLine(text: string, most: number): string {
   const line = shortened(text.split('\n', 1)[0] ?? '', most);
   return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
 }
 
-function resultText(content: readonly StoredPart[]): string {
+/** The size of a result, and its first line. */
+export function resultText(content: readonly StoredPart[]): string {
   const text = textOf(content);
   const images = content.filter((part) => part.type === 'image').length;
   const lines = text === '' ? 0 : text.replace(/\n$/, '').split('\n').length;

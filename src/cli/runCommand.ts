@@ -10,14 +10,14 @@ import type { Model, RunResult } from '../index.ts';
 import { presets } from '../presets.ts';
 import type { Run } from '../run.ts';
 import { jsonlStore } from '../stores/jsonl.ts';
-import { codingTools } from '../tools/coding/index.ts';
 import { decidePending, showCall, terminalAsker } from './approval.ts';
 import { countingStore, followAsJson, followAsSteps } from './follow.ts';
 import { CANCELLED } from './interrupts.ts';
 import { logPath, newSessionId, sessionsDirectory, workingDirectory } from './place.ts';
 import { pipedInput, readPrompt } from './prompt.ts';
 import { outputTo, Screen } from './screen.ts';
-import { loadAdapter } from './vendor.ts';
+import { askingTools } from './tools.ts';
+import { knownOf, loadAdapter } from './vendor.ts';
 
 export interface RunOptions {
   model?: string;
@@ -27,8 +27,9 @@ export interface RunOptions {
 }
 
 const WAITING = 3;
-const INSTRUCTIONS = `You help with the files of one directory: your tools read inside it, relative paths start there.
-Look things up before you state them. Answer in plain text, briefly.`;
+const INSTRUCTIONS = `You help with the files of one directory: your tools read inside it, relative paths and commands start there.
+Look things up before you state them; prefer the reading tools, for a person is asked before each command. Answer in
+plain text, briefly.`;
 
 /** Does it and answers the exit code. Rejects with ConfigurationError and what opening a log rejects with. */
 export async function runCommand(words: string, options: RunOptions, signal: AbortSignal): Promise<number> {
@@ -51,7 +52,7 @@ export async function runCommand(words: string, options: RunOptions, signal: Abo
   const agent = createAgent({
     model,
     instructions: INSTRUCTIONS,
-    tools: codingTools(),
+    tools: askingTools(),
     policies: presets.coding,
     store,
     cwd,
@@ -74,7 +75,7 @@ async function namedModel(name: string | undefined): Promise<Model> {
     throw new ConfigurationError('no model: give one with -m, or set OPENAI_MODEL, by the name its server knows');
   }
   const { openai } = await loadAdapter();
-  return openai(name);
+  return openai(name, await knownOf(name, process.env.OPENAI_BASE_URL));
 }
 
 /** A session's tools read where it began, so it is not taken for one of another directory. */

@@ -1,8 +1,10 @@
 /**
- * The model adapter, loaded when a model is called. Rule: the vendor's client is an optional package, so the commands
- * that call no model do without it, and the others say what to install.
+ * The model adapter and the list of prices, loaded when a model is called. Rule: both are optional packages, so the
+ * commands that call no model do without them; without the adapter the others say what to install, and without the
+ * list no cost is known.
  */
 import { ConfigurationError } from '../errors.ts';
+import type { KnownModel } from '../models/prices.ts';
 
 export async function loadAdapter(): Promise<typeof import('../models/openai.ts')> {
   try {
@@ -12,6 +14,17 @@ export async function loadAdapter(): Promise<typeof import('../models/openai.ts'
     throw new ConfigurationError('models are called through the package openai, which is missing: npm install openai', {
       cause,
     });
+  }
+}
+
+/** Prices and window of a model by its name; nothing where the list of them is not installed. */
+export async function knownOf(modelName: string, baseURL: string | undefined): Promise<KnownModel> {
+  try {
+    const { knownModel } = await import('../models/prices.ts');
+    return knownModel(modelName, baseURL ? { baseURL } : {});
+  } catch (cause) {
+    if (!isMissing(cause, '@pydantic/genai-prices')) throw cause;
+    return {};
   }
 }
 

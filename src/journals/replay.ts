@@ -2,6 +2,7 @@
  * A recorded run, played again. Rule: a pure function of its arguments; no model, tool, plugin, timer or store is
  * touched, and the log it answers with is the recorded one, byte for byte.
  */
+import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
 import type { Journal, LogEntry } from '../../machines/index.ts';
 import { RunchartError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
@@ -14,6 +15,14 @@ import type { LogHandle } from '../stores/store.ts';
 import { Toolbox } from '../tools/prepare.ts';
 import type { RecordedDelivery } from './recorded.ts';
 import { ReplayingJournal } from './replaying.ts';
+
+/** A chart as it stood: `CONVERSATION`, `RUN` and what ran under it, by the actor's id. */
+export interface ChartState {
+  readonly chart: string;
+  readonly actor: string;
+  /** The state value of XState: a name, or names within names. */
+  readonly value: unknown;
+}
 
 export interface ReplayOptions {
   recording: readonly RecordedDelivery[];
@@ -41,12 +50,24 @@ const silent = (id: string): Model => ({
   },
 });
 
+/** A recording played up to some line of it. */
+export interface Replayed {
+  /** The entries it began with included. */
+  readonly log: LogEntry[];
+  /** The charts as they stand there, the conversation's first. */
+  readonly charts: readonly ChartState[];
+}
+
 /**
  * The log after the recording, the entries it began with included. Throws RunchartError with code `replay` where the
  * recording answers an effect that these charts, with these options, never asked for.
  */
-export function replayRecording(options: ReplayOptions): LogEntry[] {
-  const { recording, entries, plugins = [], secrets = [] } = options;
+export const replayRecording = (options: ReplayOptions): LogEntry[] => replayUntil(options).log;
+
+/** The log and the charts behind the first `until` lines of the recording; behind all where it is not given. */
+export function replayUntil(options: ReplayOptions, until: number = options.recording.length): Replayed {
+  const { entries, secrets = [], plugins = [] } = options;
+  const recording = options.recording.slice(0, Math.max(0, until));
   const [head] = entries;
   if (head?.type !== 'conversation') {
     throw new RunchartError('replay', 'a replay needs the entries its recording began with, from the first on');
@@ -58,6 +79,7 @@ export function replayRecording(options: ReplayOptions): LogEntry[] {
     replaying = new ReplayingJournal(embedded, recording);
     return replaying;
   };
+  const actors = new Set<AnyActorRef>();
   const runtime = new Runtime({
     id: head.conversationId,
     cwd: head.cwd,
@@ -71,14 +93,23 @@ export function replayRecording(options: ReplayOptions): LogEntry[] {
     ports: { ...platformPorts, now: () => head.at, setTimer: () => () => {}, journal },
     redact: redactor(secrets),
     attended: true,
+    inspect: (event) => void actors.add((event as { actorRef: AnyActorRef }).actorRef),
   });
   runtime.start();
-  const log = runtime.log.entries.slice();
+  const replayed = { log: runtime.log.entries.slice(), charts: chartsOf(actors) };
   void runtime.close();
   const strayed = replaying?.strayed;
-  if (strayed === undefined) return log;
+  if (strayed === undefined) return replayed;
   throw new RunchartError(
     'replay',
     `the recording answers ${strayed}, which was not asked for: replay it with the options of its agent`,
   );
+}
+
+function chartsOf(actors: ReadonlySet<AnyActorRef>): ChartState[] {
+  const living = [...actors].filter((actor) => actor.getSnapshot().status === 'active');
+  return living.map((actor) => {
+    const { machine, value } = actor.getSnapshot() as AnyMachineSnapshot;
+    return { chart: machine.id, actor: actor.id, value };
+  });
 }

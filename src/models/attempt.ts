@@ -24,7 +24,8 @@ export interface AttemptOptions {
 }
 
 export interface RawCall {
-  callId: string;
+  /** Absent where the model gave none, since it wrote the call into its text. */
+  callId?: string;
   name: string;
   args: string;
   extra?: Json;

@@ -22,12 +22,12 @@ export function readCallDeltas(list: readonly unknown[], oddly: (code: string) =
   const calls: CallDelta[] = [];
   for (const item of list) {
     if (!isRecord(item)) {
-      oddly('call-not-object');
+      oddly('call_not_object');
       continue;
     }
     const fn = isRecord(item.function) ? item.function : undefined;
     const extra = extraOf(item, fn);
-    if (extra === null) oddly('extra-too-deep');
+    if (extra === null) oddly('extra_too_deep');
     calls.push({
       index: indexOf(item.index),
       id: idOf(item.id),

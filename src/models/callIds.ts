@@ -11,7 +11,7 @@ type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>;
 /** Longer ids are not ids: they would be sent back, and kept, with every request. */
 const ID_CHARS = 256;
 
-/** `note` takes a diagnostic: call-without-name (dropped), id-duplicate and id-too-long (renamed). */
+/** `note` takes a diagnostic: call_without_name (dropped), id_duplicate and id_too_long (renamed). */
 export function completeCalls(
   calls: readonly OpenCall[],
   note: (code: string, detail?: Json) => void,
@@ -27,14 +27,14 @@ export function completeCalls(
     while (taken.has(`call_${at}`) || given.has(`call_${at}`)) at += 1;
     const made = `call_${at}`;
     if (id !== undefined)
-      note(id.length > ID_CHARS ? 'id-too-long' : 'id-duplicate', { given: id.slice(0, ID_CHARS), used: made });
+      note(id.length > ID_CHARS ? 'id_too_long' : 'id_duplicate', { given: id.slice(0, ID_CHARS), used: made });
     return made;
   }
 
   const parts: ToolCallPart[] = [];
   for (const call of calls) {
     if (call.name === '') {
-      note('call-without-name', { id: call.id?.slice(0, ID_CHARS) ?? null });
+      note('call_without_name', { id: call.id?.slice(0, ID_CHARS) ?? null });
       continue;
     }
     const callId = ownId(call);

@@ -35,7 +35,7 @@ export function eventBatches(body: ResponseBody, secrets: readonly string[]): Ba
       trailing += 1 + (bytes?.length ?? 0);
       return bytes;
     } catch {
-      reply.note('cut-after-finish');
+      reply.note('cut_after_finish');
       return undefined;
     }
   }

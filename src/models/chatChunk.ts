@@ -30,15 +30,15 @@ const NOTHING: readonly never[] = [];
 
 /** Reads one event's data. */
 export function readChunk(data: string): ChunkReading {
-  if (data.trim() === '') return { kind: 'skipped', code: 'chunk-empty' };
+  if (data.trim() === '') return { kind: 'skipped', code: 'chunk_empty' };
   const value = parseJson(data);
   return value === undefined ? { kind: 'malformed' } : chunkOf(value, 'delta');
 }
 
 /** Reads a parsed chunk (`delta`), or a whole completion that was not streamed (`message`). */
 export function chunkOf(value: unknown, field: 'delta' | 'message'): ChunkReading {
-  if (value === null) return { kind: 'skipped', code: 'chunk-null' };
-  if (!isRecord(value)) return { kind: 'skipped', code: 'chunk-not-object' };
+  if (value === null) return { kind: 'skipped', code: 'chunk_null' };
+  if (!isRecord(value)) return { kind: 'skipped', code: 'chunk_not_object' };
   if (value.error || value.object === 'error') return { kind: 'error', body: value };
   const chunk: ChatChunk = {
     kind: 'chunk',
@@ -51,14 +51,14 @@ export function chunkOf(value: unknown, field: 'delta' | 'message'): ChunkReadin
     odd: NOTHING,
   };
   if (!Array.isArray(value.choices)) {
-    oddly(chunk, 'chunk-without-choices');
+    oddly(chunk, 'chunk_without_choices');
     return chunk;
   }
   const choice: unknown = value.choices.find(
     (one, at) => isRecord(one) && (typeof one.index === 'number' ? one.index : at) === 0,
   );
   if (isRecord(choice)) readChoice(choice, field, chunk);
-  else if (value.choices.length > 0) oddly(chunk, 'choice-ignored');
+  else if (value.choices.length > 0) oddly(chunk, 'choice_ignored');
   return chunk;
 }
 
@@ -72,7 +72,7 @@ function readChoice(choice: WireRecord, field: 'delta' | 'message', chunk: ChatC
   }
   if (typeof delta.content === 'string') chunk.text = delta.content;
   else if (Array.isArray(delta.content)) readContentParts(delta.content, chunk);
-  else if (delta.content !== undefined && delta.content !== null) oddly(chunk, 'content-unreadable');
+  else if (delta.content !== undefined && delta.content !== null) oddly(chunk, 'content_unreadable');
   // Some servers send both names with the same text.
   const reasoning = delta.reasoning_content || delta.reasoning;
   if (typeof reasoning === 'string') chunk.reasoning += reasoning;

@@ -43,7 +43,7 @@ export class ChatReply {
   /** One event of the stream; `cut` where the stream ended inside it. */
   event(data: string, name: string | undefined, cut: boolean): void {
     if (this.#phase === 'done') {
-      this.note('after-done');
+      this.note('after_done');
       return;
     }
     if (name === 'error') throw providerError(parseJson(data) ?? data, this.#secrets);
@@ -52,7 +52,7 @@ export class ChatReply {
       return;
     }
     const reading = readChunk(data);
-    if (reading.kind === 'malformed' && (cut || this.#phase === 'finished')) this.note('chunk-malformed');
+    if (reading.kind === 'malformed' && (cut || this.#phase === 'finished')) this.note('chunk_malformed');
     else this.take(reading);
   }
 
@@ -121,7 +121,7 @@ export class ChatReply {
   #finished(word: string): void {
     const reason = finishReason(word);
     if (reason === 'failed') throw providerError({ message: `finish_reason ${word}` }, this.#secrets);
-    if (reason === undefined) this.note('finish-reason-unknown', { reason: word.slice(0, 64) });
+    if (reason === undefined) this.note('finish_reason_unknown', { reason: word.slice(0, 64) });
     // A second reason never hides a first one that says the reply is not whole.
     if (this.#finish === undefined || this.#finish === 'stop') this.#finish = reason ?? 'stop';
     this.#phase = 'finished';

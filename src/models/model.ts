@@ -4,6 +4,7 @@
  */
 import type { FinishReason, Json, Message, Usage } from '../../machines/vocabulary.ts';
 import { RunchartError } from '../errors.ts';
+import type { ImageLimits } from '../images/limits.ts';
 
 /** USD per million tokens. */
 export interface Prices {
@@ -43,6 +44,8 @@ export interface Model {
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
   readonly prices?: Prices;
+  /** What it takes of images; 2,000 pixels on the longer side and 4.5 MiB encoded where it does not say. */
+  readonly imageLimits?: ImageLimits;
   /** Values that must never be logged (the API key). */
   readonly secrets?: readonly string[];
   stream(request: ModelRequest, context: { signal: AbortSignal; attempt: number }): AsyncIterable<ModelPart>;

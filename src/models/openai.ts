@@ -3,6 +3,7 @@
  * retry of its own; every failure is a ModelError the run can act on.
  */
 import { ConfigurationError } from '../errors.ts';
+import { type ImageLimits, imageLimitsOf } from '../images/limits.ts';
 import { chatRequestBody } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './chatStream.ts';
 import { type Model, ModelError, type ModelRequest, type Prices } from './model.ts';
@@ -20,6 +21,8 @@ export interface OpenAIOptions extends ClientOptions {
   /** Sent as the output limit where a request names none. */
   maxOutputTokens?: number;
   prices?: Prices;
+  /** What the model takes of images; 2,000 pixels on the longer side and 4.5 MiB encoded where it is not given. */
+  imageLimits?: ImageLimits;
 }
 
 /**
@@ -33,6 +36,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   }
   const contextWindow = tokenCount('contextWindow', options.contextWindow);
   const maxOutputTokens = tokenCount('maxOutputTokens', options.maxOutputTokens);
+  if (options.imageLimits) imageLimitsOf({ id: modelName, imageLimits: options.imageLimits });
   const connection = connect(options);
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
   const bodyOf = (request: ModelRequest): string =>
@@ -42,6 +46,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
     ...(contextWindow === undefined ? {} : { contextWindow }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(options.prices === undefined ? {} : { prices: options.prices }),
+    ...(options.imageLimits === undefined ? {} : { imageLimits: options.imageLimits }),
     secrets: connection.secrets,
     stream: (request, { signal }) =>
       chatStream(

@@ -6,6 +6,7 @@
 import type { AgentItem, Json, Knowledge, ModelValue, RoundCall, ToolCall, Usage } from '../../machines/index.ts';
 import { deepFreeze } from '../freeze.ts';
 import type { Redact } from '../redact.ts';
+import { nestedIn } from '../subAgents/nested.ts';
 import { ARGS_LONGEST, parsedCall } from '../tools/args.ts';
 import { definitionOf } from '../tools/define.ts';
 import {
@@ -18,6 +19,7 @@ import {
 } from '../tools/prepare.ts';
 import type { RawCall, RawReply } from './attempt.ts';
 import type { Model, Prices } from './model.ts';
+import { type TextCallFormat, textCalls } from './textCalls.ts';
 
 export interface ReplyOptions {
   model: Model;
@@ -26,6 +28,7 @@ export interface ReplyOptions {
   /** Whether the tool was offered in the request that is answered. */
   offered(name: string): boolean;
   callsMax: number;
+  textToolCalls: false | readonly TextCallFormat[];
   pluginGates: boolean;
   redact: Redact;
   waiting: Waiting;
@@ -47,7 +50,7 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
   return (fresh * prices.input + cached + written + outputTokens * prices.output) / 1_000_000;
 }
 
-/** Gives out ids that no other call of the log has. */
+/** Gives out ids that no other call of the log has, nor one of its sub-agents or their parent. */
 class FreshIds {
   readonly #known: Knowledge;
   readonly #given = new Set<string>();
@@ -73,7 +76,8 @@ class FreshIds {
   }
 
   #free(id: string): boolean {
-    return !this.#given.has(id) && !this.#known.calls.has(id);
+    if (this.#given.has(id) || this.#known.calls.has(id)) return false;
+    return nestedIn(this.#known)?.claims(id) ?? true;
   }
 }
 
@@ -95,9 +99,10 @@ async function prepare(options: ReplyOptions, raw: RawCall, call: ToolCall, posi
 
 /** The call under an id of its own, without secrets. A name that is a tool's is the host's word, and stays. */
 function ownCall({ toolbox, redact, diagnose }: ReplyOptions, raw: RawCall, ids: FreshIds): ToolCall {
-  const callId = ids.take(redact(raw.callId));
-  if (callId !== raw.callId) {
-    diagnose('id_duplicate', { given: redact(raw.callId).slice(0, ID_LONGEST), used: callId });
+  const given = raw.callId === undefined ? undefined : redact(raw.callId);
+  const callId = ids.take(given ?? '');
+  if (given !== undefined && callId !== raw.callId) {
+    diagnose('id_duplicate', { given: given.slice(0, ID_LONGEST), used: callId });
   }
   const name = toolbox.find(raw.name) ? raw.name : redact(raw.name);
   return redactedCall(parsedCall(callId, name, redact(raw.args), raw.extra), redact);
@@ -109,15 +114,23 @@ const redactedCall = (call: ToolCall, redact: Redact): ToolCall => ({
   args: deepFreeze(redact(call.args)),
 });
 
+/** The calls in the text of a reply; where there are others, they alone count. */
+function inText({ items }: RawReply, formats: ReplyOptions['textToolCalls']): RawReply['items'] {
+  if (!formats || items.some(({ type }) => type === 'call')) return [];
+  const texts = items.flatMap((item) => (item.type === 'assistant' ? [item.text] : []));
+  return textCalls(texts, formats).map((call) => ({ type: 'call', call }));
+}
+
 export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<ModelValue> {
   const { model, toolbox, known, pluginGates, ready } = options;
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
   const ids = new FreshIds(known);
   const most = Math.max(CALLS_MOST, options.callsMax);
+  const found = inText(raw, options.textToolCalls);
   let dropped = 0;
   let empty = true;
-  for (const item of raw.items) {
+  for (const item of [...raw.items, ...found]) {
     if (item.type !== 'call') {
       if (item.type === 'assistant' && item.text.trim() !== '') empty = false;
       items.push(item as AgentItem);

@@ -5,6 +5,7 @@
  */
 import type { CallRecord, Decision, EffectRequest, GateValue, Json, ToolCall } from '../../machines/index.ts';
 import { thrownText } from '../thrown.ts';
+import { ownGateOf } from '../tools/define.ts';
 import type { PreparedCall, Toolbox, Waiting } from '../tools/prepare.ts';
 import { PHASE_MS, phaseContext, type Surroundings } from './phases.ts';
 import { type Plugin, within } from './plugin.ts';
@@ -87,6 +88,11 @@ export class Gate {
   async #ask(first: PreparedCall, request: GateRequest, signal: AbortSignal) {
     let prepared = first;
     let suspend: GateValue | undefined;
+    const own = ownGateOf(first.tool);
+    if (own) {
+      const why = own(first.call.callId, this.#options.around.entries);
+      return why === undefined ? { kind: 'passed' as const, prepared, suspend } : block('blocked', why);
+    }
     for (const plugin of this.#options.plugins) {
       if (!plugin.beforeToolExecute) continue;
       const verdict = await this.#verdict(plugin, prepared, request, signal);

@@ -16,6 +16,7 @@ import { storedContent } from '../content.ts';
 import { toJson } from '../json.ts';
 import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
+import { type PhaseAnswer, readAnswer } from './phaseAnswer.ts';
 import { type PhaseContext, type Plugin, RequiredPluginError, within } from './plugin.ts';
 
 export const PHASE_MS = 30_000;
@@ -48,13 +49,7 @@ export function phaseContext(around: Surroundings, runId: string, turn: number, 
 }
 
 type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
-/** What any phase may answer, by the keys that count. */
-interface Verdict {
-  context?: string;
-  terminate?: string;
-  state?: { [key: string]: Json };
-  request?: Parameters<NextRequest['patch']>[0];
-}
+const isOver = ({ failure, termination }: PhaseRequest): boolean => failure !== undefined || termination !== undefined;
 
 export class PhaseRunner {
   readonly #plugins: readonly Plugin[];
@@ -72,8 +67,10 @@ export class PhaseRunner {
     for (const phase of request.phases) {
       const taking = this.#plugins.filter((plugin) => typeof plugin[phase] === 'function');
       for (const plugin of taking) {
-        const verdict = await this.#call(plugin, phase, request, signal, taking.length);
-        if (!verdict) continue;
+        const answer = await this.#call(plugin, phase, request, signal, taking.length);
+        if (!answer) continue;
+        // What is said of a run that is over changes nothing any more.
+        const verdict = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
         this.#around.next.addContext(verdict.context);
         if (verdict.request) this.#around.next.patch(verdict.request);
         if (verdict.state) writes = { ...writes, ...this.#stateOf(plugin, verdict.state) };
@@ -123,10 +120,10 @@ export class PhaseRunner {
         : phase === 'afterInference'
           ? { ...base, ...(failure ? { error: failure } : reply && { reply }) }
           : { ...base, ...(termination && { termination }) };
-    const strict = failure === undefined && termination === undefined;
+    const strict = !isOver(request);
     // The plugins of a limited phase share its time.
     const ms = limitMs === undefined ? PHASE_MS : limitMs / sharing;
-    const act = plugin[phase] as (c: unknown) => Verdict | undefined | Promise<Verdict | undefined>;
+    const act = plugin[phase] as (c: unknown) => PhaseAnswer | undefined | Promise<PhaseAnswer | undefined>;
     return this.#guarded(plugin, phase, { ms, strict, signal }, () => act.call(plugin, context));
   }
 

@@ -71,7 +71,7 @@ export const phasesOf = (plugins: readonly Plugin[]): Phases =>
     NAMES.map((phase) => [phase, plugins.some((plugin) => typeof plugin[phase] === 'function')]),
   ) as Record<Phase, boolean>;
 
-/** A required plugin failed: the run ends with Error. */
+/** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
 export class RequiredPluginError extends Error {
   readonly code = 'plugin_error';
 }

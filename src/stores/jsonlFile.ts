@@ -8,9 +8,10 @@ import { dirname } from 'node:path';
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../errors.ts';
 import { openRegular, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
-import { entryLine, headerLine, judgeLine } from './jsonlLine.ts';
+import { entryLine, type Form, headerLine, judgeLine } from './jsonlLine.ts';
 import { linesOf } from './jsonlLines.ts';
-import { type Scan, scanLog } from './jsonlScan.ts';
+import { formAt, type Scan, scanLog } from './jsonlScan.ts';
+import { VERSION } from './jsonlVersions.ts';
 
 /** What an acknowledged append survives: the end of the process, or a loss of power. */
 export type Durability = 'process' | 'power';
@@ -63,16 +64,28 @@ export class JsonlFile {
     return this.#scan.offsets.length;
   }
 
+  /** Of the lines that come now. */
+  get #form(): Form {
+    return formAt(this.#scan, this.next, this.#id);
+  }
+
   get notices(): readonly Diagnostic[] {
     return this.#scan.notices;
   }
 
+  /** The lines of entries as they are now. Throws RunchartError `store` for what no reader would take back. */
+  linesOf(entries: readonly LogEntry[]): Buffer[] {
+    return entries.map((entry) => entryLine(entry, this.#form.conversationId));
+  }
+
   /** Not to be called again before it has settled. Throws StoreConflictError, and RunchartError `store`. */
-  async append(entries: readonly LogEntry[]): Promise<void> {
+  async append(lines: readonly Buffer[]): Promise<void> {
     this.#refuseChanged();
-    const { headerId, open } = this.#scan;
-    const prefix = Buffer.from(`${open ? '\n' : ''}${headerId === null ? headerLine(this.#id) : ''}`);
-    const lines = entries.map((entry) => entryLine(entry, headerId ?? this.#id));
+    const { forms, open } = this.#scan;
+    const form = this.#form;
+    // Lines of an older version stay as they are: a header stands before the first one of this version.
+    const header = forms.at(-1)?.form.version === VERSION ? '' : headerLine(form.conversationId);
+    const prefix = Buffer.from(`${open ? '\n' : ''}${header}`);
     try {
       await this.#repair();
       await writeAll(this.#file, Buffer.concat([prefix, ...lines]));
@@ -84,7 +97,7 @@ export class JsonlFile {
       });
       throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
     }
-    this.#scan.headerId ??= this.#id;
+    if (header !== '') forms.push({ from: this.next, form: { ...form, version: VERSION } });
     this.#scan.open = false;
     this.#scan.end += prefix.length;
     for (const line of lines) {
@@ -96,13 +109,15 @@ export class JsonlFile {
 
   /** The entries stored now, from seq `from` on. */
   async *entries(from: number): AsyncGenerator<LogEntry> {
-    const { end, headerId } = this.#scan;
+    const { end } = this.#scan;
     const until = this.next;
     let next = Math.max(0, Math.ceil(from));
     const offset = this.#scan.offsets[next];
     if (offset === undefined) return;
+    let form = formAt(this.#scan, next, this.#id);
     for await (const line of linesOf(this.#file, offset, end)) {
-      const judged = judgeLine(line.bytes, headerId ?? this.#id, next, line.whole);
+      const judged = judgeLine(line.bytes, form, next, line.whole);
+      if (judged.kind === 'header') form = { ...form, version: judged.version };
       // Other lines were found to be repetitions when the file was checked.
       if (judged.kind !== 'entry' || judged.entry.seq !== next) continue;
       next += 1;

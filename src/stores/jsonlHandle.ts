@@ -1,6 +1,7 @@
 /**
- * A conversation of the JSONL store, open. Rule: appends happen one after the other, each proves that the lease still
- * holds and that the writer knows the log's length, and closing waits for those asked for.
+ * A conversation of the JSONL store, open. Rule: appends happen one after the other, with the entries as they were when
+ * it was asked for; each proves that the lease still holds and that the writer knows the log's length; closing waits
+ * for the appends and blobs asked for.
  */
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../errors.ts';
@@ -18,6 +19,8 @@ export class JsonlHandle implements LogHandle {
   readonly #blobs: { folder: string; durable: boolean };
   /** Settles when the last append asked for has. */
   #turn: Promise<void> = Promise.resolve();
+  /** Settles when the blobs asked for have. */
+  #blobsPut: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
   constructor(id: string, file: JsonlFile, lease: Lease, blobs: { folder: string; durable: boolean }) {
@@ -44,16 +47,20 @@ export class JsonlHandle implements LogHandle {
     }
   }
 
-  append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
-    if (this.#closing !== null) return Promise.reject(this.#closed());
-    const done = this.#turn.then(() => this.#append(entries, expectedSeq));
+  async append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
+    this.#refuseClosed();
+    const seqs = entries.map(({ seq }) => ({ seq }));
+    const lines = this.#file.linesOf(entries);
+    const done = this.#turn.then(() => this.#append(seqs, lines, expectedSeq));
     this.#turn = done.catch(() => {});
     return done;
   }
 
   async putBlob(bytes: Uint8Array, mediaType: string): Promise<string> {
     this.#refuseClosed();
-    return putBlob(this.#blobs.folder, bytes, mediaType, this.#blobs.durable);
+    const put = putBlob(this.#blobs.folder, new Uint8Array(bytes), mediaType, this.#blobs.durable);
+    this.#blobsPut = Promise.allSettled([this.#blobsPut, put]);
+    return put;
   }
 
   async getBlob(reference: string): Promise<Uint8Array> {
@@ -62,7 +69,7 @@ export class JsonlHandle implements LogHandle {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#turn.then(() => this.#release());
+    this.#closing ??= Promise.all([this.#turn, this.#blobsPut]).then(() => this.#release());
     return this.#closing;
   }
 
@@ -76,14 +83,14 @@ export class JsonlHandle implements LogHandle {
     }
   }
 
-  async #append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
-    refuseOutOfOrder(this.#id, this.#file.next, entries, expectedSeq);
+  async #append(seqs: readonly { seq: number }[], lines: readonly Buffer[], expectedSeq: number): Promise<void> {
+    refuseOutOfOrder(this.#id, this.#file.next, seqs, expectedSeq);
     if (!this.#lease.holds()) {
       throw new StoreConflictError(
         `lease ${this.#lease.token} of conversation "${this.#id}" is no longer held: another process took it over`,
       );
     }
-    if (entries.length > 0) await this.#file.append(entries);
+    if (lines.length > 0) await this.#file.append(lines);
   }
 
   #refuseClosed(): void {

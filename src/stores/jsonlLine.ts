@@ -1,29 +1,39 @@
 /**
  * One line of a JSONL log, both ways. Rule: the first line names the format, its version and the conversation; each
- * further line is one entry, begins with its seq, and leaves out what the header says and a `runId` of null. Reading
- * judges and never throws; what would not be read is not written.
+ * further line is one entry, begins with its seq, and leaves out what the header says and a `runId` of null; a later
+ * header says that the lines behind it are of a newer version. Reading judges and never throws; what would not be read
+ * is not written.
  */
 import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError } from '../errors.ts';
+import { isReadable, upgraded } from './jsonlUpgrade.ts';
+import { type StoredRecord, VERSION } from './jsonlVersions.ts';
 
 const FORMAT = 'runchart-log';
-const VERSION = 1;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Beyond a few thousand levels other readers overflow their stack; entries stay far below. */
 const MAX_DEPTH = 512;
 /** How many places of a damaged line are tried for the complete record behind it. */
 const MAX_SPLICES = 8;
 
+/** What the header above a line says. */
+export interface Form {
+  conversationId: string;
+  version: number;
+}
+
 export type Judged =
   /** `zeros`: bytes of 0x00 before the record. `spliced`: a torn record stands before it. */
   | { kind: 'entry'; entry: LogEntry; zeros: number; spliced: boolean }
   /** Nothing but white space and zero bytes. */
   | { kind: 'blank' }
-  | { kind: 'encoding' | 'not_json' | 'corrupt'; why: string };
+  /** The lines behind it have another version. */
+  | { kind: 'header'; version: number }
+  | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version'; why: string };
 
 export type JudgedHeader =
-  | { kind: 'header'; conversationId: string | null }
+  | { kind: 'header'; conversationId: string | null; version: number }
   | { kind: 'blank' }
   | { kind: 'encoding' | 'not_json' | 'no_header' | 'version'; why: string };
 
@@ -65,28 +75,35 @@ export function judgeHeader(bytes: Buffer): JudgedHeader {
     return { kind: 'no_header', why: `expected the first line to be a header of format "${FORMAT}"` };
   }
   const version = own(header, 'version');
-  if (version !== VERSION) {
-    return { kind: 'version', why: `expected version ${VERSION}, got ${shown(version)}: use a newer runchart` };
-  }
+  if (!isReadable(version)) return unreadable(version);
   const id = own(header, 'conversationId');
-  return { kind: 'header', conversationId: typeof id === 'string' ? id : null };
+  return { kind: 'header', conversationId: typeof id === 'string' ? id : null, version };
+}
+
+function unreadable(version: unknown): { kind: 'version'; why: string } {
+  return { kind: 'version', why: `expected version ${VERSION}, got ${shown(version)}: use a newer runchart` };
 }
 
 /** `expected`: the seq that fits here. `whole`: a newline ends the line, so it was not cut by a crash of its writer. */
-export function judgeLine(bytes: Buffer, headerId: string, expected: number, whole: boolean): Judged {
+export function judgeLine(bytes: Buffer, form: Form, expected: number, whole: boolean): Judged {
   const zeros = leadingZeros(bytes);
   const rest = zeros === 0 ? bytes : bytes.subarray(zeros);
   if (isBlank(rest)) return { kind: 'blank' };
   if (!isUtf8(rest)) return { kind: 'encoding', why: 'it is not valid UTF-8' };
   const text = rest.toString();
   const value = parsed(text);
+  if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
+    const version = own(value, 'version');
+    if (!isReadable(version)) return unreadable(version);
+    return version > form.version ? { kind: 'header', version } : { kind: 'corrupt', why: 'it is a second header' };
+  }
   if (value !== undefined) {
-    const entry = restored(value, headerId, text.length);
+    const entry = restored(value, form, text.length);
     return typeof entry === 'string'
       ? { kind: 'corrupt', why: entry }
       : { kind: 'entry', entry, zeros, spliced: false };
   }
-  const spliced = whole ? spliceOf(text, headerId, expected) : null;
+  const spliced = whole ? spliceOf(text, form, expected) : null;
   if (spliced) return { kind: 'entry', entry: spliced, zeros, spliced: true };
   return { kind: 'not_json', why: 'it is not JSON' };
 }
@@ -95,24 +112,26 @@ export function judgeLine(bytes: Buffer, headerId: string, expected: number, who
  * The complete record behind a torn one on the same line. Only in a line that is whole: at a torn end, arguments that
  * look like a record could be taken for one.
  */
-function spliceOf(text: string, headerId: string, expected: number): LogEntry | null {
+function spliceOf(text: string, form: Form, expected: number): LogEntry | null {
   const start = `{"seq":${expected},`;
   let at = 0;
   for (let tries = 0; tries < MAX_SPLICES; tries += 1) {
     at = text.indexOf(start, at + 1);
     if (at === -1) return null;
     const value = parsed(text.slice(at));
-    const entry = value === undefined ? 'not JSON' : restored(value, headerId, text.length);
+    const entry = value === undefined ? 'not JSON' : restored(value, form, text.length);
     if (typeof entry !== 'string') return entry;
   }
   return null;
 }
 
 /** The full entry, or what is wrong with it. */
-function restored(value: unknown, headerId: string, length: number): LogEntry | string {
-  if (!isRecord(value)) return 'it is not an object';
-  if (isTooDeep(value, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const { seq, at, conversationId = headerId, runId = null, ...rest } = value;
+function restored(found: unknown, form: Form, length: number): LogEntry | string {
+  if (!isRecord(found)) return 'it is not an object';
+  if (isTooDeep(found, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
+  const value = upgraded(found, form.version);
+  if (value === null) return `it is no record of version ${form.version}`;
+  const { seq, at, conversationId = form.conversationId, runId = null, ...rest } = value;
   if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${shown(seq)}, expected a whole number`;
   if (typeof at !== 'number') return `its time is ${shown(at)}, expected a number`;
   if (typeof conversationId !== 'string') return 'its conversationId is not a text';
@@ -140,11 +159,11 @@ function parsed(text: string): unknown {
   }
 }
 
-function isRecord(value: unknown): value is { [key: string]: unknown } {
+function isRecord(value: unknown): value is StoredRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function own(value: { [key: string]: unknown }, key: string): unknown {
+function own(value: StoredRecord, key: string): unknown {
   return Object.hasOwn(value, key) ? value[key] : undefined;
 }
 

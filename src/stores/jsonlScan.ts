@@ -7,12 +7,13 @@ import type { FileHandle } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic, Json, LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError } from '../errors.ts';
-import { judgeHeader, judgeLine } from './jsonlLine.ts';
+import { type Form, judgeHeader, judgeLine } from './jsonlLine.ts';
 import { type Line, linesOf } from './jsonlLines.ts';
+import { VERSION } from './jsonlVersions.ts';
 
 export interface Scan {
-  /** What the header says; null where there is no header yet. */
-  headerId: string | null;
+  /** What the headers say, each of the entries from a seq on; empty where there is no header yet. */
+  forms: { from: number; form: Form }[];
   /** Offset of the line that holds entry n, by n. */
   offsets: number[];
   /** Where the next line goes; what the file holds behind it is cut first. */
@@ -22,6 +23,11 @@ export interface Scan {
   /** Zero bytes before the last record, to be blanked before anything follows. */
   zeros: { offset: number; length: number } | null;
   notices: Diagnostic[];
+}
+
+/** The form of the line that holds entry `seq`. `id`: the conversation a log without a header will be of. */
+export function formAt({ forms }: Scan, seq: number, id: string): Form {
+  return forms.filter(({ from }) => from <= seq).at(-1)?.form ?? { conversationId: id, version: VERSION };
 }
 
 const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];
@@ -42,11 +48,13 @@ class Scanner {
   readonly #file: FileHandle;
   readonly #size: number;
   readonly #id: string;
-  readonly #scan: Scan = { headerId: null, offsets: [], end: 0, open: false, zeros: null, notices: [] };
+  readonly #scan: Scan = { forms: [], offsets: [], end: 0, open: false, zeros: null, notices: [] };
   #number = 0;
   /** Blank lines and zero bytes, harmless as long as nothing follows: where they begin. */
   #blankSince: { line: number; code: string } | null = null;
   #headerSeen = false;
+  /** Of the lines that come now. */
+  #form: Form;
   #next = 0;
   #worst: CorruptLogError | null = null;
 
@@ -54,23 +62,24 @@ class Scanner {
     this.#file = file;
     this.#size = size;
     this.#id = id;
+    this.#form = formAt(this.#scan, 0, id);
   }
 
   async take(line: Line): Promise<void> {
     this.#number += 1;
     const header = this.#headerSeen ? null : judgeHeader(line.bytes);
-    const judged = header ?? judgeLine(line.bytes, this.#scan.headerId ?? this.#id, this.#next, line.whole);
+    const judged = header ?? judgeLine(line.bytes, this.#form, this.#next, line.whole);
     if (judged.kind === 'blank') {
-      this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero-bytes' : 'blank-tail' };
+      this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero_bytes' : 'blank_tail' };
       return;
     }
     if (!line.whole && (judged.kind === 'not_json' || judged.kind === 'encoding')) {
-      this.#notice('torn-tail', { bytes: line.bytes.length });
+      this.#notice('torn_tail', { bytes: line.bytes.length });
       return;
     }
     if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);
     this.#headerSeen = true;
-    if (judged.kind === 'header') this.#takeHeader(judged.conversationId);
+    if (judged.kind === 'header') this.#takeHeader({ conversationId: this.#form.conversationId, ...judged });
     else if (judged.kind === 'entry') await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
     else if (judged.kind === 'not_json') this.#refuse(header ? 'no_header' : 'corrupt', judged.why);
     else this.#refuse(judged.kind, judged.why);
@@ -89,14 +98,16 @@ class Scanner {
     return this.#scan;
   }
 
-  #takeHeader(conversationId: string | null): void {
-    this.#scan.headerId = conversationId ?? this.#id;
-    if (this.#scan.headerId !== this.#id) this.#notice('renamed', { conversationId: this.#scan.headerId });
+  #takeHeader({ conversationId, version }: { conversationId: string | null; version: number }): void {
+    this.#form = { conversationId: conversationId ?? this.#id, version };
+    this.#scan.forms.push({ from: this.#next, form: this.#form });
+    if (this.#form.conversationId === this.#id) return;
+    this.#notice('renamed', { conversationId: this.#form.conversationId });
   }
 
   async #takeEntry(entry: LogEntry, offset: number, zeros: number, spliced: boolean): Promise<void> {
     if (zeros > 0) {
-      this.#blankSince = { line: this.#number, code: 'zero-bytes' };
+      this.#blankSince = { line: this.#number, code: 'zero_bytes' };
       this.#scan.zeros = { offset, length: zeros };
     }
     if (entry.seq < this.#next) {
@@ -108,14 +119,14 @@ class Scanner {
     if (entry.seq > this.#next) this.#refuse('gap', `it holds entry ${entry.seq}, expected entry ${this.#next}`);
     else this.#scan.offsets.push(offset);
     this.#next = entry.seq + 1;
-    if (spliced) this.#notice('spliced-line', { line: this.#number }, entry.seq);
+    if (spliced) this.#notice('spliced_line', { line: this.#number }, entry.seq);
   }
 
   async #stored(seq: number): Promise<LogEntry | null> {
     const offset = this.#scan.offsets[seq];
     if (offset === undefined) return null;
     for await (const line of linesOf(this.#file, offset, this.#size)) {
-      const judged = judgeLine(line.bytes, this.#scan.headerId ?? this.#id, seq, line.whole);
+      const judged = judgeLine(line.bytes, formAt(this.#scan, seq, this.#id), seq, line.whole);
       return judged.kind === 'entry' ? judged.entry : null;
     }
     return null;

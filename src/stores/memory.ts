@@ -1,9 +1,10 @@
 /**
- * Logs kept in the memory of this process. Rule: entries are stored as given (the caller freezes them), a log outlives
- * its handles and dies with the store object.
+ * Logs kept in the memory of this process. Rule: frozen entries are stored as given, others are copied and the copy is
+ * frozen; a log outlives its handles and dies with the store object. Equal bytes are one blob of their conversation.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
+import { deepFreeze } from '../freeze.ts';
 import { refuseOutOfOrder } from './order.ts';
 import type { ConversationInfo, LogHandle, LogStore } from './store.ts';
 import { conversationSummary, newestFirst } from './summary.ts';
@@ -11,6 +12,7 @@ import { conversationSummary, newestFirst } from './summary.ts';
 /** A store for tests and short-lived agents: nothing is written anywhere. */
 export function memoryStore(): LogStore {
   const logs = new Map<string, LogEntry[]>();
+  const blobs = new Map<string, Blobs>();
   const leased = new Set<string>();
   const refuseLeased = (id: string) => {
     if (!leased.has(id)) return;
@@ -22,7 +24,9 @@ export function memoryStore(): LogStore {
       leased.add(id);
       const entries = logs.get(id) ?? [];
       logs.set(id, entries);
-      return memoryHandle(id, entries, () => leased.delete(id));
+      const bytes = blobs.get(id) ?? new Map();
+      blobs.set(id, bytes);
+      return memoryHandle(id, entries, bytes, () => leased.delete(id));
     },
     async list() {
       const found: ConversationInfo[] = [];
@@ -37,11 +41,25 @@ export function memoryStore(): LogStore {
     async delete(id) {
       refuseLeased(id);
       logs.delete(id);
+      blobs.delete(id);
     },
   };
 }
 
-function memoryHandle(id: string, stored: LogEntry[], release: () => void): LogHandle {
+/** What is frozen is taken to be frozen all the way down, as the library's own entries are. */
+function keptOf(entry: LogEntry): LogEntry {
+  if (Object.isFrozen(entry)) return entry;
+  try {
+    return deepFreeze(structuredClone(entry));
+  } catch (cause) {
+    throw new RunchartError('store', `entry ${entry.seq} (${entry.type}) is not JSON: ${String(cause)}`, { cause });
+  }
+}
+
+/** Bytes by their reference. */
+type Blobs = Map<string, Uint8Array>;
+
+function memoryHandle(id: string, stored: LogEntry[], blobs: Blobs, release: () => void): LogHandle {
   let open = true;
   const refuseClosed = () => {
     if (!open) throw new RunchartError('closed', `the log of conversation "${id}" is closed: open it again`);
@@ -49,17 +67,34 @@ function memoryHandle(id: string, stored: LogEntry[], release: () => void): LogH
   const appendNow = (entries: readonly LogEntry[], expectedSeq: number) => {
     refuseClosed();
     refuseOutOfOrder(id, stored.length, entries, expectedSeq);
-    for (const entry of entries) stored.push(entry);
+    for (const entry of entries.map(keptOf)) stored.push(entry);
   };
   return {
     async *read(from = 0) {
       refuseClosed();
       const until = stored.length;
-      for (const entry of stored.slice(Math.max(0, from), until)) yield entry;
+      for (let seq = Math.max(0, Math.ceil(from)); seq < until; seq += 1) yield stored[seq] as LogEntry;
     },
     appendNow,
     async append(entries, expectedSeq) {
       appendNow(entries, expectedSeq);
+    },
+    async putBlob(bytes, mediaType) {
+      refuseClosed();
+      const ending = `:${mediaType}`;
+      for (const [known, blob] of blobs) {
+        const fits = known.endsWith(ending) && blob.length === bytes.length;
+        if (fits && blob.every((byte, at) => byte === bytes[at])) return known;
+      }
+      const reference = `blob:${blobs.size}${ending}`;
+      blobs.set(reference, new Uint8Array(bytes));
+      return reference;
+    },
+    async getBlob(reference) {
+      refuseClosed();
+      const blob = blobs.get(reference);
+      if (blob) return blob.slice();
+      throw new RunchartError('store', `no blob ${reference.slice(0, 100)} beside the log of conversation "${id}"`);
     },
     async close() {
       if (open) release();

@@ -2,11 +2,15 @@
  * The order of a log. Rule: what is appended starts at the log's next seq and counts on without a gap, or nothing of
  * it is stored.
  */
-import type { LogEntry } from '../../machines/vocabulary.ts';
 import { StoreConflictError } from '../errors.ts';
 
 /** What every store checks before it appends: the writer knows the log's length, and its entries follow on. */
-export function refuseOutOfOrder(id: string, next: number, entries: readonly LogEntry[], expectedSeq: number): void {
+export function refuseOutOfOrder(
+  id: string,
+  next: number,
+  entries: readonly { readonly seq: number }[],
+  expectedSeq: number,
+): void {
   if (expectedSeq !== next) {
     throw new StoreConflictError(
       `the log of conversation "${id}" goes on at seq ${next}, the writer expected ${expectedSeq}: open it again`,

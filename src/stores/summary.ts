@@ -2,7 +2,7 @@
  * One line of a store's list, folded from a conversation's entries. Rule: entries come from outside, so every field is
  * checked before it counts, and nothing here throws.
  */
-import type { LogEntry } from '../../machines/vocabulary.ts';
+import { type LogEntry, spentIn } from '../../machines/index.ts';
 import type { ConversationInfo } from './store.ts';
 
 /** Who holds the conversation now: nobody, a handle of this process, or another process. */
@@ -33,11 +33,13 @@ export function conversationSummary(id: string): ConversationSummary {
         };
       }
       found.updatedAt = entry.at;
-      if (entry.type === 'model-reply') {
-        const cost = finite(entry.costUsd);
-        found.turns += 1;
+      const spent = spentIn(entry);
+      if (spent) {
+        const cost = finite(spent.costUsd);
         found.costUsd = found.costUsd === null || cost === null ? null : found.costUsd + cost;
-      } else if (entry.type === 'run-started' || entry.type === 'run-resumed') cycle = 'running';
+      }
+      if (entry.type === 'model-reply') found.turns += 1;
+      else if (entry.type === 'run-started' || entry.type === 'run-resumed') cycle = 'running';
       else if (entry.type === 'run-suspended') cycle = 'suspended';
       else if (entry.type === 'run-stop') {
         cycle = 'ended';

@@ -18,6 +18,7 @@ const KINDS: Record<EffectValue['kind'], EffectRequest['kind']> = {
   pending: 'tool',
   shown: 'afterTool',
   committed: 'commit',
+  context: 'context',
 };
 
 export interface AnswerEvent {
@@ -40,11 +41,11 @@ export function answered(asked: Iterable<EffectRequest>, event: AnswerEvent): Ef
   return found;
 }
 
-/** What is open when `event` has come: a commit whose entries were not stored, or were given up, never began. */
+/** What is open when `event` has come: a commit whose entries were not stored never began; one given up may still land. */
 export function stillOpen(asked: readonly EffectRequest[], event: { type: string }): readonly EffectRequest[] {
   if (event.type !== 'append.failed') return asked;
   const { lost } = event as Extract<Completion, { type: 'append.failed' }>;
-  const commits = lost.length === 0 || lost.some(({ type }) => type === 'checkpoint');
+  const commits = lost.some(({ type }) => type === 'checkpoint');
   return commits ? asked.filter(({ kind }) => kind !== 'commit') : asked;
 }
 

@@ -2,12 +2,15 @@
 export type { EventCases, Surroundings } from '../../machines/index.ts';
 export { surroundings } from '../../machines/index.ts';
 export {
+  type ChartState,
   type RecordedDelivery,
   type RecordingSink,
+  type Replayed,
   type ReplayOptions,
   recordingJournal,
   replayingJournal,
   replayRecording,
+  replayUntil,
 } from '../journals/index.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
@@ -23,4 +26,7 @@ export {
   type ScriptedReply,
   scriptedModel,
 } from './scriptedModel.ts';
+export { shrink } from './simulation/shrink.ts';
+export { type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
+export type { Violation } from './simulation/world.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

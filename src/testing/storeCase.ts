@@ -3,20 +3,22 @@
  * fails by an AssertionError that says what was expected.
  */
 import assert from 'node:assert/strict';
-import type { LogEntry, NewEntry } from '../../machines/vocabulary.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Json, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
 import { RunchartError } from '../errors.ts';
-import type { LogHandle, LogStore } from '../stores/store.ts';
+import type { ConversationInfo, LogHandle, LogStore } from '../stores/store.ts';
 
 export type StoreCase = readonly [name: string, check: (store: LogStore) => Promise<unknown>];
 
-const AT = 1_700_000_000_000;
+/** When the conversations of the cases begin. */
+export const STARTED = 1_700_000_000_000;
 
 /** An entry without the fields a log stamps; `runId` is null where it is left out. */
 type Body<E = NewEntry> = E extends NewEntry ? Omit<E, 'runId'> & { runId?: string | null } : never;
 
 /** `at` grows by a second an entry. */
 export function stamped(id: string, seq: number, body: Body): LogEntry {
-  return { seq, at: AT + seq * 1000, conversationId: id, runId: null, ...body } as LogEntry;
+  return { seq, at: STARTED + seq * 1000, conversationId: id, runId: null, ...body } as LogEntry;
 }
 
 export function notice(id: string, seq: number, text = `entry ${seq}`): LogEntry {
@@ -28,13 +30,18 @@ export function notices(id: string, from: number, count: number): LogEntry[] {
 }
 
 export function conversation(id: string, parent?: { conversationId: string; callId: string }): LogEntry {
-  const first = { type: 'conversation', schema: 1, cwd: '/home/case', createdAt: AT } as const;
+  const first = { type: 'conversation', schema: 1, cwd: '/home/case', createdAt: STARTED } as const;
   return stamped(id, 0, parent ? { ...first, parent } : first);
 }
 
 export function modelReply(id: string, seq: number, costUsd: number | null): LogEntry {
   const usage = { inputTokens: 9, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
   return stamped(id, seq, { type: 'model-reply', runId: 'run', turn: 1, model: 'm', finish: 'stop', usage, costUsd });
+}
+
+/** Anything may stand in an extension's value. */
+export function extension(seq: number, value: unknown): LogEntry {
+  return stamped('c', seq, { type: 'extension', name: 'case', value: value as Json });
 }
 
 /** A log of these entries, numbered from 0 and closed again. */
@@ -59,6 +66,38 @@ export async function all(handle: LogHandle, from?: number): Promise<LogEntry[]>
 
 export async function stored(store: LogStore, id: string): Promise<LogEntry[]> {
   return opened(store, id, (handle) => all(handle));
+}
+
+/** Compared with a copy made before the append, read from a handle that was opened again. */
+export async function comesBack(store: LogStore, entries: LogEntry[]): Promise<LogEntry[]> {
+  const before = structuredClone(entries);
+  await write(store, 'c', entries);
+  const after = await stored(store, 'c');
+  sameEntries(after, before);
+  return after;
+}
+
+/** Names the first entry that differs: a difference of two long lists is never done on some versions of Node. */
+export function sameEntries(found: readonly LogEntry[], expected: readonly LogEntry[]): void {
+  for (const [index, entry] of expected.entries()) {
+    if (isDeepStrictEqual(found[index], entry)) continue;
+    if (JSON.stringify(entry).length < 10_000) assert.deepEqual(found[index], entry);
+    assert.fail(`entry ${index} (${entry.type}) did not come back as it was`);
+  }
+  assert.equal(found.length, expected.length);
+}
+
+/** The only conversation the store lists. */
+export async function onlyListed(store: LogStore): Promise<ConversationInfo> {
+  const [found, ...more] = await store.list();
+  assert.deepEqual(more, []);
+  assert.ok(found, 'expected one conversation in the list');
+  return found;
+}
+
+/** One turn of the event loop. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** The call must be refused with a RunchartError of this code, thrown or rejected. */

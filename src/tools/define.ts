@@ -3,7 +3,7 @@
  * answers with a value, a `toolResult`, or a throw, and each of them becomes exactly one outcome.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { Decision, GroupName, Json, StoredPart } from '../../machines/vocabulary.ts';
+import type { Decision, GroupName, Json, LogEntry, StoredPart } from '../../machines/vocabulary.ts';
 import { type ContentPart, storedContent } from '../content.ts';
 import { ConfigurationError } from '../errors.ts';
 
@@ -58,6 +58,17 @@ export function defineTool<S extends StandardSchemaV1>(tool: ToolDefinition<S>):
 /** The definition behind a tool made by `defineTool`; undefined for anything else. */
 export const definitionOf = (tool: Tool): ToolDefinition | undefined => definitions.get(tool);
 
+/** Why a call of this log may not run, in place of what plugins say. */
+type OwnGate = (callId: string, log: readonly LogEntry[]) => string | undefined;
+const gates = new WeakMap<Tool, OwnGate>();
+
+/** For tools of the library's own that only write down: plugins are not asked about them. */
+export function gatedBy(tool: Tool, gate: OwnGate): Tool {
+  gates.set(tool, gate);
+  return tool;
+}
+export const ownGateOf = (tool: Tool): OwnGate | undefined => gates.get(tool);
+
 export interface ToolResult {
   readonly status: 'success' | 'warning' | 'error' | 'pending';
 }
@@ -68,7 +79,7 @@ type StateOption = { state?: { [key: string]: Json } };
 export type ToolAnswer =
   | { status: 'success' | 'warning'; content: unknown; state?: { [key: string]: Json } }
   | { status: 'error'; content: unknown; code?: string }
-  | { status: 'pending'; suspend: { reason: string; payload?: Json } };
+  | { status: 'pending'; suspend: { reason: string; payload?: Json }; within?: true };
 
 const answers = new WeakMap<object, ToolAnswer>();
 
@@ -83,6 +94,10 @@ export const answerOf = (value: unknown): ToolAnswer | undefined =>
 
 const stateOf = (options: StateOption | undefined): StateOption =>
   options?.state === undefined ? {} : { state: options.state };
+
+/** The call waits because calls within it do. */
+export const waitingWithin = (suspend: { reason: string; payload?: Json }): ToolResult =>
+  made({ status: 'pending', suspend, within: true });
 
 /** The explicit results of a tool (run-lifecycle, TOOL_CALL). `state` writes keys of the conversation's state. */
 export const toolResult = {

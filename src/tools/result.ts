@@ -15,16 +15,18 @@ export interface ResultLimits {
 
 const CODE_LONGEST = 64;
 const REASON_BYTES = 4_096;
-/** Encoded bytes of one image, and of all images of a result. */
-const IMAGE_MOST = 4.5 * 1_048_576;
-const IMAGES_MOST = 4 * IMAGE_MOST;
+/** Encoded bytes of one image, and of all images of a result; what a model takes of them is its own limit. */
+const IMAGE_MOST = 32 * 1_048_576;
+const IMAGES_MOST = 2 * IMAGE_MOST;
 /** More texts than these are one text. */
 const PARTS_MOST = 1_000;
 const MARK_BYTES = 48;
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 
-export const erred = (code: string, words: string): ToolValue => ({
+export type Erred = Extract<ToolValue, { kind: 'erred' }>;
+
+export const erred = (code: string, words: string): Erred => ({
   kind: 'erred',
   code,
   content: text(words),
@@ -113,7 +115,10 @@ function codeOf(code: unknown, { redact }: ResultLimits): string {
 
 /** The value of an answer. May throw where reading it throws. */
 export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
-  if (answer.status === 'pending') return suspension(answer.suspend, limits);
+  if (answer.status === 'pending') {
+    const value = suspension(answer.suspend, limits);
+    return answer.within && value.kind === 'pending' ? { ...value, within: true } : value;
+  }
   const content = contentOf(answer.content, limits);
   if ('code' in content) return erred(content.code, cut(limits.redact(content.why), limits.resultBytes));
   const print = printOf(content);

@@ -31,7 +31,7 @@ const literal = (value: unknown): string => JSON.stringify(value).replaceAll('"'
 const users = ['machines', 'src']
   .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))))
   .filter((file) => file.endsWith('.ts') && !/\.(cases|inputs|surroundings)\.ts$/.test(file))
-  .filter((file) => !/(policies|options|presets)\.ts$/.test(file))
+  .filter((file) => !/(policies|policyForms|options|presets)\.ts$/.test(file))
   .map((file) => read(file).replace(/^\s*(\/\*\*|\*|\/\/).*$/gm, ''));
 
 describe('docs/policies.md', () => {

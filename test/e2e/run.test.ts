@@ -22,7 +22,7 @@ describe('one request', () => {
       ['m1', `Bearer ${KEY}`],
       ['m1', `Bearer ${KEY}`],
     ]);
-    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(['Read', 'Ls', 'Glob', 'Grep']);
+    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(['Read', 'Ls', 'Glob', 'Grep', 'Bash']);
     expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('package main');
   });
 

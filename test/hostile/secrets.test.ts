@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type AgentOptions, defineTool, type ModelPart, type Plugin, toolResult } from '../../src/index.ts';
+import {
+  type AgentOptions,
+  defineTool,
+  type ModelPart,
+  memoryStore,
+  type Plugin,
+  toolResult,
+} from '../../src/index.ts';
+import { withBlobs } from '../support/pictures.ts';
 import {
   askedTool,
   call,
@@ -189,12 +197,12 @@ test.each([
 });
 
 test('an image is not damaged by a secret that its encoding happens to hold', async () => {
-  const data = 'QUJDREVGR0g0NzExSUo=';
+  const data = 'iVBORw0KGgpBQkNERUZHSDQ3MTFJSg==';
   const content = [{ type: 'image', mediaType: 'image/png', data }];
   const { log } = await playTool(
     plainTool('t', () => content),
     '{}',
-    { secrets: ['0NzEx'] },
+    { secrets: ['Q3MTF'], store: withBlobs(memoryStore(), () => ({})) },
   );
   expect(entriesOf(log, 'tool-result')[0]?.content).toEqual(content);
 });

@@ -79,11 +79,16 @@ test('output that fits is not touched, to the byte', async () => {
 });
 
 test('an image that is too large is refused; one that fits is stored beside its text', async () => {
-  const image = (length: number) => ({ type: 'image', mediaType: 'image/png', data: 'A'.repeat(length) });
+  const image = (length: number) => ({
+    type: 'image',
+    mediaType: 'image/png',
+    data: 'iVBORw0KGgoA'.padEnd(length, 'A'),
+  });
   const content = (...lengths: number[]) => [{ type: 'text', text: 'see' }, ...lengths.map(image)];
   const { log } = await playTool(plainTool('t', () => content(4_000_000)));
   expect(resultOf(log)?.content.map(({ type }) => type)).toEqual(['text', 'image']);
-  for (const lengths of [[5_000_000], Array(6).fill(4_000_000)]) {
+  // Over 32 MiB encoded, or 64 MiB together.
+  for (const lengths of [[36_000_000], Array(3).fill(24_000_000)]) {
     const refused = await playTool(plainTool('t', () => content(...lengths)));
     expect(outcomeOf(refused.log)).toBe('failed too_large');
   }

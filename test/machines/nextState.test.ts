@@ -4,13 +4,13 @@ import { chartCases, conversationMachine, nextState, runMachine, toolCallMachine
 const [plain, , , heard] = chartCases.toolCall.inputs;
 const [request] = chartCases.run.inputs;
 const [fresh] = chartCases.conversation.inputs;
-const done = { type: 'effect.done', id: 'x', value: { kind: 'succeeded', content: [], print: 'p' } };
+const done = { type: 'effect.done', id: '', value: { kind: 'succeeded', content: [], print: 'p' } };
 const sent = { type: 'message.sent', messageId: 'm', content: [], kind: 'direct' };
 
 describe('BED-1 the next state and its effects are a pure function', () => {
   it('without a state, gives the first one from the input and what it asks for', () => {
     const { state, effects } = nextState(toolCallMachine, undefined, { input: plain });
-    expect(state.value).toBe('ExecuteTool');
+    expect(state.value).toEqual({ ExecuteTool: 'attempting' });
     expect(effects).toEqual([
       { type: 'log', entries: [{ runId: 'r', type: 'tool-started', callId: 'a', idempotencyKey: 'c/a/0' }] },
       {
@@ -40,7 +40,7 @@ describe('BED-1 the next state and its effects are a pure function', () => {
   it('leaves the state it was given as it was', () => {
     const { state } = nextState(toolCallMachine, undefined, { input: heard });
     const before = JSON.stringify(state);
-    nextState(toolCallMachine, state, { type: 'effect.done', id: 'x', value: { kind: 'allow' } });
+    nextState(toolCallMachine, state, { type: 'effect.done', id: '', value: { kind: 'allow' } });
     expect(JSON.stringify(state)).toBe(before);
   });
 

@@ -52,7 +52,7 @@ describe('a stream that is not whole', () => {
   it('malformed JSON after the finish reason costs nothing', async () => {
     const { parts, error } = await playPieces([frame(textDelta('a'), finished('stop'), '{"usage":') + DONE]);
     expect(error).toBeUndefined();
-    expect(codesIn(parts)).toEqual(['chunk-malformed']);
+    expect(codesIn(parts)).toEqual(['chunk_malformed']);
     expect(parts.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
   });
 
@@ -77,7 +77,7 @@ describe('a stream that is not whole', () => {
     const body = frame(textDelta('hello'), finished('stop'));
     const { parts, error } = await playPieces([body], { end: new TypeError('terminated') });
     expect(error).toBeUndefined();
-    expect(codesIn(parts)).toEqual(['cut-after-finish']);
+    expect(codesIn(parts)).toEqual(['cut_after_finish']);
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'stop' });
   });
 

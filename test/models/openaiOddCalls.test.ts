@@ -17,20 +17,20 @@ describe('what no call can be', () => {
     const { parts, error } = await playCalls(callDelta(tail('{"a":1}', { index: 0, id: 'a' })));
     expect(error).toBeUndefined();
     expect(callsIn(parts)).toEqual([]);
-    expect(codesIn(parts)).toEqual(['call-without-name']);
+    expect(codesIn(parts)).toEqual(['call_without_name']);
   });
 
   it('an id of 100,000 characters is replaced', async () => {
     const { parts } = await playCalls(callDelta(head('x'.repeat(100_000), 'f', 0, '{}')));
     expect(callsIn(parts)).toEqual([{ id: 'call_1', name: 'f', args: '{}' }]);
-    expect(codesIn(parts)).toEqual(['id-too-long']);
+    expect(codesIn(parts)).toEqual(['id_too_long']);
   });
 
   it('a million items that are no calls are one diagnostic', async () => {
     const items = `"x",`.repeat(1_000_000);
     const { parts, error } = await playCalls(`{"choices":[{"delta":{"tool_calls":[${items}"x"]}}]}`);
     expect(error).toBeUndefined();
-    expect(codesIn(parts)).toEqual(['call-not-object']);
+    expect(codesIn(parts)).toEqual(['call_not_object']);
   });
 
   it('indexes of any kind are only marks', async () => {
@@ -85,7 +85,7 @@ describe('fields this library does not know', () => {
     );
     expect(error).toBeUndefined();
     expect(callsIn(parts)).toEqual([{ id: 'a', name: 'f', args: '{}' }]);
-    expect(codesIn(parts)).toEqual(['extra-too-deep']);
+    expect(codesIn(parts)).toEqual(['extra_too_deep']);
   });
 
   it('in 50,000 pieces with a field each cost linear time and are kept', async () => {

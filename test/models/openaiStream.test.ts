@@ -142,7 +142,7 @@ describe('a stream that is whole', () => {
   it('an unknown finish reason ends the reply and is named', async () => {
     const { parts } = await playPieces([frame(textDelta('a'), finished('cosmic_ray')) + DONE]);
     expect(parts.slice(1)).toEqual([
-      { type: 'diagnostic', code: 'finish-reason-unknown', detail: { reason: 'cosmic_ray' } },
+      { type: 'diagnostic', code: 'finish_reason_unknown', detail: { reason: 'cosmic_ray' } },
       { type: 'finish', reason: 'stop' },
     ]);
   });
@@ -178,17 +178,17 @@ describe('a stream that is whole', () => {
 
 describe('a stream with something odd in it', () => {
   it.each([
-    ['H-012 a null chunk', 'null', 'chunk-null'],
-    ['a number', '42', 'chunk-not-object'],
-    ['a list', '[]', 'chunk-not-object'],
-    ['a text', '"hello"', 'chunk-not-object'],
-    ['an empty event', '', 'chunk-empty'],
-    ['H-019 a chunk without choices', '{"id":"x"}', 'chunk-without-choices'],
+    ['H-012 a null chunk', 'null', 'chunk_null'],
+    ['a number', '42', 'chunk_not_object'],
+    ['a list', '[]', 'chunk_not_object'],
+    ['a text', '"hello"', 'chunk_not_object'],
+    ['an empty event', '', 'chunk_empty'],
+    ['H-019 a chunk without choices', '{"id":"x"}', 'chunk_without_choices'],
     ['H-019 a choice without delta', '{"choices":[{"index":0,"finish_reason":null}]}', 'chunk-without-delta'],
     ['H-019 a choice whose delta is null', '{"choices":[{"index":0,"delta":null}]}', 'chunk-without-delta'],
-    ['a choice that is no object', '{"choices":[null]}', 'choice-ignored'],
-    ['content of another type', '{"choices":[{"index":0,"delta":{"content":7}}]}', 'content-unreadable'],
-    ['a call that is no object', '{"choices":[{"delta":{"tool_calls":["x"]}}]}', 'call-not-object'],
+    ['a choice that is no object', '{"choices":[null]}', 'choice_ignored'],
+    ['content of another type', '{"choices":[{"index":0,"delta":{"content":7}}]}', 'content_unreadable'],
+    ['a call that is no object', '{"choices":[{"delta":{"tool_calls":["x"]}}]}', 'call_not_object'],
   ])('%s is one diagnostic and changes nothing else', async (_name, odd, code) => {
     const { parts, error } = await playPieces([frame(textDelta('a'), odd, textDelta('b'), finished('stop')) + DONE]);
     expect(error).toBeUndefined();
@@ -198,7 +198,7 @@ describe('a stream with something odd in it', () => {
 
   it('a thousand odd chunks are a few diagnostics', async () => {
     const { parts } = await playPieces([frame('null').repeat(1000) + good]);
-    expect(codesIn(parts)).toEqual(Array(4).fill('chunk-null'));
+    expect(codesIn(parts)).toEqual(Array(4).fill('chunk_null'));
     expect(textIn(parts)).toBe('hello');
   });
 
@@ -206,7 +206,7 @@ describe('a stream with something odd in it', () => {
     const { parts, error } = await playPieces([good + frame(textDelta('more'), { error: { message: 'late' } })]);
     expect(error).toBeUndefined();
     expect(textIn(parts)).toBe('hello');
-    expect(codesIn(parts)).toEqual(['after-done', 'after-done']);
+    expect(codesIn(parts)).toEqual(['after_done', 'after_done']);
     expect(parts.at(-1)?.type).toBe('finish');
   });
 

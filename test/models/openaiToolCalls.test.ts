@@ -238,7 +238,7 @@ describe('several tool calls', () => {
       { id: 'call_2', name: 'g', args: '{"b":2}' },
     ]);
     expect(parts.filter((part) => part.type === 'diagnostic')).toEqual([
-      { type: 'diagnostic', code: 'id-duplicate', detail: { given: 'x', used: 'call_2' } },
+      { type: 'diagnostic', code: 'id_duplicate', detail: { given: 'x', used: 'call_2' } },
     ]);
   });
 

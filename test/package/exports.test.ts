@@ -54,8 +54,11 @@ describe('public names', () => {
         "StoreConflictError",
         "createAgent",
         "defineTool",
+        "forkConversation",
         "memoryStore",
+        "pastOf",
         "presets",
+        "subAgents",
         "toolResult",
       ]
     `);
@@ -64,10 +67,12 @@ describe('public names', () => {
   it('runchart/machines', async () => {
     expect(await namesOf('machines/index.ts')).toMatchInlineSnapshot(`
       [
+        "CHARACTERS_A_TOKEN",
         "canonical",
         "chartCases",
         "closed",
         "conversationMachine",
+        "countedIn",
         "createTranscript",
         "defaultLimits",
         "defaultPolicies",
@@ -84,6 +89,7 @@ describe('public names', () => {
         "nextState",
         "noOpenCalls",
         "nothingKnown",
+        "nothingSpent",
         "openCalls",
         "printOf",
         "repairs",
@@ -93,8 +99,13 @@ describe('public names', () => {
         "resumeToolCallMachine",
         "runMachine",
         "runOf",
+        "sequel",
+        "shareOf",
+        "spentIn",
         "stopReason",
+        "subAgentEntries",
         "surroundings",
+        "together",
         "toolCallMachine",
         "toolRoundMachine",
       ]
@@ -120,6 +131,14 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/prices', async () => {
+    expect(await namesOf('src/models/prices.ts')).toMatchInlineSnapshot(`
+      [
+        "knownModel",
+      ]
+    `);
+  });
+
   it('runchart/node', async () => {
     expect(await namesOf('src/node.ts')).toMatchInlineSnapshot(`
       [
@@ -138,8 +157,11 @@ describe('public names', () => {
         "logStoreSuite",
         "recordingJournal",
         "replayRecording",
+        "replayUntil",
         "replayingJournal",
         "scriptedModel",
+        "shrink",
+        "simulate",
         "surroundings",
         "transitionCoverage",
       ]

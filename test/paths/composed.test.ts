@@ -3,6 +3,7 @@ import { type LogEntry, type RunChartOutput, runMachine } from '../../machines/i
 import { entriesOf, everywhere, hold } from './invariants.ts';
 import { type Move, Play } from './play.ts';
 import { type RunScript, runScripts } from './runScripts.ts';
+import { toolScripts } from './toolScripts.ts';
 
 /** What became of each call: the outcome of its result, or that it is left waiting. */
 function callsOf(entries: readonly LogEntry[], { suspended, kept, reruns }: RunChartOutput): Record<string, string> {
@@ -53,8 +54,10 @@ const nothing = (): void => {};
 const send = (event: object) => (played: Play) => played.ride.deliver(event as { type: string });
 const error = { code: 'disk', message: 'no space left' };
 
+const scripts = [...runScripts, ...toolScripts];
+
 describe('a run with its real round, calls and gate', () => {
-  it.each(runScripts.map((script) => [script.name, script] as const))('%s', (_, script) => {
+  it.each(scripts.map((script) => [script.name, script] as const))('%s', (_, script) => {
     const played = play(script, script.moves, nothing);
     const output = over(script, played);
     expect(output.end.termination).toBe(script.ends);
@@ -63,7 +66,7 @@ describe('a run with its real round, calls and gate', () => {
 });
 
 /** Each script, ended after each of its moves, as long as the run is not over but for its tail. */
-const cuts = runScripts.flatMap((script) =>
+const cuts = scripts.flatMap((script) =>
   [...script.moves.keys()]
     .filter((count) => typeof play(script, script.moves.slice(0, count), nothing, false).ride.state.value === 'object')
     .map((count) => [script.name, count, script] as const),

@@ -6,6 +6,7 @@ import type { Seen } from '../../src/testing/ride.ts';
 import { at, entriesOf, everywhere, hold } from './invariants.ts';
 
 interface Context {
+  runId: string;
   queue: readonly { messageId: string }[];
   trigger: Trigger;
   waiting: boolean;
@@ -25,9 +26,22 @@ const waitsForSomething: Invariant = (state) => {
   hold(waiting && open.suspended.length > 0, 'a conversation that waits has a call that waits');
 };
 
-/** The host is told of each run's end once. */
-const endsAreTold: Invariant = (_, { journal, events }) => {
-  const told = journal.started.filter(({ kind }) => kind === 'ended').length;
+/** Runs that were under way, by conversation. */
+const runsOf = new WeakMap<Seen, Set<string>>();
+
+/** The host is told of each run's end once; a run that never began is told of where its message was given back. */
+const endsAreTold: Invariant = (state, seen) => {
+  const { journal, events } = seen;
+  const runs = runsOf.get(seen) ?? new Set();
+  runsOf.set(seen, runs);
+  if (at(state, 'busy')) runs.add(contextOf(state).runId);
+  const given = new Set<string>();
+  const told = journal.started.filter((request) => {
+    if (request.kind !== 'ended') return false;
+    if (!runs.has(request.runId)) given.add(request.runId);
+    return runs.has(request.runId);
+  }).length;
+  for (const runId of given) hold(!runs.has(runId), `${runId} was given back and begun`);
   const ended = events.filter(({ type }) => type === 'xstate.done.actor.run').length;
   hold(told === ended, `${ended} runs ended and ${told} ends were told`);
 };

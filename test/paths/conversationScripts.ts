@@ -110,6 +110,23 @@ export const conversationScripts: readonly ConversationScript[] = [
     ends: ['suspended', 'interrupted', 'completed'],
   },
   {
+    name: 'a message takes the place of the decisions: the cycle is stopped, then its run begins',
+    input: fresh({ whileSuspended: 'denyAndRun' }),
+    moves: [...untilItWaits, sent('f1', 'followUp'), sent('u2'), commit, commit, answer(), commit, commit, commit],
+    rests: ready,
+    ends: ['suspended', 'interrupted', 'completed', 'completed'],
+  },
+  {
+    name: 'a promotion takes every followUp, the first as the root and the others as steers',
+    input: fresh({ queueDrain: 'all' }),
+    moves: [
+      ...[sent('u1'), commit, sent('f1', 'followUp'), sent('s1', 'steer'), sent('f2', 'followUp')],
+      ...[answer(), commit, answer(), commit, commit, commit, answer(), commit],
+    ],
+    rests: ready,
+    ends: ['completed', 'completed'],
+  },
+  {
     name: 'a message behind an error is a new request',
     input: fresh(),
     moves: [

@@ -52,6 +52,7 @@ export const decision = (callId: string, action: 'approve' | 'deny' = 'approve',
 /** The plainest answer to each kind of request. */
 const PLAIN: Record<Exclude<EffectRequest['kind'], 'timer' | 'ended'>, EffectValue> = {
   commit: committed,
+  context: { kind: 'context', used: 0, limit: 100, warned: false },
   phase: { kind: 'done' },
   model: reply(),
   gate: allow,

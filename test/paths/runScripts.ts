@@ -22,7 +22,7 @@ const quiet: Phases = {
 };
 const loud = Object.fromEntries(Object.keys(quiet).map((phase) => [phase, true])) as unknown as Phases;
 
-function input(policies: Partial<ChartPolicies> = {}, open: Partial<OpenCalls> = {}, phases = quiet): RunInput {
+export function input(policies: Partial<ChartPolicies> = {}, open: Partial<OpenCalls> = {}, phases = quiet): RunInput {
   return {
     ...noOpenCalls,
     ...open,
@@ -38,8 +38,8 @@ function input(policies: Partial<ChartPolicies> = {}, open: Partial<OpenCalls> =
     steers: [],
   };
 }
-const resumed = (run: RunInput): RunInput => ({ ...run, trigger: { kind: 'resume', of: 'q', waited: true } });
-const waiting = (...ids: string[]) =>
+export const resumed = (run: RunInput): RunInput => ({ ...run, trigger: { kind: 'resume', of: 'q', waited: true } });
+export const waiting = (...ids: string[]) =>
   ids.map((callId) => ({
     call: { callId, name: 'write', gated: true, readOnly: false, print: callId },
     suspension: 1,
@@ -54,14 +54,14 @@ export interface RunScript {
   calls: Record<string, string>;
 }
 
-const commit: Move = ['commit', committed];
+export const commit: Move = ['commit', committed];
 const phase: Move = ['phase', { kind: 'done' }];
 const shown: Move = ['afterTool', { kind: 'shown', content: [] }];
-const decided = (callId: string, action: 'approve' | 'deny' = 'approve', suspension = 1): Move => [
+export const decided = (callId: string, action: 'approve' | 'deny' = 'approve', suspension = 1): Move => [
   'event',
   { type: 'decision.arrived', held: decision(callId, action, suspension) } as never,
 ];
-const steered: Move = [
+export const steered: Move = [
   'event',
   { type: 'message.steered', message: { messageId: 'm1', kind: 'steer', content: [] } } as never,
 ];

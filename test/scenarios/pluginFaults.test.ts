@@ -97,6 +97,41 @@ describe('a required plugin', () => {
   });
 });
 
+describe('a phase whose answer cannot be used', () => {
+  const spec = { name: 'echo', description: 'echoes', parameters: {} };
+  it.each([
+    ['beforeInference', { request: { tools: 'x' } }, 'request.tools', 'a list of', 'got string'],
+    ['beforeInference', { request: { tools: [spec, { name: 'y' }] } }, 'request.tools', 'a list of', 'something else'],
+    ['beforeInference', { request: { system: 7 } }, 'request.system', 'a text', 'got number'],
+    ['beforeInference', { request: { temperature: Number.NaN } }, 'request.temperature', 'a number', 'got number'],
+    ['beforeInference', { request: { maxOutputTokens: 0.5 } }, 'request.maxOutputTokens', 'whole number', 'got number'],
+    ['beforeInference', { request: null }, 'request', 'an object', 'got null'],
+    ['beforeInference', { terminate: true }, 'terminate', 'a text', 'got boolean'],
+    ['runStart', { context: ['a'] }, 'context', 'a text', 'list'],
+  ])(
+    'ends the run before a model is called, naming plugin, phase and field: %s %j',
+    async (phase, answer, ...words) => {
+      const plugin = { name: 'odd', [phase]: () => answer } as Plugin;
+      const { conversation, model } = await bench({ replies: ['never'], plugins: [plugin] });
+      const { termination, cause, error } = await conversation.send('hi').result;
+      expect({ termination, cause, code: error?.code }).toEqual({
+        termination: 'Error',
+        cause: 'executor',
+        code: 'plugin_error',
+      });
+      for (const word of ['"odd"', phase, ...words]) expect(error?.message).toContain(word);
+      expect(model.calls).toHaveLength(0);
+      expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop error executor']);
+    },
+  );
+
+  it('of a run that is over changes nothing', async () => {
+    const plugin = { name: 'odd', runEnd: () => ({ request: 7 }) } as unknown as Plugin;
+    const { conversation } = await bench({ replies: ['done'], plugins: [plugin] });
+    expect((await conversation.send('hi').result).termination).toBe('NaturalEnd');
+  });
+});
+
 describe('what a phase says too late', () => {
   it('counts for nothing: a patch and a context of a run that was cancelled are not in the next request', async () => {
     let first = true;

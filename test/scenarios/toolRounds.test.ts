@@ -1,6 +1,7 @@
 /** How the calls of one reply run: in parallel, one after the other, and around a call that waits (run-lifecycle, ToolRound). */
 import { describe, expect, it } from 'vitest';
-import type { Decision, DeepPartial, Policies } from '../../src/index.ts';
+import { z } from 'zod';
+import { type Decision, type DeepPartial, defineTool, type Policies } from '../../src/index.ts';
 import { type Bench, bench, entry, only, restart } from '../support/agent.ts';
 import { call, lines, type Reply } from '../support/model.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
@@ -85,6 +86,38 @@ describe('what runs at once', () => {
     expect((await run.result).termination).toBe('NaturalEnd');
   });
 
+  it('S002-32: three reading calls of 50 ms each take less than 150 ms, and their results stand in request order', async () => {
+    const on: Bench = await bench({
+      replies: [['r1', 'r2', 'r3'].map((callId) => call(callId, 'ro')), 'x'],
+      tools: [slowReader(() => on)],
+      policies: { toolExecution: 'parallelIfReadOnly' },
+    });
+    const run = on.conversation.send('hi');
+    expect(await on.clock.until(run.result)).toBe(50);
+    expect(lines(on.model.calls[1]?.messages ?? []).slice(2)).toEqual(['r1 read r1', 'r2 read r2', 'r3 read r3']);
+  });
+
+  it('S002-32: five reading calls under a cap of 2 run two at a time, never more, and one call runs alone', async () => {
+    const ro = gateTool('ro', { readOnly: true });
+    const ids = ['r1', 'r2', 'r3', 'r4', 'r5'];
+    const on = await bench({
+      replies: [ids.map((callId) => call(callId, 'ro')), [call('s1', 'ro')], 'x'],
+      tools: [ro.tool],
+      policies: { toolExecution: 'parallelIfReadOnly', maxParallelTools: 2 },
+    });
+    const run = on.conversation.send('hi');
+    await ro.begun('r2');
+    for (const [index, callId] of ids.entries()) {
+      await on.clock.advance(0);
+      expect(ro.started).toEqual(ids.slice(0, index + 2));
+      ro.release(callId);
+    }
+    await ro.begun('s1');
+    ro.release('s1');
+    await run.result;
+    expect(ro.most()).toBe(2);
+  });
+
   it('S002-32: a serial round of parallelIfReadOnly stops at the first suspended call like any other', async () => {
     const hook = asks('writer');
     const [ro, writer] = [echoTool('ro', { readOnly: true }), echoTool('writer')];
@@ -99,6 +132,16 @@ describe('what runs at once', () => {
     expect(ro.ran).toEqual([]);
   });
 });
+
+/** Reads for 50 ms of virtual time. */
+const slowReader = (on: () => Bench) =>
+  defineTool({
+    name: 'ro',
+    description: 'Reads.',
+    parameters: z.object({}),
+    readOnly: true,
+    execute: (_, { callId }) => new Promise((resolve) => void on().clock.setTimer(50, () => resolve(`read ${callId}`))),
+  });
 
 async function gateAll(gate: ReturnType<typeof gateTool>, callIds: readonly string[]): Promise<void> {
   for (const callId of callIds) await gate.begun(callId);

@@ -85,7 +85,7 @@ afterEach(() => {
 
 export function scripted(
   replies: readonly Reply[],
-  options: { id?: string; prices?: Prices; contextWindow?: number } = {},
+  options: { id?: string; prices?: Prices; contextWindow?: number; maxOutputTokens?: number } = {},
 ): ScriptedModel {
   const script = [...replies];
   const calls: ModelRequest[] = [];

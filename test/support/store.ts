@@ -5,8 +5,8 @@
 import { type LogEntry, type LogHandle, type LogStore, memoryStore, RunchartError } from '../../src/index.ts';
 import type { VirtualClock } from './clock.ts';
 
-/** What happens to an append: nothing, a wait in virtual time, no answer at all, or a failure that stores nothing. */
-export type Fate = 'stored' | 'failed' | 'stuck' | { afterMs: number; fails?: true };
+/** What happens to an append: nothing, a wait (in virtual time, or for something), no answer at all, or a failure that stores nothing. */
+export type Fate = 'stored' | 'failed' | 'stuck' | { afterMs: number; fails?: true } | { after: Promise<void> };
 export type Fates = (entries: readonly LogEntry[], number: number) => Fate;
 
 export interface TroubledStore extends LogStore {
@@ -41,7 +41,8 @@ export function troubledStore(
         const fate = fateOf(entries);
         if (fate === 'failed') throw failure();
         if (fate === 'stuck') await new Promise(() => undefined);
-        if (typeof fate === 'object') {
+        if (typeof fate === 'object' && 'after' in fate) await fate.after;
+        else if (typeof fate === 'object') {
           await wait(fate.afterMs);
           if (fate.fails) throw failure();
         }

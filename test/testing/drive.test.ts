@@ -20,7 +20,7 @@ describe('drive', () => {
     const seen: unknown[] = [];
     const watch: Invariant = (state) => void seen.push(state.value);
     await drive(toolCallMachine, path, { input, invariants: [watch] });
-    expect(seen).toEqual(['ExecuteTool', 'Done']);
+    expect(seen).toEqual([{ ExecuteTool: 'attempting' }, 'Done']);
     const never: Invariant = (state) => {
       if (state.value === 'Done') throw new Error('it is done');
     };
@@ -33,7 +33,7 @@ describe('drive', () => {
     const other = paths.at(-1);
     const steps = path.steps.map((step) => ({ ...step, state: other?.start?.state ?? step.state }));
     await expect(drive(toolCallMachine, { name: 'wrong', steps }, { input })).rejects.toThrow(
-      /path wrong \(step 1, effect.done\): the state is "Done", the path says "ExecuteTool"/,
+      /path wrong \(step 1, effect.done\): the state is "Done", the path says {"ExecuteTool":"attempting"}/,
     );
   });
 

@@ -1,9 +1,10 @@
 /**
- * The coding tools. Rule: each stays inside the working directory of its conversation by itself, whatever rules, hooks
- * or permissions stand around it.
+ * The coding tools. Rule: each that is given a path stays inside the working directory of its conversation by itself,
+ * whatever rules, hooks or permissions stand around it; a command of Bash begins there and can go anywhere.
  */
 import { ConfigurationError } from '../../errors.ts';
 import type { Tool } from '../define.ts';
+import { bashTool } from './bash.ts';
 import { globTool } from './glob.ts';
 import { grepTool } from './grep.ts';
 import { lsTool } from './ls.ts';
@@ -12,13 +13,17 @@ import { readTool } from './read.ts';
 const SANDBOXES = ['off', 'auto', 'required'] as const;
 
 /**
- * Read, Ls, Glob and Grep, for the `tools` of `createAgent`. `sandbox` is about tools that start programs; none of
- * these does. Throws ConfigurationError where it is none of the three words.
+ * Read, Ls, Glob, Grep and Bash, for the `tools` of `createAgent`. Bash runs unasked unless a plugin or a host that wraps
+ * it asks. `sandbox` is where its commands run: there is no sandbox yet, so `auto` is `off`. Throws ConfigurationError
+ * for `required`, which cannot be kept, and where it is none of the three words.
  */
 export function codingTools(options: { sandbox?: (typeof SANDBOXES)[number] } = {}): Tool[] {
   const { sandbox = 'off' } = options;
   if (!SANDBOXES.includes(sandbox)) {
     throw new ConfigurationError(`sandbox must be ${SANDBOXES.join(', ')}; got ${String(sandbox)}`);
   }
-  return [readTool, lsTool, globTool, grepTool];
+  if (sandbox === 'required') {
+    throw new ConfigurationError("sandbox is 'required', and there is none yet: leave Bash out, or give 'off'");
+  }
+  return [readTool, lsTool, globTool, grepTool, bashTool];
 }

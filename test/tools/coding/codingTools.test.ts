@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { ConfigurationError } from '../../../src/errors.ts';
+import { groupName } from '../../../src/projector/toolGroup.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { call, toolNamed } from './bench.ts';
 
@@ -24,6 +25,7 @@ describe('codingTools', () => {
     expect(shapeOf('Ls')).toEqual([['path'], []]);
     expect(shapeOf('Glob')).toEqual([['pattern', 'path'], ['pattern']]);
     expect(shapeOf('Grep')).toEqual([['pattern', 'path', 'include'], ['pattern']]);
+    expect(shapeOf('Bash')).toEqual([['command', 'timeoutMs'], ['command']]);
   });
 
   it('H-063 a tool sees the arguments of its schema only', async () => {
@@ -31,9 +33,16 @@ describe('codingTools', () => {
     expect(await toolNamed('Ls').parameters['~standard'].validate(args)).toEqual({ value: { path: '.' } });
   });
 
-  it('an unknown sandbox is a ConfigurationError', () => {
-    for (const sandbox of ['off', 'auto', 'required'] as const)
-      expect(codingTools({ sandbox }).length).toBeGreaterThan(3);
+  it('Bash may write, is not repeated, asks nobody by itself and belongs to the bash group', () => {
+    const { name, group, readOnly, idempotent, needsApproval } = toolNamed('Bash');
+    expect([name, group]).toEqual(['Bash', 'bash-group']);
+    expect([readOnly, idempotent, needsApproval]).toEqual([undefined, undefined, undefined]);
+    expect(groupName('BASH', undefined, undefined)).toBe('bash-group');
+  });
+
+  it('a sandbox that is required and not there is a ConfigurationError, and so is an unknown one', () => {
+    for (const sandbox of ['off', 'auto'] as const) expect(codingTools({ sandbox })).toHaveLength(5);
+    expect(() => codingTools({ sandbox: 'required' })).toThrow(ConfigurationError);
     expect(() => codingTools({ sandbox: 'on' as 'off' })).toThrow(ConfigurationError);
   });
 

@@ -134,7 +134,7 @@ describe('an expression that backtracks for ever', () => {
     const controller = new AbortController();
     const reason = new Error('stopped');
     const endless = expect(grep({ pattern: ENDLESS }, controller.signal)).rejects.toBe(reason);
-    await expect.poll(threads).toBe(before + 1);
+    await expect.poll(threads, { timeout: 10_000 }).toBe(before + 1);
     controller.abort(reason);
     await endless;
     expect(await threads()).toBe(before);

@@ -1,0 +1,54 @@
+/** Two sub-agents at the same time: one hands in its result, the other waits for a person first. */
+import { createAgent, defineTool, type Model, type ModelPart, subAgents } from 'runchart';
+import * as z from 'zod';
+
+const asks = (callId: string, name: string, args: object): ModelPart[] => [
+  { type: 'tool-call', callId, name, args: JSON.stringify(args) },
+  { type: 'finish', reason: 'tool-calls' },
+];
+
+/** Plays all three parts: it goes by the first message, and by what came last. */
+const model: Model = {
+  id: 'scripted',
+  async *stream({ messages }) {
+    const [first] = messages[0]?.content ?? [];
+    const task = first?.type === 'text' ? first.text : '';
+    const last = messages.at(-1);
+    const [said] = last?.role === 'tool' ? last.content : [];
+    const result = said?.type === 'text' ? said.text : '';
+    if (task === 'Count the words') yield* asks('count_1', 'submit_result', { result: '12 words' });
+    else if (task === 'Publish the page' && !result) yield* asks('publish_1', 'publish', { page: 'index' });
+    else if (task === 'Publish the page') yield* asks('submit_1', 'submit_result', { result });
+    else if (result) {
+      yield { type: 'text-delta', text: result };
+      yield { type: 'finish', reason: 'stop' };
+    } else {
+      const tasks = ['Count the words', 'Publish the page'].map((each, index) => ({ id: `t${index}`, task: each }));
+      yield* asks('spawn_1', 'spawn_agents', { tasks });
+    }
+  },
+};
+
+// #region spawn
+const publish = defineTool({
+  name: 'publish',
+  description: 'Publishes a page.',
+  parameters: z.object({ page: z.string() }),
+  needsApproval: true,
+  execute: ({ page }) => `${page} is live`,
+});
+const agent = createAgent({ model, tools: [publish, subAgents({ limits: { turns: 20, runMs: 600_000 } })] });
+const conversation = await agent.open('site');
+const result = await conversation.send('Get the page out').result;
+console.log(result.termination, result.pending[0]?.path);
+// #endregion
+
+// #region decide
+for (const { callId, suspension } of conversation.pending) {
+  await conversation.decide({ callId, suspension, action: 'approve', by: 'ada' });
+}
+const text = await conversation.resume().text;
+for (const { id, outcome, text: told } of JSON.parse(text)) console.log(id, outcome, told);
+console.log((await agent.list()).map(({ id }) => id));
+await agent.close();
+// #endregion

@@ -1,0 +1,52 @@
+/**
+ * What a conversation knows around its runs, and what may come to it. Rule: a message is in the queue from its
+ * acceptance until it is delivered, promoted or returned.
+ */
+import type { DoneActorEvent } from 'xstate';
+import type { AppendFailed, EffectDone, EffectFailed } from './ports.ts';
+import type { Counters, HeldDecision, OpenCalls, Rerun, RunChartOutput, Settings, Trigger } from './runContext.ts';
+import type { SubAgentChange } from './spending.ts';
+import type { QueuedMessage, Settlement, StoredPart } from './vocabulary.ts';
+
+export interface ConversationInput {
+  settings: Settings;
+  open: OpenCalls;
+  /** Calls the host wants retried, for the next resumption. */
+  retries?: readonly Rerun[];
+  counters: Counters;
+  queue: readonly QueuedMessage[];
+  /** Of the last run; empty where there was none. */
+  runId: string;
+  /** The last cycle is suspended. */
+  waiting: boolean;
+}
+
+export interface ConversationContext extends Omit<ConversationInput, 'waiting' | 'retries'> {
+  /** Set by the transition that starts the run. */
+  trigger: Trigger;
+  retries: readonly Rerun[];
+  waiting: boolean;
+  /** Ids of followUps that the run under way takes as steers: they were promoted together with its root. */
+  drained: readonly string[];
+  /** Takes the place of the cycle that waits, once that has its stop. */
+  next: Omit<QueuedMessage, 'kind'> | undefined;
+}
+
+export type ConversationEvent =
+  | { type: 'message.sent'; messageId: string; content: StoredPart[]; kind: 'direct' | 'steer' | 'followUp' }
+  /** `runId`: of the run that continues; `continuation`: what the model is told where its own words came last. */
+  | { type: 'resume.requested'; runId: string; continuation?: string }
+  /** Start the first queued followUp. */
+  | { type: 'promotion.requested' }
+  /** The host takes a queued message back, or closes before it could be delivered. */
+  | { type: 'message.returned'; messageId: string; why: string }
+  | { type: 'cancel.requested'; partial?: string }
+  | { type: 'decision.arrived'; held: HeldDecision }
+  /** `retry`: the call to run again when the conversation is resumed. */
+  | { type: 'outcome.settled'; callId: string; how: Settlement; retry?: Rerun }
+  | { type: 'steers.delivered'; messages: readonly QueuedMessage[] }
+  | SubAgentChange
+  | EffectDone
+  | EffectFailed
+  | AppendFailed
+  | (DoneActorEvent<RunChartOutput, 'run'> & { type: 'xstate.done.actor.run' });

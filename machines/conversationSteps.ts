@@ -1,0 +1,187 @@
+/**
+ * The entries, requests and context changes of the conversation, one small pure function a step. Rule: each takes
+ * context and event and returns data; nothing here decides where the conversation goes next.
+ */
+import { closed } from './closing.ts';
+import type { ConversationContext, ConversationEvent } from './conversationContext.ts';
+import type { AppendFailed, EffectRequest } from './ports.ts';
+import type { Counters, OpenCalls, RunChartOutput, RunInput } from './runContext.ts';
+import { stopReason } from './runEnd.ts';
+import { subAgentEntries } from './spending.ts';
+import type { NewEntry, QueuedMessage, StoredPart } from './vocabulary.ts';
+
+export type Args = { context: ConversationContext; event: ConversationEvent };
+type Sent = Extract<ConversationEvent, { type: 'message.sent' }>;
+
+/** The run that a message starts. */
+export const runOf = (messageId: string): string => `run_${messageId}`;
+
+export const queued = ({ messageId, kind, content }: Sent): QueuedMessage => ({
+  messageId,
+  kind: kind === 'steer' ? 'steer' : 'followUp',
+  content,
+});
+
+export const nextFollowUp = (queue: readonly QueuedMessage[]): QueuedMessage | undefined =>
+  queue.find(({ kind }) => kind === 'followUp');
+
+/** A new request counts its turns anew. */
+const freshCycle = (counters: Counters): Counters => ({ ...counters, turns: 0, emptyReplies: 0, streaks: [] });
+
+export function startWith(
+  context: ConversationContext,
+  message: { messageId: string; content: StoredPart[] },
+  kind: 'direct' | 'followUp',
+) {
+  const { messageId, content } = message;
+  return {
+    runId: runOf(messageId),
+    trigger: { kind: 'message' as const, message: { messageId, kind, content } },
+    counters: freshCycle(context.counters),
+    queue: context.queue.filter((candidate) => candidate.messageId !== messageId),
+    waiting: false,
+    drained: [],
+    next: undefined,
+  };
+}
+
+export function promote(context: ConversationContext) {
+  const message = nextFollowUp(context.queue);
+  if (!message) return {};
+  const started = startWith(context, message, 'followUp');
+  if (context.settings.policies.queueDrain === 'one') return started;
+  const drained = started.queue.filter(({ kind }) => kind === 'followUp').map(({ messageId }) => messageId);
+  return { ...started, drained };
+}
+
+export const resumeAs = (context: ConversationContext, runId: string, waited: boolean, continuation?: string) => ({
+  runId,
+  trigger: { kind: 'resume' as const, of: context.runId, waited, ...(continuation && { continuation }) },
+  open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
+  retries: [],
+  waiting: false,
+  drained: [],
+});
+
+/** A resumption nobody named takes its id from the run that it continues. */
+export const ownResume = (context: ConversationContext) => resumeAs(context, `${context.runId}~`, true);
+
+/** What outlives a run. Where its end could not be stored, what begins next closes the calls that did not begin. */
+export const openOf = ({ suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>
+  durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };
+
+export const reasonOf = (event: ConversationEvent) =>
+  event.type === 'xstate.done.actor.run' ? stopReason(event.output.end) : 'interrupted';
+
+export const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
+  suspended.some(
+    ({ call, suspension }) => !decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
+  );
+
+export function runInput({ context }: { context: ConversationContext }): RunInput {
+  const { runId, settings, trigger, counters, open, queue, drained } = context;
+  const steers = queue.filter(({ kind, messageId }) => kind === 'steer' || drained.includes(messageId));
+  return { ...open, runId, settings, trigger, counters, steers };
+}
+
+const DENIED = 'This call was denied: the user sent a new message in place of a decision. It was not run.';
+const content = [{ type: 'text' as const, text: DENIED }];
+
+/** Ends a cycle that waits: each of its calls gets its result, and its stop is written (request-cycle-model, Boundary Rule). */
+function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], cause: string): NewEntry[] {
+  const ids = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+  return [
+    ...waiting,
+    ...closed(runId, ids(open.kept), 'skipped'),
+    ...closed(runId, ids(open.reruns), 'unknown'),
+    { runId, type: 'run-stop', reason: 'interrupted', cause },
+    { runId, type: 'checkpoint', boundary: 'RunFinished' },
+  ];
+}
+export function closingEntries({ context }: Args): NewEntry[] {
+  const { runId, open } = context;
+  const callIds = open.suspended.map(({ call }) => call.callId);
+  return stopEntries(context, closed(runId, callIds, 'cancelled'), 'cancelled');
+}
+/** A message takes the place of every decision, also of those that were taken and not carried out. */
+export function supersedingEntries({ context }: Args): NewEntry[] {
+  const { runId, open } = context;
+  const denied = open.suspended.map(({ call: { callId } }): NewEntry => {
+    return { runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' };
+  });
+  return stopEntries(context, denied, 'superseded');
+}
+export const askStop =
+  (name: 'closing' | 'superseding') =>
+  ({ context }: Args): EffectRequest => ({ kind: 'commit', id: `${context.runId}/${name}`, boundary: 'RunFinished' });
+
+export function askEnded({ context, event }: Args): EffectRequest | undefined {
+  if (event.type !== 'xstate.done.actor.run') return undefined;
+  const { runId } = context;
+  const { end, durable } = event.output;
+  const { termination, cause, error } = end;
+  const result = { runId, termination, durable, ...(cause !== undefined && { cause }), ...(error && { error }) };
+  return { kind: 'ended', id: `${runId}/ended`, runId, result };
+}
+
+/** What could not be stored was not accepted. */
+export function withoutLost(context: ConversationContext, event: AppendFailed) {
+  const lost = (type: NewEntry['type'], key: 'callId' | 'messageId', id: string): boolean =>
+    event.lost.some((entry) => entry.type === type && (entry as { [key: string]: unknown })[key] === id);
+  const decisions = context.open.decisions.filter(({ callId }) => !lost('decision', 'callId', callId));
+  const retries = context.retries.filter(({ call }) => !lost('call-settled', 'callId', call.callId));
+  const queue = context.queue.filter(({ messageId }) => !lost('message-queued', 'messageId', messageId));
+  return { open: { ...context.open, decisions }, retries, queue };
+}
+
+/** A message that was to take the place of a cycle, and does not any more: its run ends before it begins. */
+function askNotBegun({ context: { next } }: Args): EffectRequest | undefined {
+  if (!next) return undefined;
+  const runId = runOf(next.messageId);
+  const result = { runId, termination: 'Cancelled' as const, cause: 'cancelled', durable: true };
+  return { kind: 'ended', id: `${runId}/ended`, runId, result };
+}
+export const askGivenBack = { type: 'ask', params: askNotBegun } as const;
+export const askEnd = { type: 'ask', params: askEnded } as const;
+export const logQueued = {
+  type: 'log',
+  params: ({ context: { runId }, event }: Args): NewEntry[] =>
+    event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [],
+} as const;
+/** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
+export const logLeftBehind = {
+  type: 'log',
+  params: ({ context: { runId, open } }: Args): NewEntry[] =>
+    closed(
+      runId,
+      open.reruns.map(({ call }) => call.callId),
+      'unknown',
+    ),
+} as const;
+export const logReturned = {
+  type: 'log',
+  params: ({ context: { runId }, event }: Args): NewEntry[] =>
+    event.type === 'message.returned'
+      ? [{ runId, type: 'message-returned', messageId: event.messageId, why: event.why }]
+      : [],
+} as const;
+export const logDecision = {
+  type: 'log',
+  params: ({ context: { runId }, event }: Args): NewEntry[] =>
+    event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : [],
+} as const;
+/** With a run under way it belongs to that run; behind its end to none. */
+export const logSubAgent = {
+  type: 'log',
+  params: ({ context: { runId }, event }: Args): NewEntry[] =>
+    event.type === 'sub-agent.changed' ? subAgentEntries(runId, event) : [],
+} as const;
+export const logLateSubAgent = {
+  type: 'log',
+  params: ({ event }: Args): NewEntry[] => (event.type === 'sub-agent.changed' ? subAgentEntries(null, event) : []),
+} as const;
+export const logSettled = {
+  type: 'log',
+  params: ({ context: { runId }, event }: Args): NewEntry[] =>
+    event.type === 'outcome.settled' ? [{ runId, type: 'call-settled', callId: event.callId, how: event.how }] : [],
+} as const;

@@ -1,0 +1,98 @@
+/**
+ * What the run makes of a round: what it is given, what of its end is logged, and what is left of it. Rule: each takes
+ * context and event and returns data; a call that was not started keeps its turn, or gets a result that says why not.
+ */
+import { closed } from './closing.ts';
+import { countRound } from './limits.ts';
+import type { Failure } from './ports.ts';
+import { canonical } from './print.ts';
+import type { RunEvent } from './run.machine.ts';
+import type { RunContext } from './runContext.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { Slot, ToolRoundInput, ToolRoundOutput } from './toolRound.machine.ts';
+import type { NewEntry } from './vocabulary.ts';
+
+type Args = { context: RunContext; event: RunEvent };
+
+export function roundInput({ context }: { context: RunContext }): ToolRoundInput {
+  const { runId, turn, calls, settings } = context;
+  const { conversationId, policies, phases } = settings;
+  const { toolExecution, toolRetry: retry } = policies;
+  const together =
+    toolExecution === 'parallel' || (toolExecution === 'parallelIfReadOnly' && calls.every((call) => call.readOnly));
+  const [sequential, window] = together ? [false, policies.maxParallelTools] : [true, 1];
+  const { suspensionsPerCall: suspensionsMax } = policies.limits;
+  const id = `${runId}/t${turn}/call`;
+  return { conversationId, runId, id, calls, window, sequential, suspensionsMax, retry, phases };
+}
+
+/** Two calls of a round may not write one key differently. */
+export function conflicts(slots: readonly Slot[]): boolean {
+  const written = new Map<string, string>();
+  for (const { output } of slots) {
+    for (const [key, value] of Object.entries(output?.writes ?? {})) {
+      const form = canonical(value);
+      if ((written.get(key) ?? form) !== form) return true;
+      written.set(key, form);
+    }
+  }
+  return false;
+}
+
+/** The failure of a tool that ends the run: the first one, where the policy says so. */
+export function failureOf(context: RunContext, outputs: readonly (ToolCallOutput | undefined)[]): Failure | undefined {
+  if (context.settings.policies.onToolFailure !== 'failRun') return undefined;
+  return context.failure ?? outputs.find((output) => output?.failure)?.failure;
+}
+export const failureInRound = (context: RunContext, { slots }: ToolRoundOutput): Failure | undefined =>
+  failureOf(
+    context,
+    slots.map(({ output }) => output),
+  );
+
+const roundOf = (event: RunEvent): ToolRoundOutput =>
+  event.type === 'xstate.done.actor.round' ? event.output : { kind: 'stopped', slots: [] };
+
+const roundWrites = ({ context: { runId }, event }: Args): NewEntry[] =>
+  roundOf(event).slots.flatMap(({ call, output }) =>
+    output?.writes ? [{ runId, type: 'state-changed' as const, callId: call.callId, writes: output.writes }] : [],
+  );
+
+const skippedText = (messageId: string): string =>
+  `This call was skipped: a queued message of the user (${messageId}) goes first. It follows the results.`;
+
+/** The results of calls that a steer left unstarted, then what the round's calls write. */
+export function roundEntries(args: Args): NewEntry[] {
+  const { runId } = args.context;
+  const { slots, steered } = roundOf(args.event);
+  const unstarted = steered === undefined ? [] : slots.filter(({ status }) => status === 'queued');
+  const skipped = unstarted.map(({ call: { callId } }): NewEntry => {
+    const content = [{ type: 'text' as const, text: skippedText(steered ?? '') }];
+    return { runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'skipped' };
+  });
+  return [...skipped, ...roundWrites(args)];
+}
+
+/** Calls behind a suspended one keep their turn, each behind the one before; where a steer came they are answered. */
+export function roundCollected({ context, event }: Args): Partial<RunContext> {
+  const round = roundOf(event);
+  const counters = countRound(context.counters, round.slots);
+  const shared = { calls: [], counters, failure: failureInRound(context, round) };
+  if (round.steered !== undefined) {
+    const slots = round.slots.map((slot): Slot => (slot.status === 'queued' ? { ...slot, status: 'skipped' } : slot));
+    return { ...shared, slots };
+  }
+  const { slots } = round;
+  const first = slots.findIndex((slot) => slot.status === 'queued');
+  const left = first < 0 ? [] : slots.slice(first);
+  const behind = left.map(({ call }, index) => ({ call, behind: slots[first + index - 1]?.call.callId ?? '' }));
+  return { ...shared, slots, kept: [...context.kept, ...behind] };
+}
+
+/** The run goes on without the calls that kept their turn. */
+export const leaveKept = ({ context }: Args): NewEntry[] =>
+  closed(
+    context.runId,
+    context.kept.map(({ call }) => call.callId),
+    'not_started',
+  );

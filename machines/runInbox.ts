@@ -1,0 +1,52 @@
+/**
+ * What comes to a run while it works: decisions, steers, and what its calls report. Rule: each takes context and event
+ * and returns what changes; nothing that comes is lost because of where the run stands.
+ */
+import { afterReplay } from './gateWork.ts';
+import { failureOf } from './roundSteps.ts';
+import type { RunEvent } from './run.machine.ts';
+import type { HeldDecision, RunContext } from './runContext.ts';
+
+type Args = { context: RunContext; event: RunEvent };
+type Change = Partial<RunContext>;
+
+export const hold = ({ context, event }: Args): Change =>
+  event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {};
+
+/** A decision that could not be stored was not taken. */
+export const unhold = ({ context, event }: Args): Change => {
+  if (event.type !== 'append.failed') return {};
+  const isLost = ({ callId, suspension }: HeldDecision): boolean =>
+    event.lost.some((entry) => entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension);
+  return { decisions: context.decisions.filter((held) => !isLost(held)) };
+};
+
+export const queueSteer = ({ context, event }: Args): Change =>
+  event.type === 'message.steered' ? { steers: [...context.steers, event.message] } : {};
+
+export const takeBack = ({ context, event }: Args): Change =>
+  event.type === 'message.returned'
+    ? { steers: context.steers.filter(({ messageId }) => messageId !== event.messageId) }
+    : {};
+
+export function suspendCall({ context, event }: Args): Change {
+  if (event.type !== 'call.suspended') return {};
+  const { callId, suspension } = event.output;
+  const call = context.calls.find((candidate) => candidate.callId === callId);
+  return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
+}
+
+export function settleCall({ context, event }: Args): Change {
+  if (event.type !== 'call.settled') return {};
+  const { output } = event;
+  const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
+  const replaying = context.replaying.filter((callId) => callId !== output.callId);
+  const replayed = context.replayed + 1;
+  return { ...afterReplay(context, [output]), replayed, settled, replaying, failure: failureOf(context, [output]) };
+}
+
+/** What a round is told of a steer. */
+export const steered = ({ event }: Args): { type: 'round.steered'; messageId: string } => ({
+  type: 'round.steered',
+  messageId: event.type === 'message.steered' ? event.message.messageId : '',
+});

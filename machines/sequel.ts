@@ -1,0 +1,109 @@
+/**
+ * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
+ * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, an end
+ * belongs to a run that began, and only what was queued is given back.
+ */
+import { closed } from './closing.ts';
+import type { Knowledge } from './knowledge.ts';
+import type { NewEntry } from './vocabulary.ts';
+
+/** Appends without any of these follow anything. */
+const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
+  'run-started',
+  'run-resumed',
+  'run-stop',
+  'run-suspended',
+  'tool-result',
+  'message-returned',
+]);
+
+/** The end that the last run did not come to write, and the results of its calls. Calls that wait go on waiting. */
+function lostEnd(known: Knowledge): NewEntry[] {
+  const { runId } = known;
+  const ids = (status: 'started' | 'called'): string[] =>
+    [...known.open].filter((callId) => known.calls.get(callId)?.status === status);
+  return [
+    ...closed(runId, ids('started'), 'unknown'),
+    ...closed(runId, ids('called'), 'skipped'),
+    { runId, type: 'run-stop', reason: 'error', cause: 'store' },
+  ];
+}
+
+class Sequel {
+  readonly entries: NewEntry[] = [];
+  readonly #known: Knowledge;
+  readonly #answered = new Set<string>();
+  #runId: string;
+  #cycle: Knowledge['cycle'];
+  /** The last end was left out. */
+  #endless = false;
+
+  constructor(known: Knowledge) {
+    this.#known = known;
+    this.#runId = known.runId;
+    this.#cycle = known.cycle;
+  }
+
+  add(entry: NewEntry): void {
+    switch (entry.type) {
+      case 'run-started':
+      case 'run-resumed':
+        return this.#begin(entry);
+      case 'run-stop':
+      case 'run-suspended':
+        this.#endless = !this.#ends(entry);
+        if (this.#endless) return;
+        this.#cycle = entry.type === 'run-stop' ? 'stopped' : 'suspended';
+        break;
+      case 'tool-result':
+        if (!this.#awaited(entry.callId)) return;
+        this.#answered.add(entry.callId);
+        break;
+      case 'message-returned':
+        if (!this.#isQueued(entry.messageId)) return;
+        break;
+      case 'checkpoint':
+        if (this.#endless && entry.boundary === 'RunFinished') return;
+    }
+    this.entries.push(entry);
+  }
+
+  /** A new request closes a cycle that waits; a resumption goes on with it. */
+  #begin(entry: NewEntry): void {
+    const open = this.#cycle === 'running' || (this.#cycle === 'suspended' && entry.type === 'run-started');
+    if (open) for (const end of lostEnd(this.#known)) this.add(end);
+    this.#runId = entry.runId ?? '';
+    this.#cycle = 'running';
+    this.entries.push(entry);
+  }
+
+  #ends({ runId, type }: NewEntry): boolean {
+    if (runId !== this.#runId) return false;
+    return this.#cycle === 'running' || (this.#cycle === 'suspended' && type === 'run-stop');
+  }
+
+  #isQueued(messageId: string): boolean {
+    const known = this.#known.queue.some((message) => message.messageId === messageId);
+    return known || this.entries.some((entry) => isQueuing(entry, messageId));
+  }
+
+  #awaited(callId: string): boolean {
+    if (this.#answered.has(callId)) return false;
+    const record = this.#known.calls.get(callId);
+    if (!record) return this.entries.some((entry) => isCall(entry, callId));
+    return record.status !== 'ended' || record.settled === 'retry';
+  }
+}
+
+const isQueuing = (entry: NewEntry, messageId: string): boolean =>
+  entry.type === 'message-queued' && entry.messageId === messageId;
+const isCall = (entry: NewEntry, callId: string): boolean =>
+  entry.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
+
+/** The entries as they may stand behind what is durable. */
+export function sequel(known: Knowledge, entries: readonly NewEntry[]): readonly NewEntry[] {
+  if (!entries.some(({ type }) => BOUND.has(type))) return entries;
+  const made = new Sequel(known);
+  for (const entry of entries) made.add(entry);
+  return made.entries;
+}

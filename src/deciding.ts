@@ -1,0 +1,44 @@
+/**
+ * How a decision of the host is taken. Rule: it is about one call, of this conversation or of a sub-agent within it;
+ * whoever may not decide changes nothing; what it is answered is true once it is durable where the call is.
+ */
+import type { CallRecord, Decision, DecisionReceipt, PendingCall } from '../machines/index.ts';
+import { DecisionRefusedError, LimitError } from './errors.ts';
+import { isAllowed } from './inbox.ts';
+import type { Runtime } from './runtime.ts';
+import { nestedIn } from './subAgents/nested.ts';
+
+export interface Desk {
+  runtime: Runtime;
+  authorize: ((decision: Decision, call: PendingCall) => boolean | Promise<boolean>) | undefined;
+  /** Decisions that one call takes. */
+  most: number;
+  /** Throws where the conversation was closed meanwhile. */
+  mustBeOpen(): void;
+}
+
+/** What the host's authorizer is shown. */
+function shown({ callId, name, args, reason, payload, suspension }: CallRecord, path: string[]): PendingCall {
+  const call = { callId, name, args, reason, suspension, path };
+  return payload === undefined ? call : { ...call, payload };
+}
+
+/** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
+export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, decision: Decision) {
+  const { callId } = decision;
+  const { known } = runtime;
+  const own = known.calls.get(callId);
+  const nested = own ? undefined : nestedIn(known);
+  const found = own ? { record: own, path: [callId] } : nested?.find(callId);
+  if (found && authorize) {
+    const call = shown(found.record, found.path);
+    if (!(await isAllowed(() => authorize(decision, call))))
+      throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
+    mustBeOpen();
+  }
+  if (found && found.record.decisions.size >= most) {
+    throw new LimitError(`a call takes at most ${most} decisions (policies.limits.decisions)`);
+  }
+  if (nested && found) return nested.decide(decision);
+  return (await runtime.act({ type: 'decision.proposed', decision })) as DecisionReceipt;
+}

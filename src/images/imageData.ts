@@ -1,0 +1,38 @@
+/**
+ * The bytes of images: what type they are, and their base64 form. Rule: the type is what the first bytes say, never
+ * what somebody claims; base64 is made without Node's Buffer, so that it runs in browsers too.
+ */
+export const IMAGE_TYPES: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+/** The first bytes of each type, in that order. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what PNG begins with.
+const BEGINNINGS = [/^\x89PNG\r\n\x1a\n/, /^\xff\xd8\xff/, /^GIF8[79]a/, /^RIFF.{4}WEBP/s];
+const BEGINNING = 12;
+
+/** The type of an image, or undefined where the bytes are none of a known type. */
+export function imageType(bytes: Uint8Array): string | undefined {
+  const beginning = String.fromCharCode(...bytes.subarray(0, BEGINNING));
+  return IMAGE_TYPES[BEGINNINGS.findIndex((known) => known.test(beginning))];
+}
+
+export function toBase64(bytes: Uint8Array): string {
+  let binary = '';
+  for (let i = 0; i < bytes.length; i += 0x8000) binary += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
+  return btoa(binary);
+}
+
+/** Undefined where the text is no base64. White space is skipped. */
+export function fromBase64(text: string): Uint8Array | undefined {
+  let binary: string;
+  try {
+    binary = atob(text);
+  } catch {
+    return undefined;
+  }
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/** Whether a text is the base64 form of an image; decides by its beginning. */
+export const isEncodedImage = (text: string): boolean => imageType(fromBase64(text.slice(0, 16)) ?? NONE) !== undefined;
+const NONE = new Uint8Array(0);

@@ -1,0 +1,122 @@
+/**
+ * Opens a conversation: its log is read, brought to rest where its process died, and its chart started from it. Rule:
+ * everything an opening writes is durable before anything starts; what fails lets go of the log again.
+ */
+import { type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
+import type { AgentOptions } from './agentOptions.ts';
+import { Conversation } from './conversation.ts';
+import { ConfigurationError } from './errors.ts';
+import { type EarlierMessage, historyEntries } from './history.ts';
+import type { Model } from './models/model.ts';
+import type { Policies } from './options.ts';
+import type { Plugin } from './plugins/plugin.ts';
+import type { Ports } from './ports.ts';
+import type { Redact } from './redact.ts';
+import { Runtime } from './runtime.ts';
+import type { LogHandle, LogStore } from './stores/store.ts';
+import type { Birth, Nest } from './subAgents/nested.ts';
+import type { Toolbox } from './tools/prepare.ts';
+
+/** What every conversation of an agent has in common. */
+export interface House {
+  store: LogStore;
+  ports: Ports;
+  redact: Redact;
+  inspect: ((event: unknown) => void) | undefined;
+}
+
+/** Who plays in a conversation, and by which rules. */
+export interface Cast {
+  models: readonly [Model, ...Model[]];
+  toolbox: Toolbox;
+  plugins: readonly Plugin[];
+  policies: Policies;
+  instructions: string;
+  /** Where there may be sub-agents, or this is one. */
+  nest: Nest | undefined;
+}
+
+type Parent = { conversationId: string; callId: string };
+
+export interface Opening {
+  id: string;
+  /** Of a new conversation; an existing one keeps its own. */
+  cwd: string;
+  history?: readonly EarlierMessage[] | undefined;
+  /** Somebody can be asked for approval. */
+  attended: boolean;
+  authorize?: AgentOptions['authorize'] | undefined;
+  /** Whose sub-agent it is. */
+  parent?: Parent;
+  closed(): void;
+}
+
+export interface Opened {
+  conversation: Conversation;
+  runtime: Runtime;
+}
+
+const SCHEMA = 1;
+
+/** Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
+export async function openConversation(house: House, cast: Cast, opening: Opening): Promise<Opened> {
+  const handle = await house.store.open(opening.id);
+  try {
+    return await opened(house, cast, opening, handle);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function opened(house: House, cast: Cast, opening: Opening, handle: LogHandle): Promise<Opened> {
+  const { id, history, closed, authorize } = opening;
+  const entries: LogEntry[] = [];
+  for await (const entry of handle.read()) entries.push(entry);
+  const fresh = entries.length === 0;
+  if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
+  const keeper = keeperOf(entries, opening);
+  const [first] = entries;
+  const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
+  const { attended } = opening;
+  const { models, toolbox, plugins, policies, instructions } = cast;
+  const { ports, redact, inspect } = house;
+  const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended };
+  const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
+  const birth: Birth = (child, childCast) => openConversation(house, childCast, { ...child, cwd, attended });
+  const nested = cast.nest?.({ id, runtime, policies, birth });
+  const begin = fresh ? headOf(house, opening) : keeper === undefined ? runtime.repairs() : [];
+  const write = async (made: readonly NewEntry[]): Promise<void> => {
+    if (made.length > 0) await runtime.log.append(made, ports.now());
+  };
+  await write(fresh ? await runtime.images.keepEntries(begin) : begin);
+  try {
+    if (nested && keeper === undefined) await write(await nested.restore());
+    runtime.start();
+  } catch (error) {
+    await nested?.close();
+    throw error;
+  }
+  const { newId } = ports;
+  const conversation = new Conversation({ id, cwd, runtime, policies, newId, authorize, closed, keeper });
+  const decided = runtime.status === 'waiting' && openCalls(runtime.known).decisions.length > 0;
+  if (decided && keeper === undefined && policies.onRestart === 'replayDecided') conversation.resume();
+  return { conversation, runtime };
+}
+
+function headOf({ ports }: House, { cwd, history, parent }: Opening): NewEntry[] {
+  const { now, newId } = ports;
+  const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
+  return [parent ? { ...head, parent } : head, ...(history ? historyEntries(history, newId) : [])];
+}
+
+/** The conversation that alone may go on with this one; nothing where the caller is it. */
+function keeperOf([first]: readonly LogEntry[], { id, parent }: Opening): string | undefined {
+  const written = first?.type === 'conversation' ? first.parent : undefined;
+  if (!parent) return written?.conversationId;
+  const own = !first || (written?.conversationId === parent.conversationId && written.callId === parent.callId);
+  if (own) return undefined;
+  throw new ConfigurationError(
+    `the log ${id} is not that of a sub-agent of ${parent.conversationId}; it is left alone`,
+  );
+}

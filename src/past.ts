@@ -1,0 +1,47 @@
+/**
+ * A conversation as it was at any place of its log. Rule: a pure function of entries; nothing is opened, started or
+ * called, and what it says of a place is what a process that read the log up to there would have known.
+ */
+import {
+  type Json,
+  type LogEntry,
+  learn,
+  type Message,
+  modelMessages,
+  nothingKnown,
+  type PendingCall,
+  type QueuedMessage,
+} from '../machines/index.ts';
+import { type ConversationView, project } from './projector/index.ts';
+import { pendingCalls, unsettledCalls } from './runResult.ts';
+
+export interface Past {
+  /** Seq of the first entry that is not counted. */
+  readonly until: number;
+  /** How the last cycle stood: nothing was said, a run was under way, it waited, or it was over. */
+  readonly cycle: 'none' | 'running' | 'suspended' | 'stopped';
+  readonly view: ConversationView;
+  /** What the model would have been sent. */
+  readonly messages: readonly Message[];
+  readonly pending: readonly PendingCall[];
+  readonly unsettled: readonly PendingCall[];
+  readonly queue: readonly QueuedMessage[];
+  readonly state: { readonly [key: string]: Json };
+}
+
+/** The conversation behind its first `until` entries; all of them where it is not given. Constant only in the length of the log. */
+export function pastOf(entries: readonly LogEntry[], until: number = entries.length): Past {
+  const counted = entries.slice(0, Math.max(0, until));
+  const known = nothingKnown();
+  for (const entry of counted) learn(known, entry);
+  return {
+    until: counted.length,
+    cycle: known.cycle,
+    view: project(counted),
+    messages: modelMessages(counted),
+    pending: pendingCalls(known),
+    unsettled: unsettledCalls(known),
+    queue: known.queue.slice(),
+    state: Object.fromEntries(known.state),
+  };
+}

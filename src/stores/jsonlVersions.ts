@@ -1,0 +1,13 @@
+/**
+ * The versions the lines of a JSONL log have had. Rule: the newest is written; a record of an older one is brought up to
+ * it a version at a time, as it is read; a version that no way leads from is refused.
+ */
+export type StoredRecord = { [key: string]: unknown };
+
+export const VERSION = 1;
+
+/**
+ * By version: what makes one of its records into one of the next version. 1 is the first that was released. A new
+ * version adds its step here, and fixtures of the one before it stay in test/stores/fixtures.
+ */
+export const UPGRADES: ReadonlyMap<number, (record: StoredRecord) => StoredRecord> = new Map();

@@ -1,0 +1,99 @@
+/**
+ * How a sub-agent ended, and what its parent is told of all of them. Rule: the outcome is read off the sub-agent's log
+ * where there is one, so that a restart comes to the same; every one is listed.
+ */
+import type { Json, Knowledge, LogEntry, RunOutput } from '../../machines/index.ts';
+import { bytesOf } from '../json.ts';
+import { cut } from '../tools/result.ts';
+import { OUT_OF_BUDGET, SUBMIT, SUBMITTED } from './submit.ts';
+import type { Task } from './task.ts';
+
+export interface Ending {
+  outcome: 'succeeded' | 'failed' | 'timed_out' | 'cancelled';
+  /** The result is the text of the last reply: it was not handed in. */
+  implicit?: true;
+  /** The result, or what is known of the failure. */
+  text: string;
+}
+
+const textOf = (result: Json): string => (typeof result === 'string' ? result : JSON.stringify(result));
+
+/** What was handed in, in the model's words. */
+export function submissionIn({ calls }: Knowledge): string | undefined {
+  let found: string | undefined;
+  for (const { name, outcome, args } of calls.values()) {
+    if (name !== SUBMIT || outcome !== 'succeeded') continue;
+    if (typeof args === 'object' && args !== null && !Array.isArray(args)) found = textOf(args.result ?? null);
+  }
+  return found;
+}
+
+/** The text of the last reply. */
+function lastWords(log: readonly LogEntry[]): string {
+  let text = '';
+  let open = '';
+  for (const entry of log) {
+    if (entry.type === 'agent-output' && entry.item.type === 'assistant') open += entry.item.text;
+    if (entry.type !== 'model-reply') continue;
+    text = open;
+    open = '';
+  }
+  return text;
+}
+
+const failed = (text: string): Ending => ({ outcome: 'failed', text });
+
+/** How the log says it ended; nothing where it can go on: it waits, or a crash cut it short. `error`: what its run said. */
+export function endingIn(
+  known: Knowledge,
+  log: readonly LogEntry[],
+  error?: { code: string; message: string },
+): Ending | undefined {
+  const submission = submissionIn(known);
+  if (submission !== undefined && known.cycle !== 'running') return { outcome: 'succeeded', text: submission };
+  if (known.cycle !== 'stopped' || !known.stop || known.stop.cause === 'crash') return undefined;
+  const { reason, cause = reason } = known.stop;
+  if (cause === 'timeout') return { outcome: 'timed_out', text: 'It did not end within its time.' };
+  if (reason === 'interrupted') return { outcome: 'cancelled', text: 'It was cancelled.' };
+  if (cause === OUT_OF_BUDGET) return failed('It ended without a result: the budget is spent (max_budget).');
+  const words = lastWords(log);
+  if (reason === 'completed' && cause !== SUBMITTED && (cause === 'end_turn' || words !== '')) {
+    return { outcome: 'succeeded', implicit: true, text: words };
+  }
+  return failed(`It ended without a result (${error ? `${error.code}: ${error.message}` : cause}).`);
+}
+
+/** How a run ended that its log knows nothing of. */
+export const endingOf = ({ termination, cause, error }: Pick<RunOutput, 'termination' | 'cause' | 'error'>): Ending =>
+  termination === 'Cancelled'
+    ? { outcome: 'cancelled', text: 'It was cancelled.' }
+    : failed(`It ended without a result (${error ? `${error.code}: ${error.message}` : (cause ?? termination)}).`);
+
+export const failedWith = (code: string, message: string): Ending =>
+  failed(`It could not go on (${code}: ${message}).`);
+
+const TASK_SHOWN = 200;
+/** A share below which texts are not cut any further. */
+const LEAST = 64;
+
+/** All of them as JSON, in this order; long texts are cut, each to its share of `most` bytes. */
+export function reportOf(ended: readonly { task: Task; ending: Ending }[], most: number): string {
+  const written = (share: number): string =>
+    JSON.stringify(
+      ended.map(({ task: { id, task }, ending: { outcome, implicit, text } }) => ({
+        id,
+        task: cut(task, TASK_SHOWN),
+        outcome,
+        ...(implicit && { implicit }),
+        text: cut(text, share),
+      })),
+    );
+  let share = most;
+  let report = written(share);
+  // Characters that JSON escapes take more room than they are counted for.
+  while (bytesOf(report) > most && share > LEAST) {
+    share = Math.min(Math.floor(share / 2), Math.floor(most / ended.length));
+    report = written(share);
+  }
+  return report;
+}

@@ -1,0 +1,104 @@
+/**
+ * How a sub-agent hands in its result (conversation-requirements, REQ-BED-008): `submit_result`, which must be the only
+ * call of its reply; its last turn has no other tool. Rule: what a reply holds is read from the log, so that a restart
+ * judges it as before.
+ */
+import type { Json, LogEntry } from '../../machines/index.ts';
+import type { Plugin } from '../plugins/plugin.ts';
+import { defineTool, gatedBy } from '../tools/define.ts';
+import { Toolbox } from '../tools/prepare.ts';
+import { schemaOf } from './task.ts';
+
+export const SUBMIT = 'submit_result';
+
+/** Causes of a sub-agent's stop, as its log says them: it handed in a result, or the budget of its parent was spent. */
+export const SUBMITTED = SUBMIT;
+export const OUT_OF_BUDGET = 'max_budget';
+
+const DESCRIPTION = 'Hands in your result and ends your work. It must be the only call of its reply.';
+const ROLE = `You are a sub-agent with one task, and nobody answers questions. When you are done, call ${SUBMIT} with everything that is to be known, alone in its reply.`;
+const LAST_TURN = `This is your last turn, and there are no other tools any more: call ${SUBMIT} now with what you have.`;
+
+const parameters = schemaOf<{ result: Json }>(
+  (given) => {
+    const args = given as { result?: Json };
+    return Object.hasOwn(args, 'result') && args.result !== undefined
+      ? { result: args.result }
+      : [{ message: 'expected your result', path: ['result'] }];
+  },
+  {
+    type: 'object',
+    properties: { result: { type: 'string', description: 'Your result, in full.' } },
+    required: ['result'],
+    additionalProperties: false,
+  },
+);
+
+/** The names of the calls that were made in one reply with this one. */
+function replyOf(callId: string, log: readonly LogEntry[]): string[] {
+  let first = log.length;
+  let found = false;
+  while (first > 0) {
+    const entry = log[first - 1];
+    if (found && entry?.type === 'model-reply') break;
+    found ||= entry?.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
+    first -= 1;
+  }
+  const names: string[] = [];
+  for (const entry of log.slice(first)) {
+    if (entry.type === 'model-reply') break;
+    if (entry.type === 'agent-output' && entry.item.type === 'tool-call') names.push(entry.item.name);
+  }
+  return names;
+}
+
+/** Submitting beside other calls is no submission: none of the calls of that reply is run. */
+function crowded(callId: string, log: readonly LogEntry[]): string | undefined {
+  const names = replyOf(callId, log);
+  if (names.length < 2 || !names.includes(SUBMIT)) return undefined;
+  return `${SUBMIT} must be the only call of its reply, so none of its calls was run`;
+}
+
+/** It has no effect but on record: it may run again, and no plugin is asked whether it may run. */
+export const submitTool = gatedBy(
+  defineTool({ name: SUBMIT, description: DESCRIPTION, parameters, idempotent: true, execute: () => 'handed in' }),
+  crowded,
+);
+
+const submitSpecs = new Toolbox([submitTool]).specs;
+
+/** The rule for the other calls of a reply. */
+export const aloneRule: Plugin = {
+  name: 'sub-agent',
+  beforeToolExecute({ call, log }) {
+    const why = crowded(call.callId, log());
+    return why === undefined ? undefined : { block: why };
+  },
+};
+
+/** What the turns of a sub-agent are held to. */
+export interface Ward {
+  /** Turns with tools; one more has none but `submit_result`. */
+  turns: number;
+  submitted(): boolean;
+  /** Nothing is left of what its parent may spend. */
+  broke(): boolean;
+}
+
+/** Ends the turns, and tells the model where it stands. They are two, since the cause of a stop is a plugin's name. */
+export function turnRules({ turns, submitted, broke }: Ward): Plugin[] {
+  return [
+    {
+      name: SUBMITTED,
+      beforeInference: () => (submitted() ? { terminate: 'the result was handed in' } : undefined),
+    },
+    {
+      name: OUT_OF_BUDGET,
+      beforeInference({ turn }) {
+        if (broke()) return { terminate: 'the budget is spent' };
+        if (turn < turns) return { context: ROLE };
+        return { context: `${ROLE}\n\n${LAST_TURN}`, request: { tools: submitSpecs } };
+      },
+    },
+  ];
+}

@@ -1,0 +1,68 @@
+/**
+ * Bash: one command of the shell. Rule: it begins in the working directory of the conversation whatever was run before,
+ * reads nothing from the program's own input, and leaves no process behind.
+ */
+import { stat } from 'node:fs/promises';
+import * as z from 'zod';
+import { defineTool, type Tool, type ToolResult, toolResult } from '../define.ts';
+import { timeLimitOf } from '../timeLimit.ts';
+import { shownName } from './names.ts';
+import type { Output } from './output.ts';
+import { runShell, type ShellEnd } from './shell.ts';
+import { refusal, refused } from './workspace.ts';
+
+const COMMAND_CHARACTERS_MAX = 32_000;
+/** Where no executor sets a limit. */
+const TIME_LIMIT_MS = 120_000;
+/** Before the executor's limit, so that what was printed can still be told. */
+const AHEAD_MS = 1_000;
+
+const parameters = z.object({
+  command: z
+    .string()
+    .min(1)
+    .max(COMMAND_CHARACTERS_MAX)
+    .refine((command) => !command.includes('\0'), 'must not hold a NUL character')
+    .describe('What bash runs. It begins in the working directory each time; a cd lasts until its end.'),
+  timeoutMs: z
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe('When it is ended at the latest, in milliseconds; the limit of the host holds above it.'),
+});
+
+export const bashTool: Tool = defineTool({
+  name: 'Bash',
+  description:
+    'Runs a command with bash in the working directory and gives what it printed, both outputs in one; the middle of a ' +
+    'long output is left out. Its standard input is empty. What still runs when the command has ended is ended too.',
+  parameters,
+  group: 'bash-group',
+  async execute({ command, timeoutMs = Number.POSITIVE_INFINITY }, { cwd, signal, progress }) {
+    const place = await stat(cwd).catch(() => undefined);
+    if (!place?.isDirectory()) {
+      return refusal(refused('not_found', `the working directory ${shownName(cwd)} does not exist`));
+    }
+    const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
+    const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
+    const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress });
+    return answer(end, output, timeout);
+  },
+});
+
+function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
+  const said = (...notes: string[]): string => {
+    const printed = output.text().trimEnd();
+    return [...(printed === '' ? [] : [printed]), ...notes.map((note) => `[${note}]`)].join('\n');
+  };
+  if (end.kind === 'not_started') return toolResult.error(`bash could not be started: ${end.why}`, 'not_started');
+  if (end.kind === 'timeout') {
+    const left = end.unended > 0 ? [`${end.unended} of its processes could not be ended`] : [];
+    return toolResult.error(said(`timed out after ${Math.round(timeoutMs)} ms and was ended`, ...left), 'timeout');
+  }
+  const notes = end.leftRunning ? ['what it left running was ended'] : [];
+  if (end.kind === 'killed') return toolResult.error(said(...notes, `killed by ${end.by}`), 'killed');
+  if (end.code !== 0) return toolResult.error(said(...notes, `exit code ${end.code}`), `exit_${end.code}`);
+  return toolResult.success(said(...notes) || '(no output)');
+}

@@ -1,0 +1,56 @@
+/** The optional packages of the program: what it does with them, and what without. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { knownOf } from '../../src/cli/vendor.ts';
+import { knownModel } from '../../src/models/prices.ts';
+import { root } from '../docs/documents.ts';
+
+describe('with the packages', () => {
+  it('BED-12: prices and window are those of the list; a server that is no provider has none', async () => {
+    expect(await knownOf('gpt-4o', undefined)).toEqual(knownModel('gpt-4o'));
+    expect(await knownOf('gpt-4o', '')).toEqual(knownModel('gpt-4o'));
+    expect(await knownOf('gpt-4o', 'http://127.0.0.1:1/v1')).toEqual({});
+    expect(await knownOf('nobody-has-it', undefined)).toEqual({});
+  });
+});
+
+describe('where neither is installed', () => {
+  let place = '';
+  beforeAll(async () => {
+    place = await mkdtemp(join(tmpdir(), 'runchart-vendor-'));
+    await build({
+      entryPoints: [join(root, 'src/cli/vendor.ts')],
+      outdir: place,
+      outExtension: { '.js': '.mjs' },
+      external: ['@pydantic/genai-prices', 'openai'],
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      platform: 'node',
+      logLevel: 'silent',
+    });
+  });
+  afterAll(() => rm(place, { recursive: true, force: true }));
+
+  /** What the expression prints as JSON; `vendor` is the module under test. */
+  async function printed(expression: string): Promise<unknown> {
+    const url = pathToFileURL(join(place, 'vendor.mjs')).href;
+    const code = `const vendor = await import(${JSON.stringify(url)}); console.log(JSON.stringify(${expression}))`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { cwd: place });
+    return JSON.parse(stdout);
+  }
+
+  it('BED-12: no cost is known, and nothing fails', async () => {
+    expect(await printed("await vendor.knownOf('gpt-4o')")).toEqual({});
+  });
+
+  it('the adapter says what to install', async () => {
+    expect(await printed('await vendor.loadAdapter().catch((error) => error.message)')).toContain('npm install openai');
+  });
+});

@@ -1,0 +1,167 @@
+/**
+ * Twelve runs that use everything a run may meet, each as data: what the user says, what the model answers, what a
+ * person decides. Rule: the model answers by what it is shown and the host acts by what it sees, so that the same run
+ * can be gone on with in another process.
+ */
+import { z } from 'zod';
+import {
+  type Conversation,
+  type Decision,
+  type DeepPartial,
+  defineTool,
+  type Json,
+  type Message,
+  type Model,
+  ModelError,
+  type ModelPart,
+  type PendingCall,
+  type Policies,
+  type Tool,
+  toolResult,
+} from '../../src/index.ts';
+
+type Call = [tool: string, m: string];
+export interface CanonicalRun {
+  name: string;
+  /** The second one is sent as a followUp right behind the first. */
+  says: readonly string[];
+  /** The rounds of calls that the first message leads to. */
+  rounds?: readonly (readonly Call[])[];
+  decides?: 'approve' | 'deny' | 'edit' | 'answer';
+  policies?: DeepPartial<Policies>;
+  /** Attempts of the first model call that fail. */
+  failures?: number;
+}
+
+const one = (...calls: Call[]): readonly (readonly Call[])[] => [calls];
+
+export const canonicalRuns: readonly CanonicalRun[] = [
+  { name: 'a plain answer', says: ['hi'] },
+  { name: 'one tool', says: ['go'], rounds: one(['note', 'a']) },
+  {
+    name: 'two rounds, two tools at once',
+    says: ['go'],
+    rounds: [...one(['note', 'a'], ['note', 'b']), [['note', 'c']]],
+  },
+  {
+    name: 'three tools one after the other',
+    says: ['go'],
+    rounds: one(['note', 'a'], ['note', 'b'], ['note', 'c']),
+    policies: { toolExecution: 'sequential' },
+  },
+  { name: 'a tool that fails', says: ['go'], rounds: one(['boom', 'a']) },
+  { name: 'a call that is approved', says: ['go'], rounds: one(['pay', 'a']), decides: 'approve' },
+  { name: 'a call that is denied', says: ['go'], rounds: one(['pay', 'a']), decides: 'deny' },
+  { name: 'a call that is edited', says: ['go'], rounds: one(['pay', 'a']), decides: 'edit' },
+  { name: 'a question that is answered', says: ['go'], rounds: one(['ask', 'a']), decides: 'answer' },
+  {
+    name: 'a call that waits beside one that does not',
+    says: ['go'],
+    rounds: one(['note', 'a'], ['pay', 'b']),
+    decides: 'approve',
+  },
+  { name: 'two requests, the second queued', says: ['one', 'two'], rounds: one(['note', 'a']) },
+  {
+    name: 'an idempotent tool behind a failed attempt, and state',
+    says: ['go'],
+    rounds: one(['fetch', 'a'], ['write', 'b']),
+    failures: 1,
+  },
+];
+
+/** `ran`: told of every execution, with its idempotency key. */
+export function canonicalTools(ran: (key: string) => void): Tool[] {
+  const parameters = z.object({ m: z.string() });
+  const tool = (name: string, act: (m: string, decision?: Decision) => unknown, more: object = {}): Tool =>
+    defineTool({
+      name,
+      description: `Does ${name}.`,
+      parameters,
+      ...more,
+      execute({ m }, { idempotencyKey, decision }) {
+        ran(idempotencyKey);
+        return act(m, decision);
+      },
+    });
+  return [
+    tool('note', (m) => `noted ${m}`),
+    tool('boom', () => Promise.reject(new Error('boom'))),
+    tool('pay', (m) => `paid ${m}`, { needsApproval: true }),
+    tool('fetch', (m) => `fetched ${m}`, { idempotent: true }),
+    tool('write', (m) => toolResult.success(`wrote ${m}`, { state: { [m]: 1 } })),
+    tool('ask', (m, decision) =>
+      decision?.action === 'answer'
+        ? `answered ${m} ${JSON.stringify(decision.payload)}`
+        : toolResult.pending({ reason: m }),
+    ),
+  ];
+}
+
+/** The calls of the next round, or none where the answer is due: what has been said and called decides. */
+function due({ says, rounds = [] }: CanonicalRun, messages: readonly Message[]): readonly Call[] {
+  const saying = messages.filter((message) => message.role === 'user' && says.includes(textOf(message))).at(-1);
+  if (saying === undefined || textOf(saying) !== says[0]) return [];
+  const made = messages.filter((message) => message.role === 'assistant' && message.toolCalls.length > 0).length;
+  return rounds[made] ?? [];
+}
+const textOf = ({ content }: Message): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+export function canonicalModel(run: CanonicalRun): Model {
+  let left = run.failures ?? 0;
+  return {
+    id: 'canonical',
+    async *stream({ messages }): AsyncGenerator<ModelPart> {
+      if (left > 0) {
+        left -= 1;
+        throw new ModelError({ code: 'server', status: 503, retryable: true });
+      }
+      const calls = due(run, messages);
+      const round = messages.length;
+      for (const [index, [name, m]] of calls.entries()) {
+        yield { type: 'tool-call', callId: `c${round}_${index}`, name, args: JSON.stringify({ m }) };
+      }
+      if (calls.length === 0) yield { type: 'text-delta', text: 'That is all.' };
+      yield { type: 'finish', reason: calls.length > 0 ? 'tool-calls' : 'stop' };
+    },
+  };
+}
+
+const decisionOn = ({ callId, suspension }: PendingCall, action: CanonicalRun['decides']): Decision => {
+  const edited: Json = { m: 'edited' };
+  if (action === 'edit') return { callId, suspension, action, args: edited };
+  if (action === 'answer') return { callId, suspension, action, payload: false };
+  return action === 'deny' ? { callId, suspension, action, reason: 'no' } : { callId, suspension, action: 'approve' };
+};
+
+/** More than any of the runs needs. */
+const MOVES = 20;
+
+/** Goes on with the run from wherever it stands, until there is nothing left to do. */
+export async function goOn(conversation: Conversation, run: CanonicalRun): Promise<void> {
+  for (let move = 0; move < MOVES; move++) {
+    const { pending, unsettled, queue, status } = conversation;
+    const said = conversation.log().filter(({ type }) => type === 'user-message').length;
+    const missing = run.says[said + queue.length];
+    const cut = conversation
+      .log()
+      .filter(({ type }) => type === 'run-stop')
+      .at(-1);
+    for (const { callId } of unsettled) await conversation.settle(callId, { didNotRun: true });
+    for (const call of pending) await conversation.decide(decisionOn(call, run.decides));
+    if (
+      status === 'waiting' ||
+      status === 'active' ||
+      queue.length > 0 ||
+      (cut?.type === 'run-stop' && cut.reason !== 'completed')
+    ) {
+      await conversation.resume().result;
+    } else if (missing !== undefined) {
+      const first = conversation.send(missing);
+      const second = said === 0 ? run.says[1] : undefined;
+      if (second !== undefined) await conversation.send(second, { kind: 'followUp' }).result;
+      await first.result;
+    } else return;
+  }
+  throw new Error(`${run.name} has not come to its end: ${conversation.status}`);
+}

@@ -1,0 +1,115 @@
+/** Bash in real programs: `runchart run`, and a program that uses the package. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { codingTools } from '../../src/tools/coding/index.ts';
+import { scripted } from '../support/model.ts';
+import { gone, hasProc, living, numberIn } from '../tools/coding/living.ts';
+import { hasTerminals, start, startOnTerminal, startScript, storedEntries, temporaryDirectory } from './cli.ts';
+import { modelServer, type Script } from './modelServer.ts';
+import { explains, type Place, place } from './place.ts';
+
+/** One of the group, one that ignores TERM, one in a session of its own. */
+const COMMAND =
+  "(setsid bash -c 'echo $$ > away; sleep 1000; :' &); bash -c \"trap '' TERM; sleep 1000; :\" & sleep 0.1; echo $$ > here; wait";
+const runsBash: Script = (reply) => {
+  reply.call('call_1', 'Bash', JSON.stringify({ command: COMMAND }));
+  reply.finish('tool_calls');
+};
+const words = ['run', 'Go', '-m', 'm1', '--session', 's'];
+
+const idsIn = async (directory: string): Promise<number[]> => [
+  await numberIn(join(directory, 'here')),
+  await numberIn(join(directory, 'away')),
+];
+
+/** What a person who approves leaves in the log. */
+async function approve({ sessions, cwd }: Place): Promise<void> {
+  const agent = createAgent({ model: scripted([]), tools: codingTools(), store: jsonlStore(sessions), cwd });
+  const conversation = await agent.open('s');
+  expect(await conversation.decide({ callId: 'call_1', action: 'approve', by: 'ada' })).toBe('applied');
+  await agent.close();
+}
+
+describe.skipIf(!hasProc)('runchart run', () => {
+  test('asks before it runs a command: without a terminal nothing is run and the exit code is 3', async () => {
+    const { cwd, env, sessions } = await place(await modelServer(runsBash));
+    const program = start(words, { cwd, env });
+    expect(await program.ended).toEqual({ code: 3, signal: null });
+    expect(program.stderr).toContain('Bash waits for a decision (permission)');
+    expect(existsSync(join(cwd, 'here'))).toBe(false);
+    const found = (await storedEntries(sessions, 's')).map(({ type }) => type);
+    expect(found).toContain('tool-suspended');
+    expect(found).not.toContain('tool-started');
+  });
+
+  test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'BED-5 %s while a command runs ends it with all that it started',
+    async (name) => {
+      const there = await place(await modelServer(runsBash));
+      const { cwd, env, sessions } = there;
+      expect((await start(words, { cwd, env }).ended).code).toBe(3);
+      await approve(there);
+      const program = start(['run', '-m', 'm1', '--session', 's'], { cwd, env });
+      const ids = await idsIn(cwd);
+      expect(living(...ids).length).toBeGreaterThanOrEqual(4);
+      const since = performance.now();
+      program.process.kill(name);
+      expect(await program.ended).toEqual({ code: 130, signal: null });
+      expect(performance.now() - since).toBeLessThan(2_000);
+      await gone(1_000, ...ids);
+      const entries = await storedEntries(sessions, 's');
+      expect(entries.find(({ type }) => type === 'tool-result')).toMatchObject({ outcome: 'cancelled' });
+      expect(entries.filter(({ type }) => type === 'run-stop').at(-1)).toMatchObject({ reason: 'interrupted' });
+    },
+  );
+
+  test.skipIf(!hasTerminals)('BED-5 Ctrl-C on a terminal does so too, after a yes', async () => {
+    const { cwd, env } = await place(await modelServer(runsBash, explains));
+    const program = startOnTerminal(words, { cwd, env });
+    await program.says('approve? [y]es, [n]o');
+    expect(existsSync(join(cwd, 'here'))).toBe(false);
+    program.process.stdin?.write('y\n');
+    const ids = await idsIn(cwd);
+    program.process.stdin?.write('\u0003');
+    expect((await program.ended).code).toBe(130);
+    await gone(1_000, ...ids);
+  });
+});
+
+/** A program of somebody else that runs the command. */
+const host = (directory: string, afterwards: string): string => `
+  import { createAgent } from './dist/src/index.js';
+  import { codingTools } from './dist/src/node.js';
+  const model = { id: 'm', async *stream() {
+    yield { type: 'tool-call', callId: 'c1', name: 'Bash', args: JSON.stringify({ command: ${JSON.stringify(COMMAND)} }) };
+    yield { type: 'finish', reason: 'tool-calls' };
+  } };
+  const agent = createAgent({ model, tools: codingTools(), cwd: ${JSON.stringify(directory)} });
+  const conversation = await agent.open('c');
+  conversation.send('go');
+  console.log('listeners', ['SIGINT', 'SIGTERM', 'SIGHUP'].map((name) => process.listenerCount(name)).join(' '));
+  process.stdin.once('data', async () => {
+    ${afterwards};
+    process.stdin.destroy();
+  });
+`;
+
+describe.skipIf(!hasProc)('a program that uses the package', () => {
+  test.for([
+    ['calls process.exit', 'process.exit(7)', 7],
+    ['throws where nobody catches', 'throw new Error("unheard")', 1],
+    ['closes its agent, and then has nothing to wait for', 'await agent.close()', 0],
+    ['cancels, and then has nothing to wait for', 'await conversation.cancel()', 0],
+  ] as const)('and %s leaves no process behind', async ([, afterwards, code]) => {
+    const directory = await temporaryDirectory();
+    const program = startScript(host(directory, afterwards));
+    const ids = await idsIn(directory);
+    expect(program.stdout).toBe('listeners 0 0 0\n');
+    program.process.stdin?.write('now\n');
+    expect(await program.ended).toEqual({ code, signal: null });
+    await gone(1_000, ...ids);
+  });
+});

@@ -1,0 +1,34 @@
+/** A word that looks like an event, through every public door: it is content, or it is refused; it moves no chart. */
+import { describe, expect, test } from 'vitest';
+import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';
+import { project } from '../../src/projector/index.ts';
+import { bench } from '../support/agent.ts';
+
+const WORDS = ['CANCEL', 'run.cancelled', 'xstate.stop', 'xstate.done.actor.run'];
+
+describe('H-106 a bare string for an event', () => {
+  test.for(WORDS)('%s is refused by nextState, and the state it was given stays as it was', (word) => {
+    const [fresh] = chartCases.conversation.inputs;
+    const { state } = nextState(conversationMachine, undefined, { input: fresh });
+    const before = JSON.stringify(state);
+    expect(() => nextState(conversationMachine, state, word as never)).toThrow(TypeError);
+    expect(JSON.stringify(state)).toBe(before);
+  });
+
+  test.for(WORDS)('%s is an ordinary message when it is sent, and no decision', async (word) => {
+    const { conversation } = await bench({ replies: ['as you say'] });
+    const result = await conversation.send(word).result;
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'as you say' });
+    expect(conversation.view().cycles.map(({ root, stop }) => [root.content, stop?.reason])).toEqual([
+      [[{ type: 'text', text: word }], 'completed'],
+    ]);
+    await expect(conversation.decide(word as never)).rejects.toMatchObject({ code: 'invalid_decision' });
+    expect(conversation.status).toBe('idle');
+  });
+
+  test('is unknown to the projector', () => {
+    const { cycles, diagnostics } = project(WORDS);
+    expect(cycles).toEqual([]);
+    expect(diagnostics).toEqual(WORDS.map(() => ({ code: 'unknown', detail: { is: 'string' } })));
+  });
+});

@@ -1,0 +1,172 @@
+/** One image as one model takes it: sharp does the drawing here. */
+import sharp from 'sharp';
+import { describe, expect, it } from 'vitest';
+import { fitted } from '../../src/images/fit.ts';
+import { type ImageLimits, imageLimitsOf } from '../../src/images/limits.ts';
+import type { Scaled, ScaleImage } from '../../src/images/scale.ts';
+import { scaleBySharp } from '../../src/images/sharpScaler.ts';
+import { openai } from '../../src/models/openai.ts';
+import { animated, base64, dot, noise, plain, pngHeader, seen, turned } from '../support/pictures.ts';
+
+const limits = (imageLimits: ImageLimits = {}) => imageLimitsOf({ id: 'm', imageLimits });
+const never: ScaleImage = async () => {
+  throw new Error('nothing is to be decoded');
+};
+async function drawn(bytes: Uint8Array, imageLimits?: ImageLimits) {
+  const wanted: Scaled[] = [];
+  const found = await fitted(bytes, limits(imageLimits), (given, scaled, from) => {
+    wanted.push(scaled);
+    return scaleBySharp(given, scaled, from);
+  });
+  if (found.kind === 'refused') throw new Error(found.why);
+  return { ...found, wanted };
+}
+
+describe('S003-32 what fits is not touched', () => {
+  it.each([
+    ['one pixel', () => dot],
+    ['exactly 2,000 pixels wide', () => plain(2_000, 10)],
+    ['exactly 2,000 pixels high', () => plain(10, 2_000, 'jpeg')],
+    ['an animation', () => animated(30, 20, 'gif')],
+  ])('%s', async (_, make) => {
+    const bytes = await make();
+    expect(await fitted(bytes, limits(), never)).toMatchObject({ kind: 'fits', bytes });
+  });
+
+  it('and base64 counts: exactly the bytes allowed', async () => {
+    const bytes = await noise(40, 40);
+    const most = base64(bytes).length;
+    expect(await fitted(bytes, limits({ maxBytes: most }), never)).toMatchObject({ kind: 'fits', bytes });
+    await expect(fitted(bytes, limits({ maxBytes: most - 1 }), never)).rejects.toThrow('nothing is to be decoded');
+  });
+});
+
+describe('S003-32 what does not fit is scaled until it does', () => {
+  it('the longer side becomes 2,000 pixels, the other keeps its share, the type stays', async () => {
+    for (const [format, width, height] of [
+      ['png', 4_000, 3_000],
+      ['jpeg', 3_000, 4_000],
+    ] as const) {
+      const { mediaType, bytes, wanted } = await drawn(await plain(width, height, format));
+      expect(mediaType).toBe(`image/${format}`);
+      expect(await seen(bytes)).toEqual({ format, width: width / 2, height: height / 2 });
+      expect(wanted).toEqual([{ side: 2_000, mediaType: `image/${format}` }]);
+    }
+  });
+
+  it('an image of few pixels and too many bytes becomes a JPEG before it becomes smaller', async () => {
+    const { mediaType, bytes } = await drawn(await noise(1_200, 900), { maxBytes: 1_500_000 });
+    expect([mediaType, await seen(bytes)]).toEqual(['image/jpeg', { format: 'jpeg', width: 1_200, height: 900 }]);
+    expect(base64(bytes).length).toBeLessThanOrEqual(1_500_000);
+  });
+
+  it('and smaller, where that is not enough', async () => {
+    const { bytes, wanted } = await drawn(await noise(1_200, 900), { maxBytes: 100_000 });
+    expect(base64(bytes).length).toBeLessThanOrEqual(100_000);
+    expect((await seen(bytes)).width).toBeLessThan(1_200);
+    expect(wanted.map(({ side }) => side)).toEqual([...wanted.map(({ side }) => side)].sort((a, b) => b - a));
+  });
+
+  it('a type that the model does not take becomes one that it takes', async () => {
+    for (const format of ['gif', 'webp'] as const) {
+      const { mediaType } = await drawn(await plain(30, 30, format), { mediaTypes: ['image/jpeg', 'image/png'] });
+      expect(mediaType).toBe('image/png');
+    }
+    expect((await drawn(dot, { mediaTypes: ['image/webp'] })).mediaType).toBe('image/webp');
+  });
+
+  it('upright: a photograph is turned as its orientation says', async () => {
+    const { bytes } = await drawn(await turned(3_000, 1_000));
+    const { data, info } = await sharp(bytes).raw().toBuffer({ resolveWithObject: true });
+    expect([info.width, info.height]).toEqual([667, 2_000]);
+    const [left, right] = [data.subarray(0, 3), data.subarray((info.width - 1) * 3, info.width * 3)];
+    expect([(left[2] ?? 0) > 200, (right[0] ?? 0) > 150]).toEqual([true, true]);
+  });
+
+  it('an animation becomes its first frame', async () => {
+    for (const format of ['gif', 'webp'] as const) {
+      const { mediaType, bytes } = await drawn(await animated(300, 200, format), { maxPixels: 100 });
+      expect([mediaType, await seen(bytes)]).toEqual(['image/png', { format: 'png', width: 100, height: 67 }]);
+      expect((await sharp(bytes).stats()).dominant).toMatchObject({ r: 248 });
+    }
+  });
+
+  it('what is transparent is white in a JPEG', async () => {
+    const glass = sharp({ create: { width: 30, height: 30, channels: 4, background: { r: 0, g: 0, b: 0, alpha: 0 } } });
+    const { bytes } = await drawn(new Uint8Array(await glass.png().toBuffer()), { mediaTypes: ['image/jpeg'] });
+    expect([...(await sharp(bytes).raw().toBuffer()).subarray(0, 3)]).toEqual([255, 255, 255]);
+  });
+
+  it('a thread of 30,000 pixels keeps at least one pixel of its width', async () => {
+    expect(await seen((await drawn(await plain(30_000, 1))).bytes)).toMatchObject({ width: 2_000, height: 1 });
+  });
+});
+
+describe('an image is refused before anything is decoded', () => {
+  const refused = async (bytes: Uint8Array) => {
+    const found = await fitted(bytes, limits(), never);
+    return found.kind === 'refused' && found.why;
+  };
+
+  it('where its header claims more than 100 million pixels', async () => {
+    expect(await refused(pngHeader(60_000, 60_000))).toBe('60000 × 60000 pixels are too many');
+    expect(await refused(pngHeader(4_294_967_295, 1))).toBe('4294967295 × 1 pixels are too many');
+  });
+
+  it('where its header is cut short', async () => {
+    expect(await refused(dot.subarray(0, 12))).toBe('its header cannot be read');
+    expect(await refused((await plain(9, 9, 'jpeg')).subarray(0, 20))).toBe('its header cannot be read');
+  });
+});
+
+describe('what a scaler answers is checked', () => {
+  const answers = (answer: () => Uint8Array | Promise<Uint8Array>, imageLimits?: ImageLimits) =>
+    fitted(pngHeader(3_000, 10), limits(imageLimits), async () => answer());
+
+  it.each([
+    ['no image', () => new Uint8Array(9)],
+    ['another type than was asked for', () => plain(5, 5, 'gif')],
+    ['as large as before', () => pngHeader(3_000, 10)],
+  ])('%s', async (_, answer) => {
+    expect(await answers(answer)).toMatchObject({ kind: 'refused' });
+  });
+
+  it('and it is asked a limited number of times', async () => {
+    let asked = 0;
+    const count = () => {
+      asked += 1;
+      return new Uint8Array(0);
+    };
+    expect(await answers(count)).toMatchObject({
+      kind: 'refused',
+      why: 'no smaller form of it has at most 4718592 bytes',
+    });
+    expect(asked).toBe(18);
+  });
+
+  it('a damaged image is an error of the decoder', async () => {
+    const bytes = (await noise(2_500, 10)).slice(0, 5_000);
+    await expect(fitted(bytes, limits(), scaleBySharp)).rejects.toThrow();
+  });
+});
+
+describe('limits of a model', () => {
+  it('stand over the defaults key by key', () => {
+    expect(limits({ maxPixels: 1_568 })).toEqual({
+      maxPixels: 1_568,
+      maxBytes: 4.5 * 1_048_576,
+      mediaTypes: ['image/png', 'image/jpeg', 'image/gif', 'image/webp'],
+    });
+  });
+
+  it.each([
+    { maxPixels: 0 },
+    { maxPixels: Number.NaN },
+    { maxBytes: -1 },
+    { maxBytes: 'much' as never },
+    { mediaTypes: ['image/tiff'] },
+    { mediaTypes: 'image/png' as never },
+  ])('%o are refused at start', (imageLimits) => {
+    expect(() => openai('m', { apiKey: 'k', imageLimits })).toThrow('imageLimits of m');
+  });
+});

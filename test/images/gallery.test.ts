@@ -1,0 +1,90 @@
+/** What a model is shown of many images: each is read once while there is room, one after the other. */
+import { describe, expect, it } from 'vitest';
+import type { Json, Message } from '../../machines/vocabulary.ts';
+import { Gallery } from '../../src/images/gallery.ts';
+import { imageLimitsOf } from '../../src/images/limits.ts';
+import { dot, pngHeader } from '../support/pictures.ts';
+
+const MIB = 1_048_576;
+const { signal } = new AbortController();
+const message = (...references: string[]): Message => ({
+  role: 'user',
+  content: references.map((data) => ({ type: 'image', mediaType: 'image/png', data })),
+});
+
+/** A picture of a few pixels and many bytes. */
+function heavy(bytes: number): Uint8Array {
+  const picture = new Uint8Array(bytes);
+  picture.set(pngHeader(9, 9));
+  return picture;
+}
+
+function gallery(getBlob: (reference: string) => Promise<Uint8Array>) {
+  const read: string[] = [];
+  const said: [string, Json][] = [];
+  const made = new Gallery({
+    limits: imageLimitsOf({ id: 'm', imageLimits: { maxBytes: 32 * MIB } }),
+    scale: undefined,
+    getBlob: (reference) => {
+      read.push(reference);
+      return getBlob(reference);
+    },
+    diagnose: (code, detail) => void said.push([code, detail]),
+  });
+  return { made, read, said };
+}
+
+describe('a gallery', () => {
+  it('reads each image once; messages without images stay the objects they are', async () => {
+    const { made, read } = gallery(async () => dot);
+    const words: Message = { role: 'user', content: [{ type: 'text', text: 'Hi.' }] };
+    const messages = [words, message('blob:1', 'blob:2'), message('blob:1')];
+    const first = await made.shown(messages, signal);
+    const second = await made.shown(messages, signal);
+    expect(read).toEqual(['blob:1', 'blob:2']);
+    expect(first[0]).toBe(words);
+    expect(second).toEqual(first);
+    expect(messages[2]).toEqual(message('blob:1'));
+  });
+
+  it('keeps what was shown last where not all have room', async () => {
+    const { made, read } = gallery(async () => heavy(18 * MIB));
+    for (const reference of ['blob:1', 'blob:2', 'blob:1', 'blob:3', 'blob:1', 'blob:2'])
+      await made.shown([message(reference)], signal);
+    expect(read).toEqual(['blob:1', 'blob:2', 'blob:3', 'blob:2']);
+  });
+
+  it('reads no more once nobody waits', async () => {
+    const abort = new AbortController();
+    const { made, read } = gallery(async () => {
+      abort.abort(new Error('cancelled'));
+      return dot;
+    });
+    await expect(made.shown([message('blob:1', 'blob:2')], abort.signal)).rejects.toThrow('cancelled');
+    expect(read).toEqual(['blob:1']);
+  });
+
+  it('tries a missing image again in the next request, and says once that it is missing', async () => {
+    let there = false;
+    const { made, said } = gallery(async () => (there ? dot : Promise.reject(new Error('no such blob'))));
+    for (const _ of [1, 2]) {
+      const [shown] = await made.shown([message('blob:1')], signal);
+      expect(shown?.content[0]).toMatchObject({ type: 'text' });
+    }
+    there = true;
+    const [shown] = await made.shown([message('blob:1')], signal);
+    expect(shown?.content[0]).toMatchObject({ type: 'image' });
+    expect(said).toEqual([
+      ['image_missing', { mediaType: 'image/png', image: 'blob:1', message: 'Error: no such blob' }],
+    ]);
+  });
+
+  it('says of no image in the log, whatever its bytes are, more than that it cannot be shown', async () => {
+    for (const bytes of [new Uint8Array(0), Buffer.from('<svg/>'), dot.subarray(0, 10), pngHeader(60_000, 60_000)]) {
+      const { made, said } = gallery(async () => bytes);
+      const [shown] = await made.shown([message('blob:1')], signal);
+      expect(shown?.content).toEqual([{ type: 'text', text: expect.stringContaining('It is not shown:') }]);
+      expect(said.map(([code]) => code)).toEqual(['image_not_shown']);
+    }
+  });
+});

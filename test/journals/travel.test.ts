@@ -1,0 +1,122 @@
+/** Back in time: a conversation and its charts at any place, and a new conversation from there. Nothing is executed. */
+import { describe, expect, it } from 'vitest';
+import { forkConversation } from '../../src/fork.ts';
+import { memoryStore } from '../../src/index.ts';
+import { replayUntil } from '../../src/journals/index.ts';
+import { pastOf } from '../../src/past.ts';
+import { project } from '../../src/projector/index.ts';
+import { askedTool, calls, call as made, scripted } from '../hostile/bench.ts';
+import { bench, only, resultText } from '../support/agent.ts';
+import { call, lines, t } from '../support/model.ts';
+import { asks, echoTool } from '../support/tools.ts';
+import { recorded } from './bench.ts';
+
+const twoRequests = async () => {
+  const { tool, ran } = echoTool();
+  const on = await bench({ replies: [[call('c1', 'echo', { m: 'a' })], 'one', 'two'], tools: [tool] });
+  await on.conversation.send('first').result;
+  await on.conversation.send('second').result;
+  return { ...on, ran };
+};
+
+describe('the past of a log', () => {
+  it('is at every place what a projection and a model request of its prefix are', async () => {
+    const { conversation, model, ran } = await twoRequests();
+    const log = conversation.log();
+    const requests = model.calls.map(({ messages }) => lines(messages).join('\n'));
+    const seen = new Set<string>();
+    for (let until = 0; until <= log.length; until++) {
+      const past = pastOf(log, until);
+      expect(past.until).toBe(until);
+      expect(past.view).toEqual(project(log.slice(0, until)));
+      seen.add(lines(past.messages).join('\n'));
+    }
+    for (const request of requests) expect(seen).toContain(request);
+    expect(ran).toEqual(['c1']);
+  });
+
+  it('says what waited, what was queued and what the state was', async () => {
+    const on = await bench({
+      replies: [[call('c1', 'ask', { m: 'a' })]],
+      tools: [echoTool('ask').tool],
+      plugins: [asks().plugin],
+    });
+    await on.conversation.send('hi').result;
+    on.conversation.followUp('later');
+    await on.clock.advance(0);
+    const log = on.conversation.log();
+    expect(pastOf(log)).toMatchObject({
+      cycle: 'suspended',
+      pending: [{ callId: 'c1' }],
+      queue: [{ kind: 'followUp' }],
+    });
+    const before = log.findIndex(({ type }) => type === 'tool-suspended');
+    expect(pastOf(log, before)).toMatchObject({ cycle: 'running', pending: [], queue: [], state: {} });
+    expect(pastOf(log, 0)).toMatchObject({ cycle: 'none', view: { state: 'idle', cycles: [] } });
+  });
+});
+
+describe('a fork', () => {
+  it('goes on from a place of the log as a conversation of its own; the other one stays as it is', async () => {
+    const { agent, conversation, store, ran } = await twoRequests();
+    const log = conversation.log();
+    const place = log.findIndex((entry) => entry.type === 'run-stop') + 2;
+    await agent.close();
+    await forkConversation(store, 'c', 'fork', place);
+    const on = await bench({ store, replies: [[t('another two')]], tools: [echoTool().tool] });
+    const forked = await on.agent.open('fork');
+    expect(forked.log().map(({ conversationId }) => conversationId)).toEqual(Array(place).fill('fork'));
+    expect(lines(forked.messages())).toEqual(lines(pastOf(log, place).messages));
+    expect((await forked.send('second').result).text).toBe('another two');
+    expect(on.conversation.log()).toEqual(log);
+    expect(ran).toEqual(['c1']);
+  });
+
+  it('INV-5: in the middle of a call leaves that call unknown and runs nothing', async () => {
+    const { agent, conversation, store, ran } = await twoRequests();
+    const place = conversation.log().findIndex((entry) => entry.type === 'tool-started') + 1;
+    await agent.close();
+    await forkConversation(store, 'c', 'fork', place);
+    const { agent: other } = await bench({ store, tools: [echoTool().tool] });
+    const forked = await other.open('fork');
+    expect(only(forked.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 unknown',
+      'run-stop interrupted crash',
+    ]);
+    expect(resultText(forked.log(), 'c1')).toMatch(/may have run/);
+    expect(forked.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
+    expect(ran).toEqual(['c1']);
+  });
+
+  it('is refused onto itself, onto a conversation that exists, of nothing, and of one that is open', async () => {
+    const { agent, store } = await twoRequests();
+    await expect(forkConversation(store, 'c', 'other')).rejects.toMatchObject({ code: 'session_busy' });
+    await agent.close();
+    await forkConversation(store, 'c', 'other');
+    await expect(forkConversation(store, 'c', 'other')).rejects.toMatchObject({ code: 'configuration' });
+    await expect(forkConversation(store, 'c', 'c')).rejects.toMatchObject({ code: 'configuration' });
+    await expect(forkConversation(store, 'nobody', 'new')).rejects.toMatchObject({ code: 'configuration' });
+    await expect(forkConversation(memoryStore(), 'c', 'new')).rejects.toMatchObject({ code: 'configuration' });
+  });
+});
+
+describe('a recording', () => {
+  it('gives the charts behind each of its lines, and executes nothing', async () => {
+    const model = scripted([calls(made('a', 'ask'))]);
+    const run = await recorded({ model, tools: [askedTool('ask')] });
+    const { conversation } = run;
+    await conversation.send('go').result;
+    await conversation.decide({ callId: 'a', action: 'approve' });
+    await conversation.resume().result;
+    const seen = new Set<string>();
+    const options = { recording: run.recording(), entries: run.entries, model };
+    for (let until = 0; until <= options.recording.length; until++) {
+      const { charts, log } = replayUntil(options, until);
+      expect(conversation.log().slice(0, log.length)).toEqual(log);
+      for (const { chart, value } of charts) seen.add(`${chart} ${JSON.stringify(value)}`);
+    }
+    expect([...seen]).toEqual(expect.arrayContaining(['CONVERSATION "waiting"', 'CONVERSATION {"busy":"active"}']));
+    expect([...seen].some((state) => state.startsWith('RUN') && state.includes('ToolRound'))).toBe(true);
+    expect([...seen].some((state) => state.startsWith('RESUME_TOOL_CALL'))).toBe(true);
+  });
+});

@@ -1,0 +1,139 @@
+/** The pure transition as the conversation's document asks for it (conversation-requirements, REQ-BED-001 and REQ-BED-007). */
+import { describe, expect, it } from 'vitest';
+import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import {
+  type ChartEffect,
+  chartCases,
+  conversationMachine,
+  type EffectRequest,
+  modelCallMachine,
+  nextState,
+  resumeToolCallMachine,
+  runMachine,
+  toolCallMachine,
+  toolRoundMachine,
+} from '../../machines/index.ts';
+import { awaited } from '../../machines/nextState.ts';
+import { answered, isAnswer, openAfter, stillOpen } from '../../src/testing/answers.ts';
+import { coverPaths } from '../../src/testing/coverPaths.ts';
+import type { PathState, TestPath } from '../../src/testing/paths.ts';
+
+const [fresh] = chartCases.conversation.inputs;
+const sent = { type: 'message.sent', messageId: 'm', content: [{ type: 'text', text: 'hi' }], kind: 'direct' };
+/** The effects in words: entries by their types, requests by their kinds. */
+const told = (effects: readonly ChartEffect[]): string[] =>
+  effects.flatMap((effect) => {
+    if (effect.type === 'log') return effect.entries.map(({ type }) => type);
+    return effect.type === 'ask' ? [`ask ${effect.request.kind}`] : [effect.type];
+  });
+
+const charts: readonly [AnyStateMachine, keyof typeof chartCases][] = [
+  [conversationMachine, 'conversation'],
+  [runMachine, 'run'],
+  [toolRoundMachine, 'toolRound'],
+  [toolCallMachine, 'toolCall'],
+  [resumeToolCallMachine, 'resumeToolCall'],
+  [modelCallMachine, 'modelCall'],
+];
+interface Stop extends PathState {
+  /** Ids of requests that are open here, and of those that were. */
+  open: string[];
+  gone: string[];
+}
+/** What is open behind a step. */
+function openBehind(asked: EffectRequest[], { event, effects = [] }: TestPath['steps'][number]): EffectRequest[] {
+  const request = isAnswer(event) ? answered(asked, event) : undefined;
+  const left = stillOpen(asked, event).filter((each) => each !== request);
+  return openAfter(left, effects);
+}
+/** Every state that the generated paths of a chart come to rest in, once, with what is open there. */
+function stopsOf(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop[] {
+  const { inputs: all, cases, projection } = chartCases[chart];
+  // A spread of the starts is enough here: the paths of all of them are driven elsewhere.
+  const inputs = all.filter((_, index) => index % Math.ceil(all.length / 6) === 0);
+  const found = new Map<AnyMachineSnapshot, Stop>();
+  for (const path of inputs.flatMap((input) => coverPaths(machine, { input, cases, projection }))) {
+    let asked: EffectRequest[] = [];
+    const seen = new Set<string>();
+    const rest = (at: PathState): void => {
+      for (const { id } of asked) seen.add(id);
+      const open = asked.filter(({ kind }) => kind !== 'timer').map(({ id }) => id);
+      const gone = [...seen].filter((id) => !open.includes(id));
+      if (!found.has(at.state)) found.set(at.state, { ...at, open, gone });
+    };
+    if (path.start) {
+      asked = openAfter([], path.start.effects ?? []);
+      rest(path.start);
+    }
+    for (const step of path.steps) {
+      asked = openBehind(asked, step);
+      rest(step);
+    }
+  }
+  return [...found.values()];
+}
+const known = new Map<AnyStateMachine, Stop[]>();
+function stops(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop[] {
+  const found = known.get(machine) ?? stopsOf(machine, chart);
+  known.set(machine, found);
+  return found;
+}
+
+describe('S003-01: a message to an idle conversation', () => {
+  it('is on record, with its state, before the model is asked for the first time', () => {
+    const idle = nextState(conversationMachine, undefined, { input: fresh });
+    expect(idle.effects).toEqual([]);
+    const busy = nextState(conversationMachine, idle.state, sent);
+    expect(busy.state.value).toEqual({ busy: 'active' });
+    const [spawn] = busy.effects;
+    if (spawn?.type !== 'spawn') throw new Error('a message starts a run');
+    const run = nextState(runMachine, undefined, { input: spawn.input });
+    expect(told(run.effects)).toEqual(['run-started', 'user-message', 'checkpoint', 'ask commit']);
+    const [id = ''] = awaited(run.state);
+    const asking = nextState(runMachine, run.state, { type: 'effect.done', id, value: { kind: 'committed' } });
+    expect(asking.state.matches({ active: 'LlmCall' } as never)).toBe(true);
+    expect(asking.effects).toMatchObject([{ type: 'ask', request: { kind: 'model', turn: 1, attempt: 1 } }]);
+  });
+});
+
+const kinds = ['committed', 'done', 'reply', 'allow', 'succeeded'];
+describe.each(charts)('$id', (machine, chart) => {
+  it('S003-04: on every generated path, what a step records stands before what it starts', () => {
+    let recorded = 0;
+    for (const { effects = [] } of stops(machine, chart)) {
+      const types = effects.map(({ type }) => type);
+      const first = types.findIndex((type) => type === 'ask' || type === 'spawn');
+      if (first < 0 || !types.includes('log')) continue;
+      recorded += 1;
+      expect(types.lastIndexOf('log'), told(effects).join()).toBeLessThan(first);
+    }
+    // A round records nothing of its own but what its calls do, and a model call what its run does.
+    if (chart !== 'modelCall' && chart !== 'toolRound') expect(recorded).toBeGreaterThan(0);
+  });
+
+  it('takes in every state the answers of what it asked for, and of nothing that was answered before', () => {
+    for (const { state, open, gone } of stops(machine, chart)) {
+      if (state.status !== 'active') continue;
+      const taken = awaited(state);
+      expect(open.filter((id) => !taken.includes(id))).toEqual([]);
+      // A stop that was given up may still land.
+      if (chart !== 'conversation') expect(gone.filter((id) => taken.includes(id))).toEqual([]);
+    }
+  });
+
+  it('S003-08: an answer that nothing waits for leaves the state as it is, with no effects, wherever it comes', () => {
+    let tried = 0;
+    for (const { state, gone } of stops(machine, chart)) {
+      if (state.status !== 'active') continue;
+      const taken = awaited(state);
+      for (const id of ['nobody/asked', ...gone].filter((each) => !taken.includes(each))) {
+        const kind = kinds[tried % kinds.length];
+        const after = nextState(machine, state, { type: 'effect.done', id, value: { kind } });
+        expect(after.state).toBe(state);
+        expect([after.effects, after.through]).toEqual([[], []]);
+        tried += 1;
+      }
+    }
+    expect(tried).toBeGreaterThan(0);
+  });
+});

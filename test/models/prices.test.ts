@@ -1,0 +1,85 @@
+/** Prices and windows by name: what the list knows, what it does not, and what a reply then costs. */
+import { describe, expect, it } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { knownModel } from '../../src/models/prices.ts';
+import { costOf } from '../../src/models/reply.ts';
+import { bench } from '../support/agent.ts';
+import { finish, scripted, t } from '../support/model.ts';
+
+const usage = { inputTokens: 1000, outputTokens: 100, cachedInputTokens: 400, cacheWriteTokens: 0, reasoningTokens: 0 };
+
+describe('knownModel', () => {
+  it('BED-12: a model of the list comes with its prices and its window', () => {
+    const { prices, contextWindow } = knownModel('gpt-4o');
+    expect(contextWindow).toBe(128_000);
+    expect(Object.keys(prices ?? {}).sort()).toEqual(['cachedInput', 'input', 'output']);
+    for (const price of Object.values(prices ?? {})) expect(price).toBeGreaterThan(0);
+    expect(prices?.cachedInput).toBeLessThan(prices?.input ?? 0);
+  });
+
+  it('where long prompts cost more, the price of a short one is given; writing to the cache has its own', () => {
+    const { prices } = knownModel('claude-sonnet-4-5');
+    expect(Object.keys(prices ?? {}).sort()).toEqual(['cacheWrite', 'cachedInput', 'input', 'output']);
+    for (const price of Object.values(prices ?? {})) expect(price).toEqual(expect.any(Number));
+  });
+
+  it.each(['a-model-nobody-has', '', '__proto__', 'constructor'])('an unknown model %j is not guessed at', (name) => {
+    expect(knownModel(name)).toEqual({});
+  });
+
+  it('a server that is no provider of the list has no prices, whatever its models are called', () => {
+    expect(knownModel('gpt-4o', { baseURL: 'http://127.0.0.1:8080/v1' })).toEqual({});
+    expect(knownModel('gpt-4o', { baseURL: 'https://api.openai.com/v1' })).toEqual(knownModel('gpt-4o'));
+  });
+
+  it('a provider is asked for by its id; one that nobody knows has no prices', () => {
+    expect(knownModel('gpt-4o', { provider: 'openai' })).toEqual(knownModel('gpt-4o'));
+    expect(knownModel('gpt-4o', { provider: 'nobody' })).toEqual({});
+  });
+});
+
+describe('what a reply costs', () => {
+  it('S004-29: cached tokens are part of the input and cost their own price', () => {
+    expect(costOf(usage, { input: 2, output: 10, cachedInput: 0.5 })).toBeCloseTo((600 * 2 + 400 * 0.5 + 1000) / 1e6);
+    expect(costOf(usage, { input: 2, output: 10 })).toBeCloseTo((1000 * 2 + 1000) / 1e6);
+  });
+
+  it('tokens written to the cache cost their own price', () => {
+    const written = { ...usage, cacheWriteTokens: 100 };
+    const prices = { input: 2, output: 10, cachedInput: 0.5, cacheWrite: 3 };
+    expect(costOf(written, prices)).toBeCloseTo((500 * 2 + 400 * 0.5 + 100 * 3 + 1000) / 1e6);
+  });
+
+  it('S004-29: usage without cached tokens counts none; without a price the cost is null, not nothing', async () => {
+    const on = await bench({ model: scripted([[t('a'), finish('stop', 5)]]) });
+    const result = await on.conversation.send('hi').result;
+    expect(result.usage).toMatchObject({ inputTokens: 5, outputTokens: 5, cachedInputTokens: 0 });
+    expect(result.costUsd).toBeNull();
+  });
+
+  it('S004-29: totals are sums over the calls', async () => {
+    const model = scripted(
+      [
+        [t('one'), finish('pause', 5)],
+        [t('two'), finish('stop', 7)],
+      ],
+      {
+        prices: { input: 1, output: 1 },
+      },
+    );
+    const on = await bench({ model });
+    const result = await on.conversation.send('hi').result;
+    expect(result.usage).toMatchObject({ inputTokens: 12, outputTokens: 12 });
+    expect(result.costUsd).toBeCloseTo(24 / 1e6);
+  });
+
+  it('BED-12: a budget is refused where the price of a model or of a fallback is unknown', () => {
+    const priced = scripted([], { id: 'priced', prices: { input: 1, output: 1 } });
+    const unpriced = scripted([], { id: 'local', ...knownModel('local') });
+    const limits = { costUsd: 1 };
+    expect(() => createAgent({ model: unpriced, policies: { limits } })).toThrow(/local/);
+    const modelRetry = { fallbackModels: [unpriced] };
+    expect(() => createAgent({ model: priced, policies: { limits, modelRetry } })).toThrow(/local/);
+    expect(() => createAgent({ model: priced, policies: { limits } })).not.toThrow();
+  });
+});

@@ -1,0 +1,154 @@
+/** Calls that stand in text: which forms are read, what is left as text, and that hostile text is read in linear time. */
+import { describe, expect, it } from 'vitest';
+import { objectAt } from '../../src/models/jsonScan.ts';
+import { type TextCallFormat, textCallFormats, textCalls } from '../../src/models/textCalls.ts';
+
+const found = (text: string, ...formats: TextCallFormat[]) =>
+  textCalls([text], formats.length > 0 ? formats : textCallFormats).map(({ name, args }) => `${name} ${args}`);
+
+const PLAIN = '{"name": "read_file", "arguments": {"filepath": "a.ts"}}';
+const READ = 'read_file {"filepath": "a.ts"}';
+
+describe('each format gives one call of read_file', () => {
+  it.each([
+    ['tool_call', `I look. <tool_call>\n${PLAIN}\n</tool_call> Then more.`],
+    ['function', 'I look. <function=read_file>{"filepath": "a.ts"}</function>'],
+    ['fence', `I look:\n\`\`\`json\n${PLAIN}\n\`\`\`\nThen more.`],
+    ['fence', `I look:\n\`\`\`\n${PLAIN}\n\`\`\``],
+    ['json', `I look: ${PLAIN}, then more.`],
+    ['json', '{"tool": "read_file", "args": {"filepath": "a.ts"}}'],
+    ['json', '{"function": "read_file", "parameters": {"filepath": "a.ts"}}'],
+  ] as const)('S004-14: %s in %j', (format, text) => {
+    expect(found(text, format)).toEqual([READ]);
+    expect(found(text)).toEqual([READ]);
+  });
+});
+
+describe('which calls are taken', () => {
+  it('S004-17: the first format with a hit is taken alone, in the order that is given', () => {
+    const other = '{"name": "other", "arguments": {}}';
+    const text = `\`\`\`json\n${other}\n\`\`\`\n<tool_call>${PLAIN}</tool_call>`;
+    expect(found(text)).toEqual([READ]);
+    expect(found(text, 'fence', 'tool_call')).toEqual(['other {}']);
+    expect(found(text, 'function')).toEqual([]);
+  });
+
+  it('one format may hold several calls, over several texts', () => {
+    const tag = (name: string) => `<tool_call>{"name":"${name}","arguments":{}}</tool_call>`;
+    const calls = textCalls([`${tag('a')} and ${tag('b')}`, 'nothing', tag('c')], ['tool_call']);
+    expect(calls.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('arguments stay as they were written; a string of JSON is what it holds', () => {
+    expect(found('{"name":"a","arguments":{"n":12345678901234567890}}')).toEqual(['a {"n":12345678901234567890}']);
+    expect(found('{"name":"a","arguments":"{\\"a\\":1}"}')).toEqual(['a {"a":1}']);
+    expect(found('{"name":"a","arguments":"[1]"}')).toEqual(['a [1]']);
+    expect(found('{"name":"a","arguments":"{bad"}')).toEqual(['a {bad']);
+    expect(found('{"name":"a","arguments":{"__proto__":{"x":1}}}')).toEqual(['a {"__proto__":{"x":1}}']);
+    expect(found('{"\\u006eame":"a","arguments":{}, "arguments":{"last":1}}')).toEqual(['a {"last":1}']);
+  });
+
+  it('a tag or a function may leave its arguments out; an object in a fence or in text needs them to be a call', () => {
+    expect(found('<tool_call>{"name": "a"}</tool_call>')).toEqual(['a {}']);
+    expect(found('<function=a></function>')).toEqual(['a {}']);
+    expect(found('{"name": "Ann", "age": 3}')).toEqual([]);
+    expect(found('```json\n{"name": "Ann"}\n```')).toEqual([]);
+  });
+
+  it.each([
+    '<tool_call>{"name": "a", "arguments": {}}',
+    '<tool_call>{"name": "a", "arguments": {}</tool_call>',
+    '<tool_call>not JSON</tool_call>',
+    '<function=a b>{}</function>',
+    '<function=>{}</function>',
+    '<function=a>[1]</function>',
+    `<function=${'a'.repeat(300)}>{}</function>`,
+  ])('what is not whole is text: %j', (text) => {
+    expect(found(text, 'tool_call', 'function')).toEqual([]);
+  });
+
+  it('a name is a word of at most 256 characters', () => {
+    for (const name of ['', 'two words', 'a<b', 'x'.repeat(257)]) {
+      expect(found(JSON.stringify({ name, arguments: {} }))).toEqual([]);
+    }
+    expect(found('{"name": 5, "arguments": {}}')).toEqual([]);
+  });
+
+  it('only the outermost objects count: the example inside a list of tools is none', () => {
+    expect(found(`{"tools": [${PLAIN}]}`)).toEqual([]);
+    expect(found(`[${PLAIN}, ${PLAIN}]`)).toEqual([READ, READ]);
+  });
+
+  it('a block of another language is left alone, and an open one too', () => {
+    expect(found(`\`\`\`ts\n${PLAIN}\n\`\`\``, 'fence')).toEqual([]);
+    expect(found(`\`\`\`ts\nx\n\`\`\`\n\`\`\`JSON\n${PLAIN}\n\`\`\``, 'fence')).toEqual([READ]);
+    expect(found(`\`\`\`json\n${PLAIN}`, 'fence')).toEqual([]);
+  });
+
+  it('a fence inside of an argument does not end the block', () => {
+    const args = JSON.stringify({ text: 'a\n```ts\nb\n```\n' });
+    expect(found(`\`\`\`json\n{"name":"write","arguments":${args}}\n\`\`\``, 'fence')).toEqual([`write ${args}`]);
+  });
+
+  it('braces of prose and of code are passed over', () => {
+    expect(found(`if (x) { y } {name: 'a'} {"a" {"b":1,} {"c": {"d"} ${PLAIN}`)).toEqual([READ]);
+  });
+});
+
+describe('objectAt', () => {
+  it.each(['{}', '{"a":[1,{"b":"}"}],"c":"\\""}', '{ "a" : null , "b" : -1.5e3 }'])('reads %s to its end', (text) => {
+    expect(objectAt(`${text} tail`, 0)).toMatchObject({ end: text.length });
+  });
+
+  it.each(['{', '{"a"', '{"a":', '{"a":}', '{a:1}', '{"a":1 "b":2}', '{"a":[}', '{"a":01}', '{"a\n":1}'])(
+    'says where %j breaks, further on than it began',
+    (text) => {
+      const read = objectAt(text, 0);
+      expect(read).toEqual({ broken: expect.any(Number) });
+      expect((read as { broken: number }).broken).toBeGreaterThan(0);
+    },
+  );
+});
+
+describe('a mebibyte of hostile text is read in linear time', () => {
+  const long = (piece: string, size = 1_048_576): string => piece.repeat(Math.ceil(size / piece.length));
+  const HOSTILE = [
+    '{',
+    '{"a":',
+    '{"',
+    '{"\\"',
+    '{"a":[',
+    '[{"a":1},',
+    '{"name":"a","arguments":{',
+    '<tool_call>',
+    '<tool_call>{"name":"a","arguments":{}}',
+    '<tool_call>{"a":',
+    '<function=',
+    '<function=a>',
+    '<function=a>{',
+    '```',
+    '```json\n',
+    '```\n{',
+    '```json {"a":"```"}',
+    '` ``{',
+    '\\"{"',
+    ' ',
+  ];
+
+  it.each(HOSTILE)('%j over and over', (piece) => {
+    const timeOf = (text: string): number => {
+      const since = performance.now();
+      textCalls([text], ['tool_call', 'function', 'fence', 'json']);
+      return performance.now() - since;
+    };
+    timeOf(long(piece, 65_536));
+    // Quadratic, the smaller of these would take minutes.
+    expect(timeOf(long(piece))).toBeLessThan(3_000);
+    expect(timeOf(`${long(piece)}${long(' ')}}`)).toBeLessThan(6_000);
+  });
+
+  it('deep nesting is no call and no overflow', () => {
+    const deep = `{"name":"a","arguments":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`;
+    expect(found(deep)).toEqual([]);
+  });
+});

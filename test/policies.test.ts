@@ -1,0 +1,223 @@
+/** Every policy: what it takes, and that everything else is refused at start with words that help. */
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
+import { defaults, mergedPolicies } from '../src/options.ts';
+import { policyForms } from '../src/policyForms.ts';
+import { scripted } from './support/model.ts';
+
+const model = scripted([]);
+const start = (policies: unknown) => createAgent({ model, policies: policies as DeepPartial<Policies> });
+
+/** What the refusal of these policies says; undefined where they are taken. */
+function refusal(policies: unknown): string | undefined {
+  try {
+    start(policies);
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    return (error as Error).message;
+  }
+}
+/** `a.b` set to a value, as a caller would write it. */
+const having = (path: string, value: unknown): unknown =>
+  path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), value);
+
+const WRONG = { null: null, text: 'x', empty: '', object: {}, list: [1], none: [], NaN, negative: -1, half: 0.5 };
+const values: Record<string, unknown> = {
+  ...WRONG,
+  infinite: Number.POSITIVE_INFINITY,
+  zero: 0,
+  one: 1,
+  true: true,
+  false: false,
+  function: () => true,
+  symbol: Symbol('s'),
+  big: 1n,
+};
+const all = Object.keys(values);
+const except = (...taken: string[]): string[] => all.filter((name) => !taken.includes(name));
+
+/** The values of the table that a policy takes, by the kind of the policy. */
+const choices = except();
+const whole = (least: 0 | 1): string[] => except('one', ...(least === 0 ? ['zero'] : []));
+const number = (least: 0 | 1): string[] => except('one', ...(least === 0 ? ['zero', 'half'] : []));
+const without = (list: string[], ...taken: string[]): string[] => list.filter((name) => !taken.includes(name));
+
+const refused: Record<string, string[]> = {
+  whileActive: choices,
+  steerAt: choices,
+  queueDrain: choices,
+  promoteFollowUpOn: except('none'),
+  whileSuspended: choices,
+  toolExecution: choices,
+  maxParallelTools: whole(1),
+  onPartialSuspend: choices,
+  decisionsDuringRound: choices,
+  onToolFailure: choices,
+  'toolRetry.attempts': whole(1),
+  'toolRetry.baseMs': number(0),
+  'toolRetry.factor': number(1),
+  'toolRetry.capMs': number(0),
+  'toolRetry.jitter': number(0),
+  'toolRetry.retryable': except('function'),
+  'modelRetry.attempts': whole(1),
+  'modelRetry.baseMs': number(0),
+  'modelRetry.factor': number(1),
+  'modelRetry.capMs': number(0),
+  'modelRetry.jitter': number(0),
+  'modelRetry.respectRetryAfter': except('true', 'false'),
+  'modelRetry.maxRetryAfterMs': number(0),
+  'modelRetry.fallbackModels': except('none'),
+  'modelTimeout.firstPartMs': number(0),
+  'modelTimeout.idleMs': number(0),
+  'modelTimeout.totalMs': without(number(0), 'false'),
+  partialReply: choices,
+  onRestart: choices,
+  onEmptyReply: choices,
+  maxStopContinues: whole(0),
+  'limits.turns': whole(1),
+  'limits.tokens': without(whole(0), 'false'),
+  'limits.runMs': without(number(0), 'false'),
+  'limits.toolCallsPerTurn': whole(0),
+  'limits.identicalCalls': whole(1),
+  'limits.emptyReplies': whole(1),
+  'limits.queue': whole(0),
+  'limits.decisions': whole(0),
+  'limits.suspensionsPerCall': whole(0),
+  'limits.subAgents': whole(0),
+  'limits.toolMs': number(0),
+  'limits.resultBytes': whole(0),
+  textToolCalls: except('false', 'none'),
+  observerErrors: choices,
+  context: except('none'),
+};
+// Only models with prices take a budget, so it is refused for another reason too.
+const budget = 'limits.costUsd';
+
+/** Every policy by its path; groups of policies are not one. */
+function pathsOf(value: object, path = ''): string[] {
+  return Object.entries(value).flatMap(([key, child]): string[] => {
+    const at = path === '' ? key : `${path}.${key}`;
+    return typeof child === 'object' && child !== null && !Array.isArray(child) ? pathsOf(child, at) : [at];
+  });
+}
+
+describe('the table of policies', () => {
+  const own = Object.keys(refused).filter((path) => !path.startsWith('toolRetry.'));
+
+  it('has a row for every policy, and every policy has its form', () => {
+    expect([...own, budget, 'toolRetry'].sort()).toEqual(pathsOf(defaults).sort());
+    expect([...Object.keys(refused), budget].sort()).toEqual([...policyForms.keys()].sort());
+  });
+
+  it.each(Object.entries(refused))('%s refuses what cannot work, and takes the rest', (path, wrong) => {
+    const told = all.filter((name) => refusal(having(path, values[name])) !== undefined);
+    expect(told).toEqual(wrong);
+  });
+
+  it.each(Object.entries(refused))('the refusal of %s names it, what it takes and what came', (path, wrong) => {
+    for (const name of wrong) {
+      const message = refusal(having(path, values[name])) ?? '';
+      expect(message).toContain(`policies.${path} must be ${policyForms.get(path)?.wanted}, got `);
+      expect(message.length).toBeLessThan(500);
+    }
+    expect(refusal(having(path, Number.NaN))).toContain('got NaN');
+  });
+
+  it('limits.costUsd takes a number or false', () => {
+    const form = policyForms.get(budget);
+    expect(all.filter((name) => !form?.takes(values[name]))).toEqual(without(number(0), 'false'));
+  });
+});
+
+describe('lists', () => {
+  const wrong: [string, unknown][] = [
+    ['promoteFollowUpOn', ['completed', 'completed']],
+    ['promoteFollowUpOn', ['completed', 'aborted']],
+    ['promoteFollowUpOn', 'completed'],
+    ['textToolCalls', ['json', 'json']],
+    ['textToolCalls', ['xml']],
+    ['modelRetry.fallbackModels', [model, {}]],
+    ['modelRetry.fallbackModels', model],
+    ['context', [{ kind: 'warn', at: 2 }]],
+    ['context', [{ kind: 'shrink', at: 0.5 }]],
+    ['context', [{ kind: 'warn', at: 0.5, until: 0.4 }]],
+    [
+      'context',
+      [
+        { kind: 'warn', at: 0.5 },
+        { kind: 'warn', at: 0.6 },
+      ],
+    ],
+  ];
+  it.each(wrong)('%s refuses %j', (path, value) => {
+    expect(refusal(having(path, value))).toMatch(new RegExp(`^policies\\.${path} must be `));
+  });
+
+  const right: [string, unknown][] = [
+    ['promoteFollowUpOn', ['error', 'completed']],
+    ['textToolCalls', ['json', 'tool_call']],
+    ['modelRetry.fallbackModels', [model]],
+    ['context', [{ kind: 'warn', at: 0.5 }]],
+  ];
+  it.each(right)('%s takes %j', (path, value) => {
+    expect(refusal(having(path, value))).toBeUndefined();
+  });
+
+  it('a list is taken as it is at start, whatever becomes of it later', () => {
+    const promoteFollowUpOn: ('completed' | 'error')[] = ['completed'];
+    const policies = mergedPolicies({ promoteFollowUpOn });
+    promoteFollowUpOn.push('error');
+    expect(policies.promoteFollowUpOn).toEqual(['completed']);
+  });
+});
+
+describe('names', () => {
+  const unknown: [string, unknown, string][] = [
+    ['retries', { retries: 3 }, 'whileActive'],
+    ['limits.maxTurns', { limits: { maxTurns: 3 } }, 'turns'],
+    ['modelRetry.tries', { modelRetry: { tries: 3 } }, 'attempts'],
+    ['modelTimeout.ms', { modelTimeout: { ms: 3 } }, 'idleMs'],
+    ['toolRetry.tries', { toolRetry: { tries: 3 } }, 'attempts'],
+    ['__proto__', JSON.parse('{"__proto__": {"whileActive": "steer"}}'), 'whileActive'],
+    ['limits.__proto__', JSON.parse('{"limits": {"__proto__": {"turns": 1}}}'), 'turns'],
+    ['constructor', { constructor: 1 }, 'whileActive'],
+  ];
+  it.each(unknown)('policies.%s is unknown, and the refusal lists the names there are', (path, policies, known) => {
+    expect(refusal(policies)).toMatch(new RegExp(`^policies\\.${path} is unknown; known are .*\\b${known}\\b`));
+  });
+
+  it.each(['limits', 'modelRetry', 'modelTimeout', 'toolRetry'])('%s must be an object', (group) => {
+    for (const value of [null, 'x', 3, [], true]) {
+      const wanted = group === 'toolRetry' ? 'false or an object' : 'an object';
+      expect(refusal({ [group]: value })).toContain(`policies.${group} must be ${wanted}, got `);
+    }
+  });
+
+  it('the policies themselves must be an object', () => {
+    for (const value of [null, 'coding', 3, []]) expect(refusal(value)).toMatch(/^policies must be an object, got /);
+  });
+
+  it('an unknown option of the agent is refused with the options that there are', () => {
+    const options = { model, policy: {} } as unknown as Parameters<typeof createAgent>[0];
+    expect(() => createAgent(options)).toThrow(/the option policy is unknown; known are .*policies/);
+  });
+});
+
+describe('what is taken', () => {
+  it('nothing given is the defaults, and undefined is nothing', () => {
+    expect(mergedPolicies(undefined)).toEqual(defaults);
+    expect(mergedPolicies({ limits: { turns: undefined } } as never)).toEqual(defaults);
+  });
+
+  it('nested values are merged key by key', () => {
+    const merged = mergedPolicies({ limits: { turns: 3 }, modelRetry: { attempts: 1 }, toolRetry: { attempts: 2 } });
+    expect(merged.limits).toEqual({ ...defaults.limits, turns: 3 });
+    expect(merged.modelRetry).toEqual({ ...defaults.modelRetry, attempts: 1 });
+    expect(merged.toolRetry).toMatchObject({ attempts: 2, baseMs: 500, factor: 2, capMs: 5000, jitter: 0.1 });
+  });
+
+  it.each(Object.entries(presets))('the preset %s works as it is', (_, preset) => {
+    expect(refusal(preset)).toBeUndefined();
+  });
+});

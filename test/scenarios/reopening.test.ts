@@ -1,0 +1,98 @@
+/** What opening a conversation does by itself: the policy `onRestart` (run-lifecycle, Resume Gate). */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Decision } from '../../src/index.ts';
+import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';
+import { call, deaf } from '../support/model.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const replay = { onRestart: 'replayDecided' } as const;
+const approve = (callId: string): Decision => ({ callId, action: 'approve' });
+
+/** A process dies while c1 and c2 wait; another one opens what it left. */
+async function reopened(decisions: readonly Decision[], more: BenchOptions = {}): Promise<Bench & { ran: string[] }> {
+  const ask = echoTool('ask');
+  const options = { tools: [ask.tool], plugins: [asks().plugin] };
+  const replies = [[call('c1', 'ask', args), call('c2', 'ask', args)]];
+  const before = await bench({ ...options, replies });
+  await before.conversation.send('hi').result;
+  for (const decision of decisions) expect(await before.conversation.decide(decision)).toBe('applied');
+  const store = await storeWith(before.conversation.log());
+  const on = await bench({ ...options, replies: ['done'], policies: replay, ...more, store });
+  onTestFinished(() => on.agent.close());
+  return { ...on, ran: ask.ran };
+}
+
+describe('onRestart replayDecided', () => {
+  it('applies what was decided at the first gate of a run that nobody asked for', async () => {
+    const on = await reopened([approve('c1'), { callId: 'c2', action: 'deny', reason: 'no' }]);
+    const log = on.conversation.log();
+    const stop = await entry(on.conversation, 'run-stop');
+    expect(stop.reason).toBe('completed');
+    expect(on.ran).toEqual(['c1']);
+    expect(only(on.conversation.log(log.length), 'run-resumed')).toEqual([]);
+    const resumed = on.conversation.log().findIndex(({ type }) => type === 'run-resumed');
+    expect(only(on.conversation.log(resumed), 'tool-result', 'decision-consumed', 'checkpoint', 'run-stop')).toEqual([
+      'tool-result c1 succeeded',
+      'decision-consumed c1 1',
+      'tool-result c2 failed denied',
+      'decision-consumed c2 1',
+      'checkpoint ToolResultsCommitted',
+      'checkpoint AssistantTurnCommitted',
+      'run-stop completed end_turn',
+      'checkpoint RunFinished',
+    ]);
+    expect(on.model.calls).toHaveLength(1);
+  });
+
+  it('is told of at once: the conversation is active when it is open, and resume() is that run', async () => {
+    const on = await reopened([approve('c1'), approve('c2')], { replies: [deaf()] });
+    expect(on.conversation.status).toBe('active');
+    const run = on.conversation.resume();
+    await on.clock.advance(0);
+    expect(only(on.conversation.log(), 'run-resumed')).toHaveLength(1);
+    await run.cancel();
+    expect((await run.result).calls.map(({ callId, outcome }) => [callId, outcome])).toEqual([
+      ['c1', 'succeeded'],
+      ['c2', 'succeeded'],
+    ]);
+  });
+
+  it('applies the decided ones where others are open, and goes on as a resumption does', async () => {
+    const on = await reopened([approve('c2')]);
+    await entry(on.conversation, 'run-suspended', ({ seq }) => seq > 12);
+    expect(on.ran).toEqual(['c2']);
+    expect(on.conversation.status).toBe('waiting');
+    expect(on.conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
+  });
+
+  it('does nothing where nothing is decided', async () => {
+    const on = await reopened([]);
+    const before = story(on.conversation.log());
+    await on.clock.advance(10);
+    expect(on.conversation.status).toBe('waiting');
+    expect(story(on.conversation.log())).toEqual(before);
+    expect(on.model.calls).toHaveLength(0);
+  });
+
+  it('applies each decision once, however often the conversation is opened', async () => {
+    const first = await reopened([approve('c1')]);
+    await entry(first.conversation, 'run-suspended', ({ seq }) => seq > 12);
+    const store = await storeWith(first.conversation.log());
+    const ask = echoTool('ask');
+    const again = await bench({ tools: [ask.tool], plugins: [asks().plugin], policies: replay, store });
+    await again.clock.advance(10);
+    expect(again.conversation.status).toBe('waiting');
+    expect(again.model.calls).toHaveLength(0);
+    expect([...first.ran, ...ask.ran]).toEqual(['c1']);
+  });
+});
+
+it('onRestart idle: a durable decision waits for resume()', async () => {
+  const on = await reopened([approve('c1'), approve('c2')], { policies: { onRestart: 'idle' } });
+  await on.clock.advance(10);
+  expect(on.conversation.status).toBe('waiting');
+  expect(on.ran).toEqual([]);
+  expect((await on.conversation.resume().result).text).toBe('done');
+  expect(on.ran).toEqual(['c1', 'c2']);
+});

@@ -1,0 +1,20 @@
+/**
+ * Random lives on stores that fail: INV-1, INV-2, INV-3 and INV-5 on the durable log. `STORE_LIVES=first:count` runs
+ * other seeds, one alone where `count` is left out.
+ */
+import { expect, it } from 'vitest';
+import { story } from '../support/agent.ts';
+import { faultsOfSeed } from '../support/storeLife.ts';
+
+const [first = 1, count = 1] = (process.env.STORE_LIVES ?? '1:250').split(':').map(Number);
+
+it('INV-1, INV-2, INV-3, INV-5: whatever a store does, calls have one result, cycles one stop, and nothing told is lost', async () => {
+  const failed: string[] = [];
+  for (let seed = first; seed < first + count; seed++) {
+    const { faults, log } = await faultsOfSeed(seed);
+    if (faults.length === 0) continue;
+    const line = `STORE_LIVES=${seed} npx vitest run test/scenarios/storeLives.test.ts`;
+    failed.push([line, ...new Set(faults), ...(count === 1 ? story(log) : [])].join('\n  '));
+  }
+  expect(failed, `${failed.length} of ${count} seeds`).toEqual([]);
+});

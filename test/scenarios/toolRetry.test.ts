@@ -1,0 +1,295 @@
+/** A tool that fails and is executed again (agent-loop-contract, ToolCallback: failure behaviour), in virtual time. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ConfigurationError, type Decision, defineTool, type Policies, presets, toolResult } from '../../src/index.ts';
+import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith, story } from '../support/agent.ts';
+import { call, lines } from '../support/model.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+type Retry = Partial<Exclude<Policies['toolRetry'], false>>;
+const broke = (): never => {
+  throw new Error('the line is dead');
+};
+
+/** Does what the script says, one execution after the other, its last line for ever; keeps the keys it was given. */
+function flaky(script: readonly (() => unknown)[], options: { idempotent?: boolean; timeoutMs?: number } = {}) {
+  const keys: string[] = [];
+  const tool = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: z.object({ m: z.string().default('x') }),
+    ...options,
+    execute(_, { idempotencyKey }) {
+      keys.push(idempotencyKey);
+      return script[Math.min(keys.length, script.length) - 1]?.();
+    },
+  });
+  return { tool, keys };
+}
+const ok = (): string => 'paid';
+
+/** One request with one call of the tool, run to its end; answers how long that took. */
+async function paying(
+  script: readonly (() => unknown)[],
+  retry: Retry | false,
+  more: BenchOptions = {},
+  timeoutMs = 50,
+) {
+  const { tool, keys } = flaky(script, { timeoutMs });
+  const policies = { toolRetry: retry, ...more.policies };
+  const on = await bench({ replies: [[call('c1', 'pay')], 'done'], ...more, tools: [tool], policies });
+  const run = on.conversation.send('hi');
+  const tookMs = await on.clock.until(run.result, 1_000_000);
+  return { ...on, keys, tookMs, result: await run.result, log: on.conversation.log() };
+}
+const notices = ({ log }: { log: ReturnType<Bench['conversation']['log']> }): string[] =>
+  log.flatMap((each) => (each.type === 'notice' ? [`${each.code}: ${each.text}`] : []));
+
+describe('toolRetry', () => {
+  it.each([1, 2])('S004-07: a tool that fails %i times and then succeeds has one result', async (failures) => {
+    const on = await paying([...Array(failures).fill(broke), ok], {});
+    expect(on.keys).toHaveLength(failures + 1);
+    expect(only(on.log, 'tool-started', 'tool-result')).toEqual(['tool-started c1', 'tool-result c1 succeeded']);
+    expect(on.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  });
+
+  it('S004-07: one that always fails is executed `attempts` times, and then the model is told once', async () => {
+    const on = await paying([broke], { attempts: 3 });
+    expect(on.keys).toHaveLength(3);
+    expect(only(on.log, 'tool-started', 'tool-result')).toEqual(['tool-started c1', 'tool-result c1 failed error']);
+    expect(lines(on.model.calls[1]?.messages ?? []).at(-1)).toBe('c1! Error: the line is dead');
+  });
+
+  it('every execution of a call has the same idempotency key', async () => {
+    const on = await paying([broke], { attempts: 4 });
+    expect(on.keys).toEqual(Array(4).fill('c/c1/0'));
+  });
+
+  it('each repetition is announced with tool, attempt and wait, and without the words of the error', async () => {
+    const on = await paying([broke], {});
+    expect(notices(on)).toEqual([
+      'tool_retry: The tool pay failed in call c1 (error); attempt 2 of 3 follows in 500 ms.',
+      'tool_retry: The tool pay failed in call c1 (error); attempt 3 of 3 follows in 1000 ms.',
+    ]);
+  });
+
+  it('the waits grow by the factor up to the cap, and jitter × random lengthens each', async () => {
+    const retry = { attempts: 5, baseMs: 100, factor: 3, capMs: 500, jitter: 0.2 };
+    const on = await paying([broke], retry, { random: () => 0.5 });
+    expect(on.clock.waits.filter((ms) => ms > 50 && ms < 1000)).toEqual([110, 330, 550, 550]);
+    expect(on.tookMs).toBe(1540);
+  });
+
+  it('S004-08: switched off, which is the default, a tool is executed once', async () => {
+    for (const policies of [{ toolRetry: false as const }, {}]) {
+      const on = await paying([broke], false, { policies });
+      expect(on.keys).toHaveLength(1);
+    }
+  });
+
+  it('limits.toolMs, or the tool’s own time, counts for each execution', async () => {
+    const never = (): Promise<never> => new Promise(() => undefined);
+    const on = await paying([broke, never], { baseMs: 200 });
+    expect(on.tookMs).toBe(250);
+    expect(only(on.log, 'tool-result')).toEqual(['tool-result c1 failed timeout']);
+  });
+
+  it('a failing call of a round is repeated beside its siblings, which are executed once', async () => {
+    const { tool, keys } = flaky([broke, ok]);
+    const echo = echoTool();
+    const on = await bench({
+      replies: [[call('c1', 'pay'), call('c2', 'echo', { m: 'a' })], 'done'],
+      tools: [tool, echo.tool],
+      policies: { toolRetry: {} },
+    });
+    const run = on.conversation.send('hi');
+    await on.clock.until(run.result);
+    expect([keys.length, echo.ran]).toEqual([2, ['c2']]);
+    expect(only(on.conversation.log(), 'tool-result')).toEqual([
+      'tool-result c2 succeeded',
+      'tool-result c1 succeeded',
+    ]);
+  });
+
+  it('in sequential execution the next call waits until the one before it has failed or succeeded for good', async () => {
+    const { tool } = flaky([broke, ok]);
+    const echo = echoTool();
+    const on = await bench({
+      replies: [[call('c1', 'pay'), call('c2', 'echo', { m: 'a' })], 'done'],
+      tools: [tool, echo.tool],
+      policies: { toolRetry: {}, toolExecution: 'sequential' },
+    });
+    const run = on.conversation.send('hi');
+    await on.clock.until(run.result);
+    expect(only(on.conversation.log(), 'notice', 'tool-started', 'tool-result')).toEqual([
+      'tool-started c1',
+      'notice tool_retry',
+      'tool-result c1 succeeded',
+      'tool-started c2',
+      'tool-result c2 succeeded',
+    ]);
+  });
+
+  it('a replayed call is repeated too, with the key of its suspension', async () => {
+    const { tool, keys } = flaky([broke, ok]);
+    const replies = [[call('c1', 'pay')], 'done'];
+    const on = await bench({ replies, tools: [tool], plugins: [asks('pay').plugin], policies: { toolRetry: {} } });
+    await on.conversation.send('hi').result;
+    const edit: Decision = { callId: 'c1', action: 'edit', args: { m: 'other' } };
+    await on.conversation.decide(edit);
+    const run = on.conversation.resume();
+    await on.clock.until(run.result);
+    expect(keys).toEqual(['c/c1/1', 'c/c1/1']);
+    expect(resultText(on.conversation.log(), 'c1')).toMatch(/^paid.*changed the arguments/s);
+    expect(only(on.conversation.log(), 'tool-started', 'checkpoint').slice(-4)).toEqual([
+      'tool-started c1',
+      'checkpoint ToolResultsCommitted',
+      'checkpoint AssistantTurnCommitted',
+      'checkpoint RunFinished',
+    ]);
+  });
+});
+
+describe('what is executed again', () => {
+  const aborted = (): never => {
+    throw new DOMException('stopped', 'AbortError');
+  };
+  const configured = (): never => {
+    throw new ConfigurationError('no such option');
+  };
+  const returned = (): unknown => toolResult.error('the account is closed', 'closed_account');
+  const hung = (): Promise<never> => new Promise(() => undefined);
+  const yes = { retryable: () => true };
+
+  it.each([
+    ['an abort', aborted, {}],
+    ['an abort, whatever the host says', aborted, yes],
+    ['a configuration error', configured, {}],
+    ['a configuration error, whatever the host says', configured, yes],
+    ['an error that the tool returned', returned, {}],
+    ['a time-out', hung, {}],
+    ['a result that is no JSON', () => ({ f: () => 1 }), yes],
+    ['an error that the host does not call retryable', broke, { retryable: () => false }],
+    ['an error the host’s word on which is no boolean', broke, { retryable: (() => 'yes') as never }],
+    ['an error the host throws over', broke, { retryable: broke }],
+    ['an error the host’s word on which never comes', broke, { retryable: (async () => broke()) as never }],
+  ])('S004-08: %s is not', async (_, act, retry) => {
+    const on = await paying([act], retry);
+    expect(on.keys).toHaveLength(1);
+    expect(notices(on)).toEqual([]);
+  });
+
+  it('S004-08: invalid arguments and a denial never come to an execution', async () => {
+    const { tool, keys } = flaky([ok]);
+    const on = await bench({
+      replies: [[call('c1', 'pay', { m: 1 }), call('c2', 'pay'), call('c3', 'nope')], 'done'],
+      tools: [tool],
+      plugins: [{ name: 'no', beforeToolExecute: () => ({ block: 'not now' }) }],
+      policies: { toolRetry: yes },
+    });
+    expect((await on.conversation.send('hi').result).termination).toBe('NaturalEnd');
+    expect(keys).toEqual([]);
+    expect(only(on.conversation.log(), 'tool-result', 'notice').sort()).toEqual([
+      'tool-result c1 failed invalid_arguments',
+      'tool-result c2 failed blocked',
+      'tool-result c3 failed unknown_tool',
+    ]);
+  });
+
+  it.each([
+    ['what the tool returned', returned, 'closed_account'],
+    ['a time-out', hung, 'timeout'],
+  ])('%s is where the host calls it retryable, which sees its code', async (_, act, code) => {
+    const seen: unknown[] = [];
+    const retryable = (error: unknown): boolean => {
+      seen.push((error as { code?: unknown }).code);
+      return true;
+    };
+    const on = await paying([act, ok], { retryable });
+    expect(seen).toEqual([code]);
+    expect(only(on.log, 'tool-result')).toEqual(['tool-result c1 succeeded']);
+  });
+
+  it('the host sees the very error that was thrown', async () => {
+    const error = Object.assign(new Error('busy'), { errno: 11 });
+    const seen: unknown[] = [];
+    const reject = (): Promise<never> => Promise.reject(error);
+    await paying([reject, ok], { retryable: (given) => seen.push(given) > 0 });
+    expect(seen).toEqual([error]);
+  });
+});
+
+describe('a wait between two executions', () => {
+  async function waiting(idempotent = false) {
+    const { tool, keys } = flaky([broke, ok], { idempotent });
+    const policies = { toolRetry: { baseMs: 60_000, capMs: 60_000 } };
+    const on = await bench({ replies: [[call('c1', 'pay')], 'next'], tools: [tool], policies });
+    const run = on.conversation.send('hi');
+    await entry(on.conversation, 'notice');
+    return { ...on, run, tool, keys, policies };
+  }
+
+  it('S003-16: is over at once when the run is cancelled; the call is cancelled and no timer is left', async () => {
+    const on = await waiting();
+    expect(await on.clock.until(on.conversation.cancel())).toBe(0);
+    expect(on.conversation.status).toBe('idle');
+    expect(on.clock.live).toBe(0);
+    expect(on.alive()).toEqual([]);
+    expect(only(on.conversation.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+    await on.clock.advance(120_000);
+    expect(on.keys).toHaveLength(1);
+    expect((await on.conversation.send('again').result).text).toBe('next');
+  });
+
+  it('ends with the run’s deadline', async () => {
+    const { tool, keys } = flaky([broke, ok]);
+    const policies = { toolRetry: { baseMs: 60_000, capMs: 60_000 }, limits: { runMs: 1000 } };
+    const on = await bench({ replies: [[call('c1', 'pay')]], tools: [tool], policies });
+    const run = on.conversation.send('hi');
+    expect(await on.clock.until(run.result, 100_000)).toBe(1000);
+    expect(await run.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
+    expect(keys).toHaveLength(1);
+    expect(on.clock.live).toBe(0);
+  });
+
+  it.each([
+    [false, 'is unknown and stays so'],
+    [true, 'is started anew with the same key, where its tool is idempotent,'],
+  ])('a call whose process died in it (idempotent: %s) %s when the run is resumed', async (idempotent, _) => {
+    const before = await waiting(idempotent);
+    const store = await storeWith(before.conversation.log());
+    const on = await bench({ replies: ['went on'], tools: [before.tool], policies: before.policies, store });
+    expect(on.conversation.unsettled).toHaveLength(idempotent ? 0 : 1);
+    expect((await on.conversation.resume().result).text).toBe('went on');
+    expect(before.keys).toEqual(Array(idempotent ? 2 : 1).fill('c/c1/0'));
+    expect(only(on.conversation.log(), 'tool-result')).toEqual([
+      idempotent ? 'tool-result c1 succeeded' : 'tool-result c1 unknown',
+    ]);
+  });
+});
+
+describe('toolRetry as an option', () => {
+  it('presets.requestLoop executes a failing tool three times', async () => {
+    expect((await paying([broke], false, { policies: presets.requestLoop })).keys).toHaveLength(3);
+  });
+
+  const agentWith = (toolRetry: unknown): Promise<Bench> => bench({ policies: { toolRetry } as never });
+
+  it('is merged key by key over its own defaults', async () => {
+    const on = await paying([broke], { attempts: 2 });
+    expect(story(on.log).filter((line) => line.startsWith('notice'))).toHaveLength(1);
+    expect(on.tookMs).toBe(500);
+  });
+
+  it.each([
+    [true, /policies\.toolRetry must be false or an object, got true/],
+    [{ tries: 3 }, /policies\.toolRetry\.tries is unknown; known are attempts, baseMs/],
+    [{ attempts: 0 }, /policies\.toolRetry\.attempts must be a whole number of at least 1, got 0/],
+    [{ retryable: 'always' }, /policies\.toolRetry\.retryable must be a function, got "always"/],
+  ])('%j is refused', async (toolRetry, message) => {
+    await expect(agentWith(toolRetry)).rejects.toThrow(message);
+  });
+});

@@ -1,0 +1,111 @@
+/** Watchers that come and go at any moment (conversation-requirements, REQ-BED-011). */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Conversation, LogEntry } from '../../src/index.ts';
+import { bench } from '../support/agent.ts';
+import { call, t } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { echoTool } from '../support/tools.ts';
+
+interface Watcher {
+  /** After so many turns of the promise queue, or when another watcher is shown the entry of this number. */
+  comes: { tick: number } | { at: number };
+  from: number;
+  /** `leaves`: goes away after so many entries, and comes back for what it has not seen. */
+  how: 'stays' | 'throws' | 'slow' | { leaves: number };
+}
+
+const watcher: fc.Arbitrary<Watcher> = fc.record({
+  comes: fc.oneof(fc.record({ tick: fc.nat({ max: 400 }) }), fc.record({ at: fc.nat({ max: 45 }) })),
+  from: fc.oneof(fc.constant(0), fc.nat({ max: 60 })),
+  how: fc.oneof(
+    fc.constantFrom('stays' as const, 'throws' as const, 'slow' as const),
+    fc.record({ leaves: fc.integer({ min: 1, max: 6 }) }),
+  ),
+});
+
+/** Starts a watcher; what it was shown is in the list. */
+function watch(conversation: Conversation, { from, how }: Watcher): LogEntry[] {
+  const seen: LogEntry[] = [];
+  if (typeof how === 'object') {
+    reconnecting(conversation, from, how.leaves, seen);
+    return seen;
+  }
+  conversation.log$(from).subscribe((entry) => {
+    seen.push(entry);
+    if (how === 'throws') throw new Error('careless');
+    if (how === 'slow') void new Promise((resolve) => setImmediate(resolve));
+  });
+  return seen;
+}
+
+/** Comes back from where it left: at once, from inside its own `next`. */
+function reconnecting(conversation: Conversation, from: number, leaves: number, seen: LogEntry[]): void {
+  let left = leaves;
+  let gone = false;
+  const subscription = conversation.log$(from).subscribe((entry) => {
+    if (gone) return;
+    seen.push(entry);
+    left -= 1;
+    if (left > 0) return;
+    gone = true;
+    queueMicrotask(() => {
+      subscription.unsubscribe();
+      reconnecting(conversation, entry.seq + 1, leaves, seen);
+    });
+  });
+}
+
+const isHarmless = ({ how }: Watcher): boolean => how !== 'throws';
+
+it('BED-11, B20: whoever watches, whenever it comes, goes or comes back, sees each entry from its number on once, in order', async () => {
+  const scene = fc.record({
+    watchers: fc.array(watcher, { minLength: 1, maxLength: 8, size: 'max' }),
+    synchronous: fc.boolean(),
+    observerErrors: fc.constantFrom('isolate' as const, 'propagate' as const),
+  });
+  await fc.assert(
+    fc.asyncProperty(scene, async ({ watchers, synchronous, observerErrors }) => {
+      const { conversation, clock } = await bench({
+        replies: [
+          [t('a'), call('c1', 'echo', { m: 'a' }), call('c2', 'echo', { m: 'b' })],
+          [call('c3', 'echo', { m: 'c' })],
+          [t('d'), t('e')],
+          'f',
+        ],
+        tools: [echoTool().tool],
+        store: troubledStore({ synchronous }),
+        policies: { observerErrors },
+      });
+      const seen = new Map<Watcher, LogEntry[]>();
+      const come = (each: Watcher): void => {
+        if (!seen.has(each)) seen.set(each, watch(conversation, each));
+      };
+      conversation.log$().subscribe(({ seq }) => {
+        for (const each of watchers) if ('at' in each.comes && each.comes.at === seq) come(each);
+      });
+      const views: unknown[] = [];
+      conversation.view$.subscribe((view) => views.push(view));
+      const runs = [conversation.send('hi'), conversation.send('more', { kind: 'followUp' })];
+      for (let tick = 0; tick <= 400; tick++) {
+        for (const each of watchers) if ('tick' in each.comes && each.comes.tick === tick) come(each);
+        await Promise.resolve();
+      }
+      for (const { result } of runs) await result;
+      await clock.advance(1);
+      const log = conversation.log();
+      for (const [each, entries] of seen) {
+        const wanted = log.slice(each.from);
+        if (isHarmless(each)) expect(entries).toEqual(wanted);
+        else expect(entries).toEqual(wanted.slice(0, 3));
+      }
+      expect(views.at(-1)).toEqual(conversation.view());
+      const harmed = watchers.some((each) => seen.has(each) && !isHarmless(each));
+      if (!harmed || observerErrors === 'isolate') {
+        expect((await Promise.all(runs.map(({ result }) => result))).map(({ text }) => text)).toEqual(['de', 'f']);
+      }
+      await conversation.close();
+    }),
+    { seed: 11, numRuns: 300 },
+  );
+}, 120_000);

@@ -1,0 +1,271 @@
+/** Calls of sub-agents that wait for a person: they surface at the root and are decided there (run-lifecycle, RESUME_TOOL_CALL). */
+import { describe, expect, it } from 'vitest';
+import { DecisionRefusedError, type LogStore, type PendingCall, subAgents } from '../../src/index.ts';
+import { bench, entry, only } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
+import { call, type Reply } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const asking = (id: string): Reply => [call(id, 'ask', { m: id })];
+const paths = (pending: readonly PendingCall[]): string[] => pending.map(({ path }) => path.join('/'));
+const reading = (store: LogStore) => (taskId: string) => logOf(store, childOf('p', taskId));
+
+describe('while the spawn call runs', () => {
+  it("B14: a sub-agent's call is pending at the root at once, with its path, and is gone on with while siblings work", async () => {
+    const [gate, ask] = [gateTool(), echoTool('ask')];
+    const model = byTask({
+      alpha: [asking('x'), [submit('s', 'A')]],
+      beta: [[call('g', 'gate')], [submit('s', 'B')]],
+    });
+    const { conversation, model: parent } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta')], 'done'],
+      tools: [gate.tool, ask.tool, subAgents({ model })],
+      plugins: [asks('ask', { reason: 'risky', payload: 1 }).plugin],
+    });
+    const told: unknown[] = [];
+    conversation.live$.subscribe((signal) => {
+      if (signal.type === 'tool-progress' && signal.callId === 'p') told.push(signal.update);
+    });
+    const run = conversation.send('hi');
+    await gate.begun('g');
+    await expect.poll(() => conversation.pending).toHaveLength(1);
+    expect(told).toEqual(['started', { waiting: ['x'] }]);
+    expect(conversation.pending).toEqual([
+      {
+        callId: 'x',
+        name: 'ask',
+        args: { m: 'x' },
+        reason: 'risky',
+        payload: 1,
+        suspension: 1,
+        path: ['p', 'x'],
+      },
+    ]);
+    expect(conversation.status).toBe('active');
+    expect(await conversation.decide({ callId: 'x', suspension: 1, action: 'approve' })).toBe('applied');
+    await entry(conversation, 'sub-agent', ({ phase }) => phase === 'ended');
+    expect(ask.ran).toEqual(['x']);
+    expect(conversation.pending).toEqual([]);
+    gate.release('g');
+    expect((await run.result).text).toBe('done');
+    expect(reported(conversation.log(), 'p').map(({ id }) => id)).toEqual(['a', 'b']);
+    expect(only(conversation.log(), 'tool-suspended', 'decision')).toEqual([]);
+    expect(parent.calls).toHaveLength(2);
+  });
+
+  it('a decision in the very tail of a run of the sub-agent is gone on with, as one behind it is', async () => {
+    const ask = echoTool('ask');
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [ask.tool, subAgents({ model: byTask({ alpha: [asking('x'), [submit('s', 'A')]] }) })],
+      plugins: [
+        asks().plugin,
+        {
+          name: 'late',
+          async runEnd({ conversationId, termination }) {
+            if (conversationId === 'c' || termination !== 'Suspended') return;
+            expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('applied');
+          },
+        },
+      ],
+    });
+    expect((await conversation.send('hi').result).text).toBe('done');
+    expect(ask.ran).toEqual(['x']);
+    expect(reported(conversation.log(), 'p')[0]).toMatchObject({ outcome: 'succeeded', text: 'A' });
+  });
+
+  it('a decision while the parent writes down what the sub-agent used is gone on with', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const ask = echoTool('ask');
+    const { conversation } = await bench({
+      clock,
+      store,
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [ask.tool, subAgents({ model: byTask({ alpha: [asking('x'), [submit('s', 'A')]] }) })],
+      plugins: [asks().plugin],
+    });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'extension') ? { afterMs: 50 } : 'stored'));
+    const run = conversation.send('hi');
+    await expect.poll(() => store.tried.at(-1)?.at(-1)?.type).toBe('extension');
+    expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('applied');
+    await clock.until(run.result);
+    expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect(ask.ran).toEqual(['x']);
+  });
+
+  it('receipts are those of any call: duplicate, conflict and stale also behind the result, unknown for no call', async () => {
+    const [gate, ask] = [gateTool(), echoTool('ask')];
+    const model = byTask({ alpha: [asking('x'), [call('g', 'gate')], [submit('s', 'A')]] });
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [gate.tool, ask.tool, subAgents({ model })],
+      plugins: [asks().plugin],
+    });
+    const first = await conversation.send('hi').result;
+    expect([first.termination, paths(first.pending)]).toEqual(['Suspended', ['p/x']]);
+    expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('applied');
+    const run = conversation.resume();
+    await gate.begun('g');
+    const later = async (): Promise<string[]> =>
+      Promise.all([
+        conversation.decide({ callId: 'x', action: 'approve' }),
+        conversation.decide({ callId: 'x', action: 'deny' }),
+        conversation.decide({ callId: 'x', suspension: 2, action: 'approve' }),
+        conversation.decide({ callId: 'nobody', action: 'approve' }),
+      ]);
+    expect(await later()).toEqual(['duplicate', 'conflict', 'unknown', 'unknown']);
+    gate.release('g');
+    await run.result;
+    expect(await later()).toEqual(['duplicate', 'conflict', 'unknown', 'unknown']);
+    expect(ask.ran).toEqual(['x']);
+  });
+
+  it('authorize is shown the call with its path, and what it refuses changes nothing', async () => {
+    const ask = echoTool('ask');
+    const seen: PendingCall[] = [];
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [ask.tool, subAgents({ model: byTask({ alpha: [asking('x')] }) })],
+      plugins: [asks().plugin],
+      authorize: (_, pending) => {
+        seen.push(pending);
+        return false;
+      },
+    });
+    await conversation.send('hi').result;
+    const before = conversation.log();
+    await expect(conversation.decide({ callId: 'x', action: 'approve' })).rejects.toThrow(DecisionRefusedError);
+    expect(paths(seen)).toEqual(['p/x']);
+    expect(paths(conversation.pending)).toEqual(['p/x']);
+    expect(conversation.log()).toEqual(before);
+  });
+});
+
+describe('when all that is left waits', () => {
+  it('the spawn call is suspended, and the run with it; a denial goes to the sub-agent, which is told', async () => {
+    const ask = echoTool('ask');
+    const model = byTask({ alpha: [asking('x'), [submit('s', 'not allowed')]], beta: [[submit('s', 'B')]] });
+    const { conversation, store } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta')], 'done'],
+      tools: [ask.tool, subAgents({ model })],
+      plugins: [asks().plugin],
+    });
+    const result = await conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Suspended', pending: [{ callId: 'x', path: ['p', 'x'] }] });
+    expect(conversation.status).toBe('waiting');
+    const [suspended] = conversation.log().filter(({ type }) => type === 'tool-suspended');
+    expect(suspended).toMatchObject({ reason: 'sub-agent', payload: { waiting: [{ id: 'a', calls: ['x'] }] } });
+    expect(await conversation.decide({ callId: 'x', action: 'deny', reason: 'no' })).toBe('applied');
+    expect(conversation.status).toBe('waiting');
+    expect((await conversation.resume().result).text).toBe('done');
+    expect(ask.ran).toEqual([]);
+    expect(reported(conversation.log(), 'p').map(({ id, text }) => `${id} ${text}`)).toEqual(['b B', 'a not allowed']);
+    expect(only(conversation.log(), 'tool-suspended', 'decision', 'decision-consumed', 'tool-result')).toEqual([
+      'tool-suspended p 1',
+      'decision p 1',
+      'tool-result p succeeded',
+      'decision-consumed p 1',
+    ]);
+    await conversation.close();
+    expect(only(await reading(store)('a'), 'tool-result')).toEqual([
+      'tool-result x failed denied',
+      'tool-result s succeeded',
+    ]);
+  });
+
+  it('what is undecided waits again, and a call may be asked about more often than limits.suspensionsPerCall one by one', async () => {
+    const ask = echoTool('ask');
+    const many = ['x1', 'x2', 'x3', 'x4'];
+    const model = byTask({
+      alpha: [...many.map(asking), [submit('s', 'A')]],
+      beta: [asking('y'), [submit('s', 'B')]],
+    });
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta')], 'done'],
+      tools: [ask.tool, subAgents({ model })],
+      plugins: [asks().plugin],
+      policies: { limits: { suspensionsPerCall: 2 } },
+    });
+    let result = await conversation.send('hi').result;
+    for (const callId of many) {
+      expect(paths(result.pending).sort()).toEqual([`p/${callId}`, 'p/y']);
+      expect(await conversation.decide({ callId, action: 'approve' })).toBe('applied');
+      result = await conversation.resume().result;
+    }
+    expect(paths(result.pending)).toEqual(['p/y']);
+    await conversation.decide({ callId: 'y', action: 'approve' });
+    expect((await conversation.resume().result).text).toBe('done');
+    expect(ask.ran).toEqual([...many, 'y']);
+  });
+
+  it('resuming with nothing decided calls no model and leaves everything as it waits', async () => {
+    const ask = echoTool('ask');
+    const model = byTask({ alpha: [asking('x')] });
+    const { conversation, model: parent } = await bench({
+      replies: [[spawn('p', 'alpha')]],
+      tools: [ask.tool, subAgents({ model })],
+      plugins: [asks().plugin],
+    });
+    await conversation.send('hi').result;
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Suspended', turns: 0 });
+    expect(parent.calls).toHaveLength(1);
+    expect(model.of('alpha').calls).toHaveLength(1);
+    expect(paths(conversation.pending)).toEqual(['p/x']);
+  });
+
+  it('finished siblings of the spawn call take the run on to the model; a decision meanwhile is applied at once', async () => {
+    const [ask, echo, gate] = [echoTool('ask'), echoTool(), gateTool()];
+    const model = byTask({ alpha: [asking('x'), [submit('s', 'A')]] });
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha'), call('e', 'echo', { m: 'x' })], [call('g', 'gate')], 'done'],
+      tools: [ask.tool, echo.tool, gate.tool, subAgents({ model })],
+      plugins: [asks().plugin],
+    });
+    const run = conversation.send('hi');
+    await gate.begun('g');
+    expect(paths(conversation.pending)).toEqual(['p/x']);
+    expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('applied');
+    await entry(conversation, 'tool-result', ({ callId }) => callId === 'p');
+    gate.release('g');
+    expect((await run.result).text).toBe('done');
+    expect(ask.ran).toEqual(['x']);
+  });
+
+  it('where nobody can be asked, a call of a sub-agent that needs approval is denied', async () => {
+    const ask = echoTool('ask', { needsApproval: true });
+    const model = byTask({ alpha: [asking('x'), [submit('s', 'denied, then')]] });
+    const { agent } = await bench({
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [ask.tool, subAgents({ model })],
+    });
+    expect(await agent.run('hi')).toMatchObject({ text: 'done', pending: [] });
+    expect(ask.ran).toEqual([]);
+  });
+
+  it('cancelling what waits stops the sub-agents too, and later decisions are stale', async () => {
+    const ask = echoTool('ask');
+    const model = byTask({ alpha: [asking('x')], beta: [[submit('s', 'B')]] });
+    const { conversation, store } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta')]],
+      tools: [ask.tool, subAgents({ model })],
+      plugins: [asks().plugin],
+    });
+    await conversation.send('hi').result;
+    await conversation.cancel();
+    expect(conversation.pending).toEqual([]);
+    await entry(
+      conversation,
+      'sub-agent',
+      ({ phase, conversationId }) => phase === 'ended' && conversationId === childOf('p', 'a'),
+    );
+    expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('stale');
+    await conversation.close();
+    expect(only(await reading(store)('a'), 'tool-result', 'run-stop')).toEqual([
+      'tool-result x cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+  });
+});

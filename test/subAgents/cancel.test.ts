@@ -1,0 +1,196 @@
+/** Cancelling a conversation whose sub-agents work (conversation-requirements, REQ-BED-005). */
+import { describe, expect, it } from 'vitest';
+import { memoryStore, subAgents } from '../../src/index.ts';
+import { bench, entry, only, types } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
+import { call, deaf } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const stop = 'run-stop interrupted cancelled';
+
+describe('cancel', () => {
+  it('reaches the sub-agents in reverse order of their start, before anything else happens', async () => {
+    const gate = gateTool();
+    const model = byTask({ alpha: [[call('g1', 'gate')]], beta: [[call('g2', 'gate')]], gamma: [deaf()] });
+    const { conversation, store } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta', 'gamma')]],
+      tools: [gate.tool, subAgents({ model })],
+    });
+    const run = conversation.send('hi');
+    await gate.begun('g1');
+    await gate.begun('g2');
+    const aborted: string[] = [];
+    const note = (id: string, signal: AbortSignal | undefined) => {
+      expect(signal?.aborted).toBe(false);
+      signal?.addEventListener('abort', () => aborted.push(id));
+    };
+    for (const id of ['g1', 'g2']) note(id, gate.context(id).signal);
+    note('gamma', model.of('gamma').signals[0]);
+    const cancelled = conversation.cancel();
+    expect(aborted).toEqual(['gamma', 'g2', 'g1']);
+    await cancelled;
+    expect(await run.result).toMatchObject({
+      termination: 'Cancelled',
+      calls: [{ callId: 'p', outcome: 'cancelled' }],
+    });
+    await conversation.close();
+    expect(only(await logOf(store, 'c'), 'tool-result', 'run-stop')).toEqual([
+      'tool-result p cancelled cancelled',
+      stop,
+    ]);
+    for (const id of ['a', 'b', 'g']) {
+      expect(only(await logOf(store, childOf('p', id)), 'run-stop')).toEqual([stop]);
+    }
+    expect(
+      (await logOf(store, 'c')).filter((each) => each.type === 'sub-agent' && each.phase === 'ended'),
+    ).toHaveLength(3);
+  });
+
+  it('is over within 100 ms of virtual time with deaf tools and models, and leaves neither timer nor actor', async () => {
+    const clock = new VirtualClock();
+    const gate = gateTool();
+    const model = byTask({ alpha: [[call('g', 'gate')]], beta: [deaf()] });
+    const store = troubledStore({ clock });
+    const { conversation, alive } = await bench({
+      clock,
+      store,
+      replies: [[spawn('p', 'alpha', 'beta')]],
+      tools: [gate.tool, subAgents({ model })],
+    });
+    store.trouble(() => ({ afterMs: 5 }));
+    conversation.send('hi');
+    await clock.until(gate.begun('g'));
+    await clock.advance(50);
+    expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
+    expect(conversation.status).toBe('idle');
+    await clock.until(conversation.close());
+    expect([clock.live, alive()]).toEqual([0, []]);
+  });
+
+  it('skips tasks that wait for a place: nothing of them is begun', async () => {
+    const gate = gateTool();
+    const model = byTask({ alpha: [[call('g', 'gate')]], beta: [] });
+    const { conversation, store } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta')]],
+      tools: [gate.tool, subAgents({ model, maxSubAgents: 1 })],
+    });
+    conversation.send('hi');
+    await gate.begun('g');
+    await conversation.cancel();
+    await conversation.close();
+    expect(model.of('beta').calls).toHaveLength(0);
+    expect(await logOf(store, childOf('p', 'b'))).toEqual([]);
+    expect(only(await logOf(store, 'c'), 'sub-agent')).toHaveLength(2);
+  });
+
+  it('a late result of a tool of a cancelled sub-agent changes nothing but a diagnostic in its own log', async () => {
+    const gate = gateTool();
+    const store = memoryStore();
+    const model = byTask({ alpha: [[call('g', 'gate')]] });
+    const { conversation } = await bench({
+      store,
+      replies: [[spawn('p', 'alpha')]],
+      tools: [gate.tool, subAgents({ model })],
+    });
+    conversation.send('hi');
+    await gate.begun('g');
+    await conversation.cancel();
+    await entry(conversation, 'sub-agent', ({ phase }) => phase === 'ended');
+    const before = conversation.log();
+    gate.release('g');
+    await conversation.close();
+    expect(conversation.log()).toEqual(before);
+    expect(types(await logOf(store, childOf('p', 'a')))).not.toContain('run-resumed');
+  });
+
+  it('the deadline of the parent ends its sub-agents too', async () => {
+    const clock = new VirtualClock();
+    const model = byTask({ alpha: [deaf()] });
+    const { conversation, store } = await bench({
+      clock,
+      replies: [[spawn('p', 'alpha')]],
+      tools: [subAgents({ model, limits: { runMs: 9000 } })],
+      policies: { limits: { runMs: 1000 } },
+    });
+    const run = conversation.send('hi');
+    await clock.advance(1000);
+    expect(await run.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
+    await conversation.close();
+    expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual([stop]);
+  });
+
+  it('resuming a cancelled run does not go on with its sub-agents: their call has its result', async () => {
+    const gate = gateTool();
+    const model = byTask({ alpha: [[call('g', 'gate')]] });
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha')], 'went on'],
+      tools: [gate.tool, subAgents({ model })],
+    });
+    conversation.send('hi');
+    await gate.begun('g');
+    await conversation.cancel();
+    expect((await conversation.resume().result).text).toBe('went on');
+    expect(model.of('alpha').calls).toHaveLength(1);
+  });
+
+  it('a denial of the spawn call itself, and a message in place of decisions, end what waits within it', async () => {
+    for (const way of ['deny', 'supersede'] as const) {
+      const ask = echoTool('ask');
+      const model = byTask({ alpha: [[call('x', 'ask', { m: 'x' })]] });
+      const { conversation, store } = await bench({
+        replies: [[spawn('p', 'alpha')], 'done'],
+        tools: [ask.tool, subAgents({ model })],
+        plugins: [asks().plugin],
+        policies: { whileSuspended: 'denyAndRun' },
+      });
+      await conversation.send('hi').result;
+      if (way === 'deny') await conversation.decide({ callId: 'p', action: 'deny' });
+      const run = way === 'deny' ? conversation.resume() : conversation.send('something else');
+      expect((await run.result).text).toBe('done');
+      expect(conversation.pending).toEqual([]);
+      await conversation.close();
+      expect(only(await logOf(store, 'c'), 'tool-result')).toEqual(['tool-result p failed denied']);
+      expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual([stop]);
+    }
+  });
+});
+
+describe('a store that fails', () => {
+  it('under a sub-agent fails that one: its parent is told, and goes on', async () => {
+    const store = troubledStore({ synchronous: true });
+    store.trouble((entries) =>
+      entries.some(({ conversationId, type }) => conversationId === childOf('p', 'a') && type === 'model-reply')
+        ? 'failed'
+        : 'stored',
+    );
+    const model = byTask({ alpha: [[submit('s', 'A')]], beta: [[submit('s', 'B')]] });
+    const { conversation } = await bench({
+      store,
+      replies: [[spawn('p', 'alpha', 'beta')], 'done'],
+      tools: [subAgents({ model })],
+    });
+    expect((await conversation.send('hi').result).text).toBe('done');
+    const told = new Map(reported(conversation.log(), 'p').map(({ id, outcome }) => [id, outcome]));
+    expect([told.get('a'), told.get('b')]).toEqual(['failed', 'succeeded']);
+  });
+
+  it('under the parent ends its run with the error, and the sub-agents with it', async () => {
+    const store = troubledStore({ synchronous: true });
+    const gate = gateTool();
+    const model = byTask({ alpha: [[submit('s', 'A')]], beta: [[call('g', 'gate')]] });
+    const { conversation } = await bench({
+      store,
+      replies: [[spawn('p', 'alpha', 'beta')]],
+      tools: [gate.tool, subAgents({ model })],
+    });
+    store.trouble((entries) =>
+      entries.some((each) => each.type === 'sub-agent' && each.phase === 'ended') ? 'failed' : 'stored',
+    );
+    expect(await conversation.send('hi').result).toMatchObject({ termination: 'Error', cause: 'store' });
+    await conversation.close();
+    expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual(['run-stop completed submit_result']);
+    expect(only(await logOf(store, childOf('p', 'b')), 'run-stop')).toEqual([stop]);
+  });
+});

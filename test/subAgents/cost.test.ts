@@ -1,0 +1,145 @@
+/** What sub-agents use counts in their parent's budget (request-trace, budget), now and after a restart. */
+import { describe, expect, it } from 'vitest';
+import { subAgents } from '../../src/index.ts';
+import { bench, entry, only, restart } from '../support/agent.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
+import { call, finish, scripted, t } from '../support/model.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+/** A dollar a token, so that figures can be read. */
+const prices = { input: 1_000_000, output: 0 };
+const uses = (tokens: number) => finish('tool-calls', tokens);
+const says = (text: string, tokens: number) => [t(text), finish('stop', tokens)];
+
+describe('the cost of sub-agents', () => {
+  it('is in the result of the run, in the list and in the log, and after a restart in the limits', async () => {
+    const echo = echoTool();
+    const model = byTask(
+      {
+        alpha: [
+          [call('e', 'echo', { m: 'x' }), uses(3)],
+          [submit('s', 'A'), uses(4)],
+        ],
+        beta: [says('B', 5)],
+      },
+      { prices },
+    );
+    const parent = scripted([[spawn('p', 'alpha', 'beta'), uses(1)], says('done', 2)], { prices });
+    const first = await bench({ model: parent, tools: [echo.tool, subAgents({ model })] });
+    const result = await first.conversation.send('hi').result;
+    expect(result).toMatchObject({ turns: 2, costUsd: 15, usage: { inputTokens: 15, outputTokens: 15 } });
+    expect((await first.agent.list())[0]).toMatchObject({ turns: 2, costUsd: 15 });
+    const counted = first.conversation.log().filter((each) => each.type === 'extension');
+    expect(counted.map(({ value }) => value)).toMatchObject([
+      { callId: 'p', conversationId: childOf('p', 'b'), costUsd: 5 },
+      { callId: 'p', conversationId: childOf('p', 'a'), costUsd: 7 },
+    ]);
+    const again = await restart(first, {
+      model: scripted([], { prices }),
+      tools: [echo.tool, subAgents({ model })],
+      policies: { limits: { costUsd: 15 } },
+    });
+    expect(await again.conversation.send('more').result).toMatchObject({
+      termination: 'Stopped',
+      cause: 'max_budget',
+      turns: 0,
+    });
+    await again.agent.close();
+  });
+
+  it('unknown prices make it unknown', async () => {
+    const { conversation } = await bench({
+      model: scripted([[spawn('p', 'alpha')], 'done'], { prices }),
+      tools: [subAgents({ model: byTask({ alpha: ['A'] }) })],
+    });
+    expect((await conversation.send('hi').result).costUsd).toBeNull();
+  });
+
+  it.each([
+    ['costUsd', 'max_budget'],
+    ['tokens', 'max_total_tokens'],
+  ])('limits.%s stops the parent behind the call that spent it', async (limit, cause) => {
+    const model = byTask({ alpha: [[submit('s', 'A'), uses(10)]] }, { prices });
+    const { conversation, model: parent } = await bench({
+      model: scripted([[spawn('p', 'alpha'), uses(1)], 'never'], { prices }),
+      tools: [subAgents({ model })],
+      policies: { limits: { [limit]: 10 } },
+    });
+    expect(await conversation.send('hi').result).toMatchObject({ termination: 'Stopped', cause });
+    expect(parent.calls).toHaveLength(1);
+    expect(reported(conversation.log(), 'p')[0]).toMatchObject({ outcome: 'succeeded' });
+  });
+
+  it('stops the sub-agents themselves: what is left is looked at before each call of a model, over by at most one a sub-agent', async () => {
+    const echo = echoTool();
+    const step = (id: string) => [call(id, 'echo', { m: 'x' }), uses(4)];
+    const model = byTask(
+      { alpha: [step('1'), step('2'), step('3')], beta: [step('4'), step('5'), step('6')] },
+      { prices },
+    );
+    const { conversation, store } = await bench({
+      model: scripted([[spawn('p', 'alpha', 'beta'), uses(1)]], { prices }),
+      tools: [echo.tool, subAgents({ model })],
+      policies: { limits: { costUsd: 10 } },
+    });
+    const result = await conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_budget' });
+    expect(result.costUsd).toBeGreaterThanOrEqual(10);
+    expect(result.costUsd).toBeLessThanOrEqual(10 + 2 * 4);
+    for (const told of reported(conversation.log(), 'p')) {
+      expect(told).toMatchObject({ outcome: 'failed', text: expect.stringMatching(/budget/) });
+    }
+    expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual(['run-stop completed max_budget']);
+  });
+
+  it('of one that waits is counted when it begins to wait, and never twice', async () => {
+    const ask = echoTool('ask');
+    const model = byTask(
+      {
+        alpha: [
+          [call('x', 'ask', { m: 'x' }), uses(3)],
+          [submit('s', 'A'), uses(4)],
+        ],
+      },
+      { prices },
+    );
+    const options = { tools: [ask.tool, subAgents({ model })], plugins: [asks().plugin] };
+    const first = await bench({ model: scripted([[spawn('p', 'alpha'), uses(1)]], { prices }), ...options });
+    expect(await first.conversation.send('hi').result).toMatchObject({ termination: 'Suspended', costUsd: 4 });
+    const second = await restart(first, { model: scripted([says('done', 2)], { prices }), ...options });
+    expect((await second.agent.list())[0]?.costUsd).toBe(4);
+    await second.conversation.decide({ callId: 'x', action: 'approve' });
+    expect(await second.conversation.resume().result).toMatchObject({ text: 'done', costUsd: 6 });
+    expect((await second.agent.list())[0]?.costUsd).toBe(10);
+    await second.agent.close();
+  });
+
+  it('of a cancelled one is counted behind the stop, in no run', async () => {
+    const echo = echoTool();
+    const model = byTask(
+      {
+        alpha: [
+          [call('e', 'echo', { m: 'x' }), uses(3)],
+          async function* () {
+            yield t('so far');
+            await new Promise(() => undefined);
+          },
+        ],
+      },
+      { prices },
+    );
+    const { conversation, agent } = await bench({
+      model: scripted([[spawn('p', 'alpha'), uses(1)]], { prices }),
+      tools: [echo.tool, subAgents({ model })],
+    });
+    const run = conversation.send('hi');
+    await expect.poll(() => model.of('alpha').calls.length).toBe(2);
+    await conversation.cancel();
+    await entry(conversation, 'extension');
+    expect((await run.result).costUsd).toBe(1);
+    const late = conversation.log().filter(({ type }) => type === 'extension' || type === 'sub-agent');
+    expect(late.at(-1)?.runId).toBeNull();
+    expect((await agent.list())[0]?.costUsd).toBe(4);
+    await conversation.close();
+  });
+});

@@ -1,0 +1,25 @@
+/**
+ * TypeScript of the tests as a module of this process: bundled with all that it imports, so that no build is needed and
+ * what runs is the sources as they are.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+
+/** Some of the packages are CommonJS and ask for Node's modules. */
+const banner = { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" };
+
+/** What `contents` exports; its imports are resolved from `resolveDir`. */
+export async function bundled(contents, resolveDir) {
+  const place = await mkdtemp(join(tmpdir(), 'runchart-bundle-'));
+  const outfile = join(place, 'bundle.mjs');
+  const stdin = { contents, resolveDir, loader: 'ts' };
+  try {
+    await build({ stdin, bundle: true, platform: 'node', format: 'esm', outfile, banner, logLevel: 'warning' });
+    return await import(pathToFileURL(outfile).href);
+  } finally {
+    await rm(place, { recursive: true });
+  }
+}

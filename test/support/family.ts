@@ -1,0 +1,71 @@
+/**
+ * Sub-agents on a bench: a model of their own that has one script a task, and what their logs say. Rule: a sub-agent's
+ * log is read from the store, as anybody could read it.
+ */
+import type { LogEntry, LogStore, Model } from '../../src/index.ts';
+import { childIdOf } from '../../src/subAgents/task.ts';
+import { call, type Reply, type ScriptedModel, scripted } from './model.ts';
+
+export interface TaskModel extends Model {
+  /** The model of one task. */
+  of(task: string): ScriptedModel;
+  /** The tasks in the order in which the model was called for them. */
+  readonly order: readonly string[];
+}
+
+/** One script a task, told apart by the text of the first message. */
+export function byTask(
+  scripts: { [task: string]: readonly Reply[] },
+  options: Parameters<typeof scripted>[1] = {},
+): TaskModel {
+  const models = new Map(Object.entries(scripts).map(([task, replies]) => [task, scripted(replies, options)]));
+  const order: string[] = [];
+  const of = (task: string): ScriptedModel => {
+    const model = models.get(task);
+    if (!model) throw new Error(`no script for the task ${task}`);
+    return model;
+  };
+  return {
+    id: 'scripted',
+    ...options,
+    of,
+    order,
+    stream(request, context) {
+      const [first] = request.messages[0]?.content ?? [];
+      const task = first?.type === 'text' ? first.text : '';
+      order.push(task);
+      return of(task).stream(request, context);
+    },
+  };
+}
+
+/** A call that spawns one sub-agent a task; ids are the first letters of the tasks. */
+export const spawn = (callId: string, ...tasks: string[]) =>
+  call(callId, 'spawn_agents', { tasks: tasks.map((task) => ({ id: task[0] ?? '', task })) });
+
+export const submit = (callId: string, result: string) => call(callId, 'submit_result', { result });
+
+export const childOf = (callId: string, taskId: string): string => childIdOf('c', callId, taskId);
+
+/** The log of a conversation that nobody holds. */
+export async function logOf(store: LogStore, id: string): Promise<LogEntry[]> {
+  const handle = await store.open(id);
+  const entries: LogEntry[] = [];
+  for await (const entry of handle.read()) entries.push(entry);
+  await handle.close();
+  return entries;
+}
+
+export interface Reported {
+  id: string;
+  task: string;
+  outcome: string;
+  implicit?: boolean;
+  text: string;
+}
+/** The result of a spawn call, read as a parent's model would read it; nothing where it has none of its own. */
+export function reported(log: readonly LogEntry[], callId: string): Reported[] {
+  const found = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
+  const [part] = found?.type === 'tool-result' && found.outcome === 'succeeded' ? found.content : [];
+  return part?.type === 'text' ? (JSON.parse(part.text) as Reported[]) : [];
+}

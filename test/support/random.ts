@@ -1,0 +1,27 @@
+/** Seeded chance for tests: the same seed gives the same numbers on every machine (mulberry32). */
+export interface Chance {
+  /** 0 to 1, 1 left out. */
+  next(): number;
+  /** 0 to `most`, `most` left out. */
+  below(most: number): number;
+  one<T>(choices: readonly [T, ...T[]]): T;
+  /** True this often. */
+  odds(of: number): boolean;
+}
+
+export function chance(seed: number): Chance {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (most: number): number => Math.floor(next() * most);
+  return {
+    next,
+    below,
+    one: (choices) => choices[below(choices.length)] ?? choices[0],
+    odds: (of) => next() < of,
+  };
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { commandEnvironment } from '../../../src/tools/coding/environment.ts';
+import { call } from './bench.ts';
+
+const secrets = {
+  OPENAI_API_KEY: 'sk-0123456789abcdef',
+  AWS_SECRET_ACCESS_KEY: 'aws-0123456789',
+  GITHUB_TOKEN: 'ghp_0123456789',
+  DATABASE_URL: 'postgres://me:hunter2@db/x',
+  MY_PASSPHRASE: 'open sesame',
+  HARMLESS_LOOKING: 'and still a secret',
+};
+
+describe('the environment of a command', () => {
+  it('holds what is named in a list, and nothing else of this process', async () => {
+    for (const [name, value] of Object.entries(secrets)) process.env[name] = value;
+    onTestFinished(() => {
+      for (const name of Object.keys(secrets)) delete process.env[name];
+    });
+    const { text } = await call(process.cwd(), 'Bash', { command: 'env; set' });
+    for (const [name, value] of Object.entries(secrets)) {
+      expect(text).not.toContain(name);
+      expect(text).not.toContain(value);
+    }
+    expect(text).toContain(`PATH=${process.env.PATH}`);
+    expect(text).toContain(`PWD=${process.cwd()}`);
+  });
+
+  it('passes paths, languages and proxies, and says that the terminal can do nothing', () => {
+    const host = { PATH: '/bin', HOME: '/h', LC_ALL: 'C', GOPATH: '/go', https_proxy: 'http://p:1', TERM: 'xterm' };
+    expect(commandEnvironment({ ...host, ...secrets }, 'm1')).toEqual({ ...host, TERM: 'dumb', RUNCHART_CALL: 'm1' });
+  });
+
+  it('leaves out an address with a password', () => {
+    expect(commandEnvironment({ HTTPS_PROXY: 'http://me:hunter2@proxy:1' }, 'm1')).not.toHaveProperty('HTTPS_PROXY');
+  });
+
+  it('holds what the host names in RUNCHART_BASH_ENV too', () => {
+    const host = { ...secrets, RUNCHART_BASH_ENV: 'DATABASE_URL, HARMLESS_LOOKING,' };
+    const { DATABASE_URL, HARMLESS_LOOKING } = secrets;
+    expect(commandEnvironment(host, 'm1')).toEqual({
+      DATABASE_URL,
+      HARMLESS_LOOKING,
+      TERM: 'dumb',
+      RUNCHART_CALL: 'm1',
+    });
+  });
+
+  it('keeps the mark of a command around it, so that the outer one finds what the inner one started', () => {
+    expect(commandEnvironment({ RUNCHART_CALL: 'outer' }, 'inner')).toMatchObject({ RUNCHART_CALL: 'outer inner' });
+  });
+});

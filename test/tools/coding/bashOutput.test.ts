@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { Output } from '../../../src/tools/coding/output.ts';
+import { plainText } from '../../../src/tools/coding/plainText.ts';
+import { call } from './bench.ts';
+
+const KIB = 1_024;
+/** One half of a character that takes two. */
+const HALF = /\p{Surrogate}/u;
+
+function output(...chunks: (string | Buffer)[]): Output {
+  const made = new Output();
+  for (const chunk of chunks) made.push(Buffer.from(chunk));
+  return made;
+}
+
+/** The same bytes in pieces of one size. */
+function inPieces(bytes: Buffer, size: number): Output {
+  const made = new Output();
+  for (let at = 0; at < bytes.length; at += size) made.push(bytes.subarray(at, at + size));
+  return made;
+}
+
+/** Lines of eight bytes, each another. */
+const numbered = (lines: number): Buffer =>
+  Buffer.from(Array.from({ length: lines }, (_, index) => `${String(index).padStart(7, '0')}\n`).join(''));
+
+describe('what is kept of an output', () => {
+  it('is all of it up to 128 KiB, however it came', () => {
+    const bytes = numbered((128 * KIB) / 8);
+    for (const size of [1, 7, 4_096, 65_536, 65_537, 1_000_000]) {
+      expect(inPieces(bytes, size).text()).toBe(bytes.toString());
+    }
+    expect(output().text()).toBe('');
+    expect(output('a', '', 'b').text()).toBe('ab');
+  });
+
+  it.each([128 * KIB + 8, 192 * KIB, 1_000_000, 3_333_336])(
+    'is the first and the last 64 KiB of %i bytes, and how much is missing',
+    (length) => {
+      const bytes = numbered(length / 8);
+      const wanted = [
+        bytes.subarray(0, 64 * KIB),
+        `\n[${bytes.length - 128 * KIB} bytes left out]\n`,
+        bytes.subarray(-64 * KIB),
+      ].join('');
+      for (const size of [13, 65_536, 65_537, 200_000, 4_000_000]) {
+        const made = inPieces(bytes, size);
+        expect(made.bytes).toBe(bytes.length);
+        expect(made.text() === wanted, `in pieces of ${size}`).toBe(true);
+      }
+    },
+  );
+
+  it('a character is never split, neither by the way it came nor at the cut', () => {
+    for (const [character, shift] of ['ü', '€', '😀'].flatMap((each) =>
+      [0, 1, 2, 3].map((by) => [each, by] as const),
+    )) {
+      const bytes = Buffer.from(`${'a'.repeat(shift)}${character.repeat(100 * KIB)}`);
+      const text = inPieces(bytes, 999).text();
+      expect(text).not.toContain('\uFFFD');
+      const [head = '', left = '', tail = ''] = text.split(/\n\[(\d+) bytes left out\]\n/);
+      expect(Buffer.byteLength(head) + Number(left) + Buffer.byteLength(tail)).toBe(bytes.length);
+    }
+  });
+
+  it('the last line is found wherever the output stands', () => {
+    expect(output().lastLine()).toBe('');
+    expect(output('a\nb\n\n').lastLine()).toBe('b');
+    expect(inPieces(numbered(8_193), 1_000).lastLine()).toBe('0008192');
+    expect(inPieces(numbered(50_000), 1_000).lastLine()).toBe('0049999');
+    expect(Array.from(output('😀'.repeat(5_000)).lastLine())).toEqual(Array(200).fill('😀'));
+    expect(output('a\n\u001b[31mred\u001b[0m').lastLine()).toBe('red');
+  });
+});
+
+describe('bytes as text', () => {
+  it('nothing in it drives a terminal', () => {
+    expect(plainText(Buffer.from('\u001b[31mred\u001b[0m \u001b]0;title\u0007x'))).toBe('red x');
+    expect(plainText(Buffer.from('a\u0000b\bc\u007fd\u0085e'))).toBe('a\uFFFDb\uFFFDc\uFFFDd\uFFFDe');
+    expect(plainText(Buffer.from('10%\r20%\r\nend\tok\n'))).toBe('10%\n20%\nend\tok\n');
+  });
+
+  it('bytes that are no UTF-8 become U+FFFD', () => {
+    expect(plainText(Buffer.from([0x61, 0xff, 0xfe, 0x62, 0xe2, 0x82]))).toBe('a\uFFFD\uFFFDb\uFFFD');
+    const every = plainText(Uint8Array.from({ length: 256 }, (_, byte) => byte));
+    expect(every).not.toMatch(HALF);
+    expect([...every].filter((character) => /[^\P{Cc}\n\t]/u.test(character))).toEqual([]);
+  });
+});
+
+describe('H-230 commands that print without end', () => {
+  it.each([
+    ['yes', /^y\ny\n[\s\S]*\[\d+ bytes left out\]\n[\s\S]*\n\[timed out after 700 ms and was ended\]$/],
+    ['cat /dev/urandom', /\[\d+ bytes left out\]\n[\s\S]*\[timed out after 700 ms and was ended\]$/],
+    ['cat /dev/zero', /^\uFFFD+\n\[\d+ bytes left out\]\n\uFFFD+\n\[timed out after 700 ms and was ended\]$/],
+  ])('%s is bounded, and so is the memory it takes', async (command, wanted) => {
+    let most = 0;
+    const before = process.memoryUsage().rss;
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().rss - before);
+    }, 20);
+    const { code, text } = await call(process.cwd(), 'Bash', { command, timeoutMs: 700 });
+    clearInterval(watch);
+    expect(code).toBe('timeout');
+    expect(wanted.test(text)).toBe(true);
+    expect(text).not.toMatch(HALF);
+    expect(text.length).toBeLessThanOrEqual(128 * KIB + 100);
+    expect(most / 1_048_576).toBeLessThan(128);
+  });
+
+  it('a hundred thousand NULs are text', async () => {
+    const { text } = await call(process.cwd(), 'Bash', { command: "printf '\\x00%.0s' {1..99999}" });
+    expect(text).toBe('\uFFFD'.repeat(99_999));
+  });
+});
