@@ -157,7 +157,7 @@ export const everyCallAccounted =
   (input: RunInput): Invariant =>
   (state, seen) => {
     if (state.status !== 'done') return;
-    const { suspended, kept, reruns, durable } = state.output as RunChartOutput;
+    const { suspended, kept, reruns } = state.output as RunChartOutput;
     const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
     const made = entriesOf(seen.journal.entries, 'agent-output').flatMap(({ item }) =>
       item.type === 'tool-call' ? [item.callId] : [],
@@ -168,9 +168,7 @@ export const everyCallAccounted =
       ...idsOf([...suspended, ...kept, ...reruns]),
     ].sort();
     const calls = [...made, ...idsOf([...input.suspended, ...input.kept, ...input.reruns])].sort();
-    // What did not begin before an end that was lost is closed by what begins next.
-    const due = durable ? calls : calls.filter((callId) => accounted.includes(callId));
-    hold(accounted.join() === due.join(), `of the calls ${calls} these are accounted for: ${accounted}`);
+    hold(accounted.join() === calls.join(), `of the calls ${calls} these are accounted for: ${accounted}`);
   };
 
 /** The conversation hears of each steer that has begun to count. */

@@ -1,0 +1,126 @@
+/** What holds of the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
+import type { LogEntry, StoredPart } from '../../../machines/index.ts';
+import type { World } from './world.ts';
+
+export interface WatchedCall {
+  name: string;
+  args: unknown;
+  status: 'called' | 'started' | 'suspended' | 'ended';
+  suspension: number;
+  /** Suspensions that have a durable decision, and those whose decision was consumed. */
+  decided: Set<number>;
+  consumed: Set<number>;
+  /** The process in which its last decision came while a run was under way. */
+  decidedIn: number | undefined;
+  /** The host allowed another run of it. */
+  retry: boolean;
+  /** The host has said what became of it. */
+  settled: boolean;
+  result: readonly StoredPart[] | undefined;
+  keys: string[];
+}
+type OfCall = Extract<LogEntry, { callId?: string }>;
+
+const fresh = (name: string, args: unknown): WatchedCall => ({
+  name,
+  args,
+  status: 'called',
+  suspension: 0,
+  decided: new Set(),
+  consumed: new Set(),
+  decidedIn: undefined,
+  retry: false,
+  settled: false,
+  result: undefined,
+  keys: [],
+});
+
+export class CallWatch {
+  readonly calls = new Map<string, WatchedCall>();
+  /** Who decided, where the decision says it. */
+  readonly deciders = new Set<string>();
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  learn(entry: LogEntry): void {
+    const world = this.#world;
+    if (entry.type === 'agent-output' && entry.item.type === 'tool-call') {
+      const { callId, name, args } = entry.item;
+      world.hold(!this.calls.has(callId), 'I13', () => `the call id ${callId} is there twice`);
+      this.calls.set(callId, fresh(name, args));
+      return;
+    }
+    if (!('callId' in entry) || entry.callId === undefined) return;
+    const call = this.calls.get(entry.callId);
+    if (call) return this.#learnOf(call, entry);
+    const stray = entry.type === 'tool-result' || entry.type === 'tool-started' || entry.type === 'tool-suspended';
+    world.hold(!stray, 'INV-1', () => `${entry.type} of ${entry.callId}, which nobody called`);
+  }
+
+  /** One append: a call that was gone on with by a decision has that decision behind it at once. */
+  appended(entries: readonly LogEntry[]): void {
+    const over = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
+    if (over || this.#world.storeFailed) return;
+    for (const entry of entries) {
+      if (entry.type !== 'tool-result' || entry.outcome === 'unknown' || entry.outcome === 'cancelled') continue;
+      const { callId } = entry;
+      const call = this.calls.get(callId);
+      const used = !call?.decided.has(call.suspension) || call.consumed.has(call.suspension);
+      this.#world.hold(used, 'I16', () => `${callId} was decided and ends without its decision`);
+    }
+  }
+
+  #learnOf(call: WatchedCall, entry: OfCall): void {
+    const world = this.#world;
+    const { callId = '' } = entry;
+    const open = call.status !== 'ended' || call.retry;
+    switch (entry.type) {
+      case 'tool-started':
+        world.hold(open, 'I9', () => `${callId} starts behind its result`);
+        call.keys.push(entry.idempotencyKey);
+        call.status = 'started';
+        return;
+      case 'tool-suspended':
+        world.hold(open, 'I7', () => `${callId} is suspended behind its result`);
+        world.hold(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
+        call.suspension = entry.suspension;
+        call.status = 'suspended';
+        return;
+      case 'tool-result':
+        world.hold(open, 'INV-1', () => `${callId} has a second result, ${entry.outcome}`);
+        call.status = 'ended';
+        call.retry = false;
+        call.result = entry.content;
+        return;
+      case 'decision':
+        return this.#decided(call, entry);
+      case 'decision-consumed':
+        world.hold(
+          call.decided.has(entry.suspension),
+          'I17',
+          () => `${callId}: a decision is used that is not durable`,
+        );
+        world.hold(!call.consumed.has(entry.suspension), 'I16', () => `${callId}: a decision is used twice`);
+        call.consumed.add(entry.suspension);
+        return;
+      case 'call-settled':
+        call.retry = 'retry' in entry.how;
+        call.settled = true;
+    }
+  }
+
+  #decided(call: WatchedCall, entry: Extract<LogEntry, { type: 'decision' }>): void {
+    const world = this.#world;
+    const { callId, suspension, decision } = entry;
+    world.hold(!call.decided.has(suspension), 'I16', () => `${callId} is decided twice`);
+    call.decided.add(suspension);
+    call.decidedIn = world.facts.running.has(entry.conversationId) ? world.life : undefined;
+    if (decision.by === undefined) return;
+    this.deciders.add(decision.by);
+    const allowed = !world.facts.turnedAway.has(decision.by);
+    world.hold(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
+  }
+}

@@ -1,0 +1,78 @@
+/** What a host does to a conversation, and what it is told of it. Rule: what is told is held against the durable log. */
+import type { Conversation } from '../../conversation.ts';
+import { drawDecision } from './decision.ts';
+import type { SimulatedStore } from './store.ts';
+import type { Told } from './told.ts';
+import { CONVERSATION, type World } from './world.ts';
+
+/** Simulated milliseconds that a cancel may take. */
+const CANCEL_MS = 100;
+
+export class Deeds {
+  #decisions = 0;
+  readonly #world: World;
+  readonly #store: SimulatedStore;
+  readonly #told: Told;
+
+  constructor(world: World, store: SimulatedStore, told: Told) {
+    this.#world = world;
+    this.#store = store;
+    this.#told = told;
+  }
+
+  cancel(conversation: Conversation): void {
+    const world = this.#world;
+    const since = world.steady;
+    const watch = this.#store.watchOf(CONVERSATION);
+    const { cycle, runId } = watch;
+    conversation.cancel().then(() => {
+      world.hold(world.steady - since <= CANCEL_MS, 'I26', () => `a cancel took ${world.steady - since} ms`);
+      // A store that refuses, or does not answer in time, leaves the stop to what begins next.
+      if (this.#told.isMisled || world.faults.has('store-refused') || conversation.status === 'error') return;
+      if (cycle !== 'running') return;
+      world.hold(watch.ended.has(runId ?? ''), 'I22', () => `${runId} was cancelled and has no stop`);
+    });
+  }
+
+  decide(conversation: Conversation): void {
+    const world = this.#world;
+    const { calls } = this.#store.watchOf(CONVERSATION);
+    this.#decisions += 1;
+    const by = `person ${this.#decisions}`;
+    const decision = drawDecision(world.tape, conversation.pending, [...calls.calls.keys()], by);
+    conversation.decide(decision).then(
+      (receipt) => {
+        if (this.#told.isMisled) return;
+        const taken = receipt === 'applied' || receipt === 'held';
+        const holds = calls.deciders.has(by);
+        world.hold(
+          taken === holds,
+          taken ? 'I22' : 'I16',
+          () => `${by} was told ${receipt}: ${JSON.stringify(decision)}`,
+        );
+      },
+      (error: unknown) => this.#told.refused('decide', error),
+    );
+  }
+
+  settle(conversation: Conversation): void {
+    const { tape } = this.#world;
+    const { unsettled } = conversation;
+    if (unsettled.length === 0) return;
+    const { callId } = tape.pick(unsettled);
+    const how = tape.pick([{ ran: { by: 'host' } }, { didNotRun: true }, { retry: true }] as const);
+    conversation.settle(callId, how).catch((error: unknown) => this.#told.refused('settle', error));
+  }
+
+  /** A subscriber that throws at times; it is shown every entry from where it began, each once. */
+  watch(conversation: Conversation): void {
+    const { tape } = this.#world;
+    let next = tape.next(5);
+    if (tape.chance(0.3)) conversation.view();
+    conversation.log$(next).subscribe(({ seq }) => {
+      this.#world.hold(seq === next, 'I3', () => `a subscriber is shown entry ${seq}, where ${next} is next`);
+      next = seq + 1;
+      if (tape.chance(0.05)) throw new Error('a subscriber broke');
+    });
+  }
+}

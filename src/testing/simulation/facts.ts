@@ -1,0 +1,18 @@
+/**
+ * What really happened outside the library, as far as the log has to agree with it. Rule: whoever did it writes it
+ * down here; the invariants compare, and nothing here is decided by what the library says.
+ */
+export class Facts {
+  /** Texts that a model began to say, and those that it said to a proper end. */
+  readonly begun = new Set<string>();
+  readonly said = new Set<string>();
+  /** Calls that a check forbade when it was last asked, by conversation and call. */
+  readonly blocked = new Set<string>();
+  /** Deciders that the host's authorizer turned away. */
+  readonly turnedAway = new Set<string>();
+  /** Conversations with a run under way in the log, and when the next attempt of their model call may begin. */
+  readonly running = new Map<string, number>();
+}
+
+/** A call among those of all conversations. */
+export const callKey = (conversationId: string, callId: string): string => `${conversationId} ${callId}`;

@@ -1,0 +1,172 @@
+/**
+ * The host of a simulated conversation: opens it, acts on it and closes it, at any moment. Rule: it acts as any caller
+ * might, and says nothing of what is right; what it is told is held against the log.
+ */
+import type { Agent } from '../../agent.ts';
+import type { Conversation } from '../../conversation.ts';
+import { Deeds } from './deeds.ts';
+import { CallerSignal } from './signal.ts';
+import type { SimulatedStore } from './store.ts';
+import { Told } from './told.ts';
+import { CONVERSATION, type World } from './world.ts';
+
+const ACTS = {
+  send: 5,
+  decide: 4,
+  steer: 2,
+  followUp: 2,
+  resume: 2,
+  cancel: 1.5,
+  settle: 1,
+  watch: 1,
+  abort: 0.5,
+  close: 0.5,
+  intrude: 0.3,
+  reenter: 0.5,
+} as const;
+type Act = keyof typeof ACTS;
+
+export class Host {
+  conversation: Conversation | undefined;
+  signals: CallerSignal[] = [];
+  readonly #told: Told;
+  readonly #deeds: Deeds;
+  #agent: Agent | undefined;
+  #opening = false;
+  readonly #world: World;
+  readonly #store: SimulatedStore;
+  readonly #make: () => Agent;
+
+  constructor(world: World, store: SimulatedStore, make: () => Agent) {
+    this.#world = world;
+    this.#store = store;
+    this.#make = make;
+    this.#told = new Told(world, store);
+    this.#deeds = new Deeds(world, store, this.#told);
+  }
+
+  /** Nothing is open, and nothing opens. */
+  get isAway(): boolean {
+    return !this.conversation && !this.#opening;
+  }
+
+  /** Messages whose receipts are not settled. */
+  get owed(): readonly string[] {
+    return this.#told.unsettled;
+  }
+
+  open(): void {
+    const { life } = this.#world;
+    this.#opening = true;
+    this.#agent = this.#make();
+    this.#agent.open(CONVERSATION).then(
+      (conversation) => {
+        if (life !== this.#world.life) return;
+        this.#opening = false;
+        this.conversation = conversation;
+        this.#told.opened(conversation);
+      },
+      (error: unknown) => {
+        if (life !== this.#world.life) return;
+        this.#opening = false;
+        this.#told.refused('open', error);
+      },
+    );
+  }
+
+  /** The process died. */
+  crashed(): void {
+    this.conversation = undefined;
+    this.#opening = false;
+    this.signals = [];
+    this.#store.crashed();
+    this.#told.crashed();
+  }
+
+  act(): void {
+    const { conversation } = this;
+    if (this.isAway) return this.open();
+    if (!conversation) return;
+    const act = this.#world.tape.weighted<Act>(ACTS);
+    this.#world.count(`act-${act}`);
+    try {
+      this.#do(act, conversation);
+    } catch (error) {
+      this.#told.refused(act, error);
+    }
+  }
+
+  send(text = `hello ${this.#world.tape.next(3)}`): void {
+    const { conversation } = this;
+    if (!conversation) return;
+    if (!this.#world.tape.chance(0.2)) return this.#told.over(conversation.send(text));
+    const caller = new CallerSignal();
+    const run = conversation.send(text, { signal: caller.signal });
+    this.signals.push(caller);
+    run.result.then(() => {
+      caller.over = true;
+    });
+    this.#told.over(run);
+  }
+
+  close(): void {
+    const { conversation } = this;
+    const { life } = this.#world;
+    this.conversation = undefined;
+    this.#opening = true;
+    const over = (): void => {
+      if (life === this.#world.life) this.#opening = false;
+    };
+    conversation?.close().then(over, (error: unknown) => {
+      over();
+      this.#told.refused('close', error);
+    });
+  }
+
+  #do(act: Act, conversation: Conversation): void {
+    const { tape } = this.#world;
+    switch (act) {
+      case 'send':
+        return this.send();
+      case 'steer':
+        return this.#told.owed(conversation.steer(`steer ${tape.next(3)}`));
+      case 'followUp':
+        return this.#told.owed(conversation.followUp(`then ${tape.next(3)}`));
+      case 'resume':
+        return this.#told.over(conversation.resume());
+      case 'abort':
+        return this.signals[tape.next(this.signals.length)]?.abort();
+      case 'close':
+        return this.close();
+      case 'intrude':
+        return this.#intrude(conversation);
+      case 'reenter':
+        return this.#reenter(conversation);
+      default:
+        return this.#deeds[act](conversation);
+    }
+  }
+
+  /** Somebody else opens what is open, as the same agent or as another one. */
+  #intrude(conversation: Conversation): void {
+    const intruder = this.#world.tape.chance(0.5) ? this.#make() : this.#agent;
+    intruder?.open(CONVERSATION).then(
+      (second) => {
+        const alone = this.conversation !== conversation;
+        this.#world.hold(alone, 'I23', () => 'a conversation is open twice');
+        return second.close();
+      },
+      (error: unknown) => this.#told.refused('intrude', error),
+    );
+  }
+
+  /** A subscriber that acts while it is told. */
+  #reenter(conversation: Conversation): void {
+    let left = 1;
+    conversation.log$(conversation.log().length).subscribe(() => {
+      if (left === 0 || this.conversation !== conversation) return;
+      left -= 1;
+      this.act();
+    });
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * What holds of every log, watched entry by entry as it becomes durable. Rule: it knows entries only, and never how the
+ * library came to write them.
+ */
+import type { LogEntry } from '../../../machines/index.ts';
+import { CallWatch } from './callWatch.ts';
+import { MessageWatch } from './messageWatch.ts';
+import { holdsSecret } from './secret.ts';
+import { CONVERSATION, type World } from './world.ts';
+
+/** What may still be written of a run that is over. */
+const BEHIND_THE_END: ReadonlySet<string> = new Set([
+  'checkpoint',
+  'message-queued',
+  'message-returned',
+  'decision',
+  'call-settled',
+  'diagnostic',
+  'notice',
+  'tool-result',
+  'run-stop',
+  'state-changed',
+  'sub-agent',
+  'extension',
+]);
+
+export class LogWatch {
+  readonly calls: CallWatch;
+  readonly messages: MessageWatch;
+  /** Runs that began, and how the last cycle stands. */
+  readonly runs = new Set<string>();
+  readonly ended = new Set<string>();
+  cycle: 'none' | 'running' | 'suspended' | 'stopped' = 'none';
+  runId: string | null = null;
+  /** Replies in the cycle under way. */
+  #turns = 0;
+  /** When the cycle began; nothing where it was gone on with. */
+  #since: number | undefined;
+  #next = 0;
+  readonly #id: string;
+  readonly #world: World;
+
+  constructor(world: World, id: string) {
+    this.#world = world;
+    this.#id = id;
+    this.calls = new CallWatch(world);
+    this.messages = new MessageWatch(world);
+  }
+
+  learn(entry: LogEntry): void {
+    const world = this.#world;
+    world.hold(entry.seq === this.#next, 'I3', () => `seq ${entry.seq} where ${this.#next} is next`);
+    this.#next = entry.seq + 1;
+    world.hold(!holdsSecret(entry), 'I40', () => `a secret is in ${JSON.stringify(entry)}`);
+    if (entry.runId !== null && this.ended.has(entry.runId)) {
+      world.hold(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} behind the end of ${entry.runId}`);
+    }
+    this.#learnRun(entry);
+    this.#learnReply(entry);
+    this.messages.learn(entry);
+    this.calls.learn(entry);
+  }
+
+  /** One append, as a whole. */
+  appended(entries: readonly LogEntry[]): void {
+    const at = entries.map(({ type }) => type).lastIndexOf('checkpoint');
+    const last = at < 0 || at === entries.length - 1;
+    this.#world.hold(last, 'CKPT', () => `a checkpoint is ${at} of ${entries.length} in its append`);
+    const ends = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
+    const mark = entries[at];
+    if (mark?.type === 'checkpoint' && mark.boundary === 'RunFinished')
+      this.#world.hold(ends, 'CKPT', () => 'RunFinished stands without the end of its run');
+    this.calls.appended(entries);
+  }
+
+  #learnRun(entry: LogEntry): void {
+    const world = this.#world;
+    const id = entry.runId ?? '';
+    switch (entry.type) {
+      case 'run-started':
+      case 'run-resumed':
+        world.hold(this.cycle !== 'running', 'I2', () => `${id} begins while ${this.runId} runs`);
+        world.hold(!this.runs.has(id), 'I2', () => `${id} begins twice`);
+        world.hold(entry.type === 'run-resumed' || this.cycle !== 'suspended', 'INV-3', () => `${id} forgets a cycle`);
+        if (entry.type === 'run-started') this.#turns = 0;
+        this.#since = entry.type === 'run-started' ? world.steady : undefined;
+        this.runs.add(id);
+        this.runId = id;
+        this.cycle = 'running';
+        world.facts.running.set(this.#id, 0);
+        return;
+      case 'run-suspended':
+        world.hold(this.cycle === 'running', 'I2', () => `${id} is suspended while ${this.cycle}`);
+        this.cycle = 'suspended';
+        break;
+      case 'run-stop':
+        world.hold(this.cycle === 'running' || this.cycle === 'suspended', 'INV-3', () => `${id} stops twice`);
+        this.#holdTime(entry.cause);
+        this.cycle = 'stopped';
+        break;
+      case 'model-retry':
+        world.facts.running.set(this.#id, world.steady + entry.waitMs);
+        return;
+      default:
+        return;
+    }
+    this.ended.add(id);
+    world.facts.running.delete(this.#id);
+  }
+
+  /** A clock that is set does not use up the time of a run. */
+  #holdTime(cause: string | undefined): void {
+    const { limits } = this.#world.policies ?? {};
+    if (cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number') return;
+    const took = this.#world.steady - this.#since;
+    this.#world.hold(took >= limits.runMs, 'I4', () => `${this.runId} timed out after ${took} ms`);
+  }
+
+  #learnReply(entry: LogEntry): void {
+    const world = this.#world;
+    if (entry.type === 'model-reply') {
+      this.#turns += 1;
+      const most = (this.#id === CONVERSATION ? world.policies?.limits?.turns : undefined) ?? this.#turns;
+      world.hold(this.#turns <= most, 'I4', () => `${this.#turns} replies in a cycle that may have ${most}`);
+      world.facts.running.set(this.#id, 0);
+    }
+    if (entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
+    const { text, flag } = entry.item;
+    const { begun, said } = world.facts;
+    if (flag !== 'interrupted') return world.hold(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
+    world.hold(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
+    const kept = world.policies?.partialReply !== 'discard';
+    world.hold(kept, 'INV-2', () => `${text} was cut and is kept`);
+  }
+}

@@ -1,0 +1,43 @@
+/** What holds of the messages of a log. Rule: each is delivered or given back once, those that wait in their order. */
+import type { LogEntry, QueuedMessage } from '../../../machines/index.ts';
+import type { World } from './world.ts';
+
+export class MessageWatch {
+  readonly places = new Map<string, 'queued' | 'delivered' | 'returned'>();
+  #queue: { messageId: string; kind: QueuedMessage['kind'] }[] = [];
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  get queued(): readonly string[] {
+    return this.#queue.map(({ messageId }) => messageId);
+  }
+
+  learn(entry: LogEntry): void {
+    const world = this.#world;
+    if (entry.type === 'message-queued') {
+      const { messageId, kind } = entry;
+      world.hold(!this.places.has(messageId), 'I29', () => `${messageId} is queued twice`);
+      this.places.set(messageId, 'queued');
+      this.#queue.push({ messageId, kind });
+    } else if (entry.type === 'user-message' || entry.type === 'message-returned') {
+      const { messageId } = entry;
+      const before = this.places.get(messageId);
+      const fine = before === undefined || before === 'queued';
+      world.hold(fine, 'I1', () => `${entry.type} of ${messageId}, which is ${before}`);
+      this.places.set(messageId, entry.type === 'user-message' ? 'delivered' : 'returned');
+      this.#unqueue(messageId, entry.type === 'user-message');
+    }
+  }
+
+  #unqueue(messageId: string, inTurn: boolean): void {
+    const message = this.#queue.find((candidate) => candidate.messageId === messageId);
+    if (!message) return;
+    const first = this.#queue.find(({ kind }) => kind === message.kind);
+    const waited = !inTurn || first === message || this.#world.storeFailed;
+    this.#world.hold(waited, 'I29', () => `${messageId} overtakes ${first?.messageId}`);
+    this.#queue = this.#queue.filter((candidate) => candidate !== message);
+  }
+}

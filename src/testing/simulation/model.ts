@@ -1,0 +1,112 @@
+/**
+ * A model that answers anything a provider was ever seen to send. Rule: what it says is drawn from the tape when it is
+ * called; each request is held against what providers accept.
+ */
+import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../models/model.ts';
+import { pairingFaults } from './pairing.ts';
+import { Past } from './past.ts';
+import { Replies } from './reply.ts';
+import { SECRET } from './secret.ts';
+import type { World } from './world.ts';
+
+const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
+type Fault = (typeof FAULTS)[number];
+type Call = { signal: AbortSignal; attempt: number };
+
+export class SimulatedModel implements Model {
+  readonly id = 'simulated';
+  readonly secrets = [SECRET];
+  /** Requests so far, over all processes. */
+  requests = 0;
+  readonly #replies: Replies;
+  readonly #past = new Past();
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#replies = new Replies(world);
+  }
+
+  stream(request: ModelRequest, call: Call): AsyncIterable<ModelPart> {
+    const world = this.#world;
+    this.requests += 1;
+    this.#holds(request, call);
+    const fault = world.fault('model', world.profile.model) ? world.tape.pick(FAULTS) : undefined;
+    if (fault) world.count(`model-${fault}`);
+    return this.#speak(this.#replies.next(request, this.requests), fault, call.signal);
+  }
+
+  #holds({ messages, system }: ModelRequest, { signal, attempt }: Call): void {
+    const world = this.#world;
+    const { running } = world.facts;
+    for (const fault of pairingFaults(messages)) world.violate('I13', fault);
+    const rewritten = this.#past.learn(messages);
+    if (rewritten !== undefined) world.violate('I14', rewritten);
+    world.hold(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
+    world.hold(running.size > 0, 'I2', () => 'a model is called while no run is under way');
+    world.hold(!signal.aborted, 'I28', () => 'a model is called for a run that was cancelled');
+    const most = world.policies?.modelRetry?.attempts ?? attempt;
+    world.hold(attempt <= most, 'I4', () => `attempt ${attempt} where ${most} are allowed`);
+    const [due = 0] = running.values();
+    const early = attempt > 1 && running.size === 1 && world.steady < due;
+    world.hold(!early, 'I4', () => `attempt ${attempt} begins ${due - world.steady} ms early`);
+  }
+
+  async *#speak(parts: readonly ModelPart[], fault: Fault | undefined, signal: AbortSignal): AsyncGenerator<ModelPart> {
+    const world = this.#world;
+    const breaksAt = fault ? world.tape.next(parts.length + 1) : parts.length;
+    const slowly = world.tape.chance(0.2);
+    await this.#wait(signal, fault);
+    const said = parts.slice(0, breaksAt);
+    for (const part of said) {
+      if (slowly) await this.#wait(signal, fault);
+      if (part.type === 'text-delta') world.facts.begun.add(part.text);
+      yield part;
+    }
+    switch (fault) {
+      case undefined:
+      case 'cut':
+        return this.#over(said);
+      case 'malformed':
+        yield { type: 'nonsense', text: 7 } as unknown as ModelPart;
+        return this.#over(said);
+      case 'talks-on':
+        if (said.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words behind the end' };
+        return this.#over(said);
+      case 'hang':
+      case 'deaf':
+        return void (await this.#never(signal, fault));
+      case 'network':
+        throw new TypeError('fetch failed');
+      case 'rate-limit':
+        throw new ModelError({ code: fault, status: 429, retryable: true, retryAfterMs: 50 });
+      case 'server':
+        throw new ModelError({ code: fault, status: 503, retryable: true });
+      default:
+        throw new ModelError({ code: fault, status: 401, retryable: false, message: `no key ${SECRET}` });
+    }
+  }
+
+  /** A reply counts where its stream came to its end, with a reason that lets it count. */
+  #over(parts: readonly ModelPart[]): void {
+    const last = parts.at(-1);
+    if (last?.type !== 'finish' || last.reason === 'content-filter') return;
+    for (const part of parts) if (part.type === 'text-delta') this.#world.facts.said.add(part.text);
+  }
+
+  /** Until the loop goes on with it or, where the model listens, until it is aborted. */
+  #wait(signal: AbortSignal, fault: Fault | undefined): Promise<void> {
+    const settled = this.#world.wait('model');
+    return fault === 'deaf' ? settled : Promise.race([settled, aborted(signal)]);
+  }
+
+  #never(signal: AbortSignal, fault: Fault): Promise<void> {
+    return fault === 'deaf' ? new Promise(() => undefined) : aborted(signal);
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });

@@ -1,0 +1,43 @@
+/**
+ * The past as the model was shown it. Rule: what stood before the model's last words stays as it was, and nothing that
+ * was shown goes away; only what nobody has answered yet may still be replaced in its place.
+ */
+import type { Message } from '../../../machines/index.ts';
+
+const same = (a: Message | undefined, b: Message | undefined): boolean =>
+  a === b || JSON.stringify(a) === JSON.stringify(b);
+
+const lastWords = (messages: readonly Message[]): number => messages.map(({ role }) => role).lastIndexOf('assistant');
+
+/** Where `now` tells the past otherwise than `before` did; nothing where it only goes on. */
+function rewritten(before: readonly Message[], now: readonly Message[]): number | undefined {
+  const answered = lastWords(before);
+  for (const [index, message] of before.entries()) {
+    const later = now[index];
+    if (index <= answered ? !same(message, later) : message.role !== later?.role) return index;
+  }
+  return undefined;
+}
+
+export class Past {
+  /** The last request of each conversation; which is whose is seen by what they have in common. */
+  readonly #requests: (readonly Message[])[] = [];
+
+  /** What is wrong with a request, held against those before it. */
+  learn(messages: readonly Message[]): string | undefined {
+    let closest = -1;
+    for (const [index, before] of this.#requests.entries()) {
+      const at = rewritten(before, messages);
+      if (at === undefined) {
+        this.#requests[index] = messages;
+        return undefined;
+      }
+      closest = Math.max(closest, at);
+    }
+    if (lastWords(messages) < 0) {
+      this.#requests.push(messages);
+      return undefined;
+    }
+    return `message ${closest} of ${messages.length} is not the one that was shown before`;
+  }
+}

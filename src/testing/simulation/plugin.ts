@@ -1,0 +1,60 @@
+/** Plugins that take part in every phase and may say anything there. Rule: what they do is drawn from the tape. */
+import type { Plugin } from '../../plugins/plugin.ts';
+import { callKey } from './facts.ts';
+import { SECRET } from './secret.ts';
+import type { World } from './world.ts';
+
+type Verdict = { block: string } | { suspend: { reason: string } } | { args: { text: string } } | undefined;
+
+export function simulatedPlugin(world: World): Plugin {
+  const share = world.profile.plugin;
+  const goesWrong = async (kind: string): Promise<void> => {
+    if (world.fault('plugin-slow', share / 2)) await world.wait('plugin');
+    if (world.fault('plugin-deaf', share / 8)) await new Promise(() => undefined);
+    if (world.fault(`plugin-${kind}`, share / 4)) throw new Error(`a plugin broke with ${SECRET}`);
+  };
+  return {
+    name: 'simulated',
+    required: world.tape.chance(0.2),
+    runStart: () => goesWrong('runStart'),
+    stepStart: () => goesWrong('stepStart'),
+    async beforeInference() {
+      await goesWrong('beforeInference');
+      return world.fault('plugin-terminates', share / 8) ? { terminate: 'enough' } : undefined;
+    },
+    async afterInference() {
+      await goesWrong('afterInference');
+      return world.fault('plugin-terminates', share / 8) ? { terminate: 'enough' } : undefined;
+    },
+    async beforeToolExecute({ decision }) {
+      await goesWrong('beforeToolExecute');
+      return decision ? undefined : verdict(world, share);
+    },
+    async afterToolExecute() {
+      await goesWrong('afterToolExecute');
+      return world.fault('plugin-rewrites', share / 4) ? { result: 'tool said something else' } : undefined;
+    },
+    stepEnd: () => goesWrong('stepEnd'),
+    runEnd: () => goesWrong('runEnd'),
+  };
+}
+
+/** Stands behind or before the other one, and only forbids. */
+export function simulatedGuard(world: World): Plugin {
+  return {
+    name: 'guard',
+    beforeToolExecute({ conversationId, call }) {
+      const key = callKey(conversationId, call.callId);
+      world.facts.blocked.delete(key);
+      if (!world.fault('guard-forbids', world.profile.plugin / 4)) return undefined;
+      world.facts.blocked.add(key);
+      return { block: 'forbidden' };
+    },
+  };
+}
+
+function verdict(world: World, share: number): Verdict {
+  if (world.fault('plugin-suspends', share / 2)) return { suspend: { reason: 'look at this' } };
+  if (world.fault('plugin-blocks', share / 4)) return { block: 'not today' };
+  return undefined;
+}

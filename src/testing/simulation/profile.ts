@@ -1,0 +1,72 @@
+/**
+ * How one simulated run goes wrong. Rule: rates and policies are drawn anew for each seed, since one fixed mixture
+ * finds fewer faults than many different ones.
+ */
+import type { DeepPartial, Policies } from '../../options.ts';
+import type { Tape } from './tape.ts';
+
+export interface Profile {
+  /** Shares of the steps that are acts of the host, and crashes. */
+  act: number;
+  crash: number;
+  jump: number;
+  /** Shares of model calls, tool runs, appends and hooks that go wrong. */
+  model: number;
+  tool: number;
+  store: number;
+  plugin: number;
+  /** Share of the completions that are delivered twice. */
+  again: number;
+  /** Share of the decisions that the host's authorizer turns away. */
+  unauthorized: number;
+  /** Appends answer at once, as the memory store's do. */
+  appendsAtOnce: boolean;
+  policies: DeepPartial<Policies>;
+}
+
+const RATES = [0, 0.02, 0.1, 0.3] as const;
+
+const POLICIES: { [K in keyof Policies]?: readonly Policies[K][] } = {
+  whileActive: ['reject', 'steer', 'followUp'],
+  steerAt: ['afterRound', 'afterTool'],
+  queueDrain: ['one', 'all'],
+  promoteFollowUpOn: [['completed', 'interrupted', 'error'], ['completed'], ['error', 'interrupted']],
+  whileSuspended: ['followUp', 'reject', 'denyAndRun'],
+  toolExecution: ['parallel', 'sequential', 'parallelIfReadOnly'],
+  maxParallelTools: [8, 1, 2],
+  onPartialSuspend: ['continue', 'wait'],
+  decisionsDuringRound: ['immediate', 'atGate'],
+  onToolFailure: ['tellModel', 'failRun'],
+  toolRetry: [false, { attempts: 2, baseMs: 100, factor: 2, capMs: 500, jitter: 0.1 }],
+  partialReply: ['discard', 'keep'],
+  onRestart: ['idle', 'replayDecided'],
+  onEmptyReply: ['notice', 'retry', 'accept'],
+  observerErrors: ['isolate', 'propagate'],
+};
+
+export function drawProfile(tape: Tape): Profile {
+  const policies: { [key: string]: unknown } = {};
+  for (const [name, choices] of Object.entries(POLICIES)) policies[name] = tape.pick(choices as readonly unknown[]);
+  policies.modelRetry = { attempts: 1 + tape.next(3), baseMs: 200 };
+  policies.limits = {
+    turns: 3 + tape.next(6),
+    runMs: tape.pick([false, 90_000]),
+    identicalCalls: 2 + tape.next(4),
+    queue: 2 + tape.next(4),
+    suspensionsPerCall: 1 + tape.next(3),
+    toolCallsPerTurn: 2 + tape.next(6),
+  };
+  return {
+    act: 0.05 + tape.next(5) * 0.05,
+    crash: tape.pick([0, 0.01, 0.04]),
+    jump: tape.pick([0, 0.02]),
+    model: tape.pick(RATES),
+    tool: tape.pick(RATES),
+    store: tape.pick([0, 0, 0.02, 0.1]),
+    plugin: tape.pick(RATES),
+    again: tape.pick([0, 0, 0, 0.1]),
+    unauthorized: tape.pick([0, 0.1]),
+    appendsAtOnce: tape.next(2) === 0,
+    policies: policies as DeepPartial<Policies>,
+  };
+}

@@ -1,0 +1,96 @@
+/** What a model says, drawn from the tape. Rule: anything a provider was ever seen to send, the plainest first. */
+import type { Message } from '../../../machines/index.ts';
+import type { ModelPart, ModelRequest, ToolSpec } from '../../models/model.ts';
+import { drawArguments } from './arguments.ts';
+import type { World } from './world.ts';
+
+const REPLIES = {
+  text: 4,
+  calls: 7,
+  thought: 1,
+  again: 0.6,
+  empty: 0.5,
+  badArguments: 0.4,
+  unknownTool: 0.4,
+  repeatedId: 0.4,
+  pause: 0.3,
+  length: 0.3,
+  filtered: 0.1,
+} as const;
+type Kind = keyof typeof REPLIES;
+
+const usage = { inputTokens: 100, outputTokens: 20 };
+const finish = (reason: 'stop' | 'tool-calls' | 'length' | 'pause' | 'content-filter'): ModelPart => ({
+  type: 'finish',
+  reason,
+  usage,
+});
+
+export class Replies {
+  #last: readonly ModelPart[] = [];
+  #ids = 0;
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** `number` tells this reply's words from those of all others. */
+  next({ messages, tools }: ModelRequest, number: number): readonly ModelPart[] {
+    const { tape, calm } = this.#world;
+    const kind = calm ? 'text' : tape.weighted<Kind>(REPLIES);
+    const words: ModelPart = { type: 'text-delta', text: `words ${number}` };
+    this.#last =
+      kind === 'again' && this.#last.length > 0
+        ? this.#last.map((part) => (part.type === 'text-delta' ? words : part))
+        : this.#parts(kind, words, messages, tools);
+    return this.#last;
+  }
+
+  #parts(kind: Kind, words: ModelPart, messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart[] {
+    switch (kind) {
+      case 'calls':
+        return [...(this.#world.tape.chance(0.5) ? [words] : []), ...this.#calls(tools), finish('tool-calls')];
+      case 'thought':
+        return [{ type: 'reasoning-delta', text: 'hm' }, words, finish('stop')];
+      case 'empty':
+        return [finish('stop')];
+      case 'badArguments':
+        return [this.#call(tools[0]?.name ?? 'none', '{"text": 5'), finish('tool-calls')];
+      case 'unknownTool':
+        return [this.#call('nobody_has_this', '{}'), ...this.#calls(tools), finish('tool-calls')];
+      case 'repeatedId':
+        return [...this.#calls(tools), this.#repeated(messages, tools), finish('tool-calls')];
+      case 'pause':
+        return [words, finish('pause')];
+      case 'length':
+        return [words, ...this.#calls(tools), finish('length')];
+      case 'filtered':
+        return [words, finish('content-filter')];
+      default:
+        return [words, finish('stop')];
+    }
+  }
+
+  #calls(tools: readonly ToolSpec[]): ModelPart[] {
+    const { tape } = this.#world;
+    if (tools.length === 0) return [];
+    const count = 1 + tape.next(4);
+    return Array.from({ length: count }, () => {
+      const { name, parameters } = tape.pick(tools);
+      return this.#call(name, JSON.stringify(drawArguments(tape, parameters)));
+    });
+  }
+
+  /** A call with an id that was there before. */
+  #repeated(messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart {
+    const earlier = messages.find((message) => message.role === 'tool');
+    const callId = earlier?.callId ?? `c${this.#ids}`;
+    return { type: 'tool-call', callId, name: tools[0]?.name ?? 'none', args: '{"text":"t0"}' };
+  }
+
+  #call(name: string, args: string): ModelPart {
+    this.#ids += 1;
+    return { type: 'tool-call', callId: `c${this.#ids}`, name, args };
+  }
+}

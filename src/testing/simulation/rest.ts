@@ -1,0 +1,132 @@
+/**
+ * What holds of a conversation at rest. Rule: it is held against the durable log alone: every run has its end, every
+ * call its outcome or its wait, every message its place, and the views are those of the log.
+ */
+import type { LogEntry, Message } from '../../../machines/index.ts';
+import type { Conversation } from '../../conversation.ts';
+import { project } from '../../projector/index.ts';
+import type { WatchedCall } from './callWatch.ts';
+import type { Host } from './host.ts';
+import { pairingFaults } from './pairing.ts';
+import type { SimulatedStore } from './store.ts';
+import { CONVERSATION, type World } from './world.ts';
+
+export class Rest {
+  readonly #world: World;
+  readonly #store: SimulatedStore;
+  readonly #host: Host;
+
+  constructor(world: World, store: SimulatedStore, host: Host) {
+    this.#world = world;
+    this.#store = store;
+    this.#host = host;
+  }
+
+  holds(conversation: Conversation): void {
+    const world = this.#world;
+    const { status } = conversation;
+    world.hold(status !== 'active' && status !== 'cancelling', 'I6', () => `nothing is left to do and it is ${status}`);
+    const overheard = this.#host.signals.filter(({ isOverheard }) => isOverheard).length;
+    world.hold(
+      overheard === 0,
+      'I27',
+      () => `${overheard} signals of callers are listened to though their runs are over`,
+    );
+    if (this.#store.misled.has(CONVERSATION)) return;
+    const watch = this.#store.watchOf(CONVERSATION);
+    const ended = watch.cycle !== 'running' || this.#store.lostEnds.has(watch.runId ?? '');
+    world.hold(ended, 'I24', () => `${watch.runId} has no end, though no end of it was refused`);
+    if (status === 'error') return;
+    const rests = watch.cycle === 'suspended' ? 'waiting' : 'idle';
+    world.hold(watch.cycle !== 'running', 'INV-3', () => `${watch.runId} has no end`);
+    world.hold(status === rests, 'INV-3', () => `the log says ${watch.cycle} and the conversation ${status}`);
+    const messages = conversation.messages();
+    for (const [callId, call] of watch.calls.calls) {
+      this.#holdsCall(callId, call, watch.cycle === 'suspended');
+      this.#holdsResult(callId, call, messages);
+    }
+    this.#holdsQueue(conversation);
+    const open = messages.at(-1)?.role === 'assistant' ? [...messages, GO_ON] : messages;
+    for (const fault of pairingFaults(open)) world.violate('INV-2', fault);
+    this.#holdsLog(conversation);
+  }
+
+  /** Where no run is under way nothing is waited for. */
+  holdsTimers({ status }: Conversation): void {
+    const { timers } = this.#world;
+    const rests = status === 'idle' || status === 'waiting' || status === 'error';
+    this.#world.hold(!rests || timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
+  }
+
+  /** Behind a run that came to its natural end nothing waits that the policies let go on. */
+  holdsDelivered(conversation: Conversation): void {
+    const stop = [...this.#store.logOf(CONVERSATION)].reverse().find(({ type }) => type === 'run-stop');
+    if (stop?.type !== 'run-stop' || stop.cause !== 'end_turn' || this.#world.storeFailed) return;
+    const promotes = this.#world.policies?.promoteFollowUpOn?.includes('completed') === true;
+    for (const { messageId, kind } of conversation.queue) {
+      this.#world.hold(kind !== 'steer' && !promotes, 'I29', () => `the ${kind} ${messageId} was left behind`);
+    }
+  }
+
+  #holdsCall(callId: string, call: WatchedCall, waiting: boolean): void {
+    const world = this.#world;
+    // Suspended calls outlive a crash; started ones may, where their tool is idempotent.
+    world.hold(call.status !== 'called' || waiting, 'INV-1', () => `${callId} is ${call.status} at rest`);
+    const left = waiting && call.status === 'suspended' && call.decided.has(call.suspension);
+    const here = call.decidedIn === world.life && !world.storeFailed;
+    world.hold(!left || !here, 'I19', () => `${callId} was decided during a run, and goes on waiting`);
+  }
+
+  /** The model is shown each result as the log has it, in its place or told behind what was said since. */
+  #holdsResult(callId: string, { result, settled }: WatchedCall, messages: readonly Message[]): void {
+    if (result === undefined || settled) return;
+    const shown = messages.some((message) => {
+      if (message.role === 'tool') return message.callId === callId && sameContent(message.content, result);
+      return message.role === 'user' && textOf(message.content).includes(JSON.stringify(callId));
+    });
+    this.#world.hold(shown, 'INV-2', () => `the model is not shown the result of ${callId}`);
+  }
+
+  #holdsQueue(conversation: Conversation): void {
+    const { queued } = this.#store.watchOf(CONVERSATION).messages;
+    const listed = conversation.queue.map(({ messageId }) => messageId);
+    this.#world.hold(listed.join() === queued.join(), 'I29', () => `queued are ${queued}, listed ${listed}`);
+    for (const messageId of this.#host.owed) {
+      this.#world.hold(queued.includes(messageId), 'I29', () => `the receipt of ${messageId} was never settled`);
+    }
+  }
+
+  #holdsLog(conversation: Conversation): void {
+    const log = this.#store.logOf(CONVERSATION);
+    const told = conversation.log();
+    const same = told.length === log.length && told.every((entry, index) => sameEntry(entry, log[index]));
+    this.#world.hold(same, 'I22', () => 'the log that is shown is not the durable one');
+  }
+
+  /** The live view is that of the log, and what a shorter log closed stays closed as it was. */
+  holdsViews(conversation: Conversation): void {
+    const log = this.#store.logOf(CONVERSATION);
+    const view = project(log);
+    const same = JSON.stringify(view) === JSON.stringify(conversation.view());
+    this.#world.hold(
+      same || this.#store.misled.has(CONVERSATION),
+      'INV-9',
+      () => 'the live view is not that of the log',
+    );
+    const { cycles } = view;
+    const early = project(log.slice(0, Math.floor(log.length / 2))).cycles;
+    for (const [index, cycle] of early.entries()) {
+      const closed = index < early.length - 1;
+      const later = cycles[index];
+      const kept = !closed || (later?.stop?.reason === cycle.stop?.reason && later?.id === cycle.id);
+      this.#world.hold(kept, 'I34', () => `the closed cycle ${cycle.id} changed`);
+    }
+  }
+}
+
+const GO_ON = { role: 'user' as const, content: [{ type: 'text' as const, text: '' }] };
+
+const sameEntry = (a: LogEntry, b: LogEntry | undefined): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
+const sameContent = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
+const textOf = (content: Message['content']): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('');

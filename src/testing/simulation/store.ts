@@ -1,0 +1,122 @@
+/**
+ * A store that fails as disks and networks do, around the library's own one in memory. Rule: what is durable stays; an
+ * append that a crash cuts leaves all, a part from the front or nothing; the lease of a dead process is free.
+ */
+import type { LogEntry } from '../../../machines/index.ts';
+import { RunchartError } from '../../errors.ts';
+import { memoryStore } from '../../stores/memory.ts';
+import type { LogHandle, LogStore } from '../../stores/store.ts';
+import { LogWatch } from './logWatch.ts';
+import type { World } from './world.ts';
+
+type Fate = 'stored' | 'slow' | 'refused' | 'storedButRefused';
+
+const refusal = (): Error => new RunchartError('store', 'the disk is full');
+
+export class SimulatedStore implements LogStore {
+  /** What is durable. */
+  readonly logs = new Map<string, LogEntry[]>();
+  /** Conversations in which the library was told of a failure though the entries were stored. */
+  readonly misled = new Set<string>();
+  /** Runs whose end the library was told is not stored. */
+  readonly lostEnds = new Set<string>();
+  readonly #world: World;
+  readonly #watches = new Map<string, LogWatch>();
+  /** Of the process that lives, and what it has loaded. */
+  #inner = memoryStore();
+  #loaded = new Set<string>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  logOf(id: string): readonly LogEntry[] {
+    return this.logs.get(id) ?? [];
+  }
+
+  watchOf(id: string): LogWatch {
+    const known = this.#watches.get(id) ?? new LogWatch(this.#world, id);
+    this.#watches.set(id, known);
+    return known;
+  }
+
+  /** The process died, and its leases with it. */
+  crashed(): void {
+    this.#inner = memoryStore();
+    this.#loaded = new Set();
+  }
+
+  async open(id: string): Promise<LogHandle> {
+    const inner = await this.#inner.open(id);
+    const log = this.logs.get(id) ?? [];
+    this.logs.set(id, log);
+    if (!this.#loaded.has(id)) await inner.append(log, 0);
+    this.#loaded.add(id);
+    return this.#handle(id, log, inner);
+  }
+
+  list() {
+    return this.#inner.list();
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.#inner.delete(id);
+    this.logs.delete(id);
+  }
+
+  #handle(id: string, log: LogEntry[], inner: LogHandle): LogHandle {
+    const world = this.#world;
+    const { life } = world;
+    const store = (entries: readonly LogEntry[], expectedSeq: number): void => {
+      if (life !== world.life) throw refusal();
+      inner.appendNow?.(entries, expectedSeq);
+      this.#keep(id, log, entries);
+    };
+    const append = async (entries: readonly LogEntry[], expectedSeq: number): Promise<void> => {
+      const fate = this.#fate();
+      const cut = (): void => {
+        const most = world.tape.next(entries.length + 1);
+        if (log.length === expectedSeq) this.#keep(id, log, entries.slice(0, most), true);
+      };
+      if (fate === 'slow' || !world.profile.appendsAtOnce) await world.wait('store', cut);
+      if (life !== world.life) return new Promise(() => undefined);
+      if (fate === 'refused') throw this.#refuse(entries);
+      store(entries, expectedSeq);
+      if (fate !== 'storedButRefused') return;
+      this.misled.add(id);
+      throw refusal();
+    };
+    const handle: LogHandle = {
+      read: (from) => inner.read(from),
+      append,
+      close: async () => {
+        if (life === world.life) await inner.close();
+      },
+    };
+    return world.profile.appendsAtOnce && world.profile.store === 0 ? { ...handle, appendNow: store } : handle;
+  }
+
+  #refuse(entries: readonly LogEntry[]): Error {
+    for (const { type, runId } of entries) {
+      if (type === 'run-stop' || type === 'run-suspended') this.lostEnds.add(runId ?? '');
+    }
+    return refusal();
+  }
+
+  #fate(): Fate {
+    const world = this.#world;
+    if (world.fault('store-slow', world.profile.store)) return 'slow';
+    if (world.fault('store-refused', world.profile.store / 2)) return 'refused';
+    if (world.fault('store-misled', world.profile.store / 4)) return 'storedButRefused';
+    return 'stored';
+  }
+
+  #keep(id: string, log: LogEntry[], entries: readonly LogEntry[], torn = false): void {
+    const watch = this.watchOf(id);
+    for (const entry of entries) {
+      log.push(entry);
+      watch.learn(entry);
+    }
+    if (!torn) watch.appended(entries);
+  }
+}

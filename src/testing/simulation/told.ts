@@ -1,0 +1,72 @@
+/**
+ * What the library told its caller, held against the durable log. Rule: what was told is true, then and after a crash;
+ * a refusal has a type. A store that lied to the library excuses what the library says of it.
+ */
+import type { Conversation } from '../../conversation.ts';
+import { RunchartError } from '../../errors.ts';
+import type { Receipt } from '../../receipts.ts';
+import type { Run } from '../../run.ts';
+import type { SimulatedStore } from './store.ts';
+import { CONVERSATION, type World } from './world.ts';
+
+export class Told {
+  readonly #owed = new Set<string>();
+  readonly #world: World;
+  readonly #store: SimulatedStore;
+
+  constructor(world: World, store: SimulatedStore) {
+    this.#world = world;
+    this.#store = store;
+  }
+
+  /** Messages whose receipts this process still owes an answer. */
+  get unsettled(): readonly string[] {
+    return [...this.#owed];
+  }
+
+  /** The store told the library of a failure where there was none. */
+  get isMisled(): boolean {
+    return this.#store.misled.has(CONVERSATION);
+  }
+
+  crashed(): void {
+    this.#owed.clear();
+  }
+
+  /** What a fresh process knows is what the log says. */
+  opened(conversation: Conversation): void {
+    if (this.isMisled) return;
+    const stored = this.#store.logOf(CONVERSATION);
+    const same = conversation.log().length === stored.length;
+    this.#world.hold(same, 'I20', () => `${conversation.log().length} entries were read of ${stored.length}`);
+  }
+
+  /** A run whose result says that it is over has its end in the log. */
+  over(run: Run): void {
+    const world = this.#world;
+    run.text.catch(() => undefined);
+    run.result.then((result) => {
+      const watch = this.#store.watchOf(CONVERSATION);
+      if (this.isMisled || result.cause === 'store' || !watch.runs.has(result.runId)) return;
+      world.hold(watch.ended.has(result.runId), 'I22', () => `${result.runId} was told as over and has no end`);
+    });
+  }
+
+  /** A receipt is settled with the truth. */
+  owed({ messageId, delivered }: Receipt): void {
+    this.#owed.add(messageId);
+    delivered.then((word) => {
+      this.#owed.delete(messageId);
+      if (this.isMisled) return;
+      const place = this.#store.watchOf(CONVERSATION).messages.places.get(messageId);
+      const isTrue = (word === 'delivered') === (place === 'delivered');
+      this.#world.hold(isTrue, 'I29', () => `${messageId} is ${place}, told ${word}`);
+    });
+  }
+
+  /** A refusal with a type is an answer; anything else is a defect. */
+  refused(act: string, error: unknown): void {
+    const known = RunchartError.isRunchartError(error);
+    this.#world.hold(known, 'errors', () => `${act} failed with ${String(error)}`);
+  }
+}

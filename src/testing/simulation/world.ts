@@ -1,0 +1,144 @@
+/**
+ * The world of one simulated run: time, what is under way, and which process is alive. Rule: nothing happens unless the
+ * loop makes it happen; what a dead process has under way never comes to its end.
+ */
+import type { DeepPartial, Policies } from '../../options.ts';
+import type { Ports } from '../../ports.ts';
+import { deliveredAgain } from './delivery.ts';
+import { Facts } from './facts.ts';
+import type { Profile } from './profile.ts';
+import type { Tape } from './tape.ts';
+
+/** Something under way that the loop may bring to its end. */
+export interface Pending {
+  port: 'model' | 'tool' | 'store' | 'plugin';
+  settle(): void;
+  /** How it ends when its process dies, where that leaves a trace. */
+  crash?(): void;
+}
+interface Timer {
+  at: number;
+  fire(): void;
+}
+
+export interface Violation {
+  invariant: string;
+  detail: string;
+}
+/** Id of the conversation that is simulated; others are of its sub-agents. */
+export const CONVERSATION = 'simulated';
+const VIOLATIONS_KEPT = 20;
+const BEGINNING = 1_700_000_000_000;
+
+export class World {
+  readonly tape: Tape;
+  readonly profile: Profile;
+  /** Nothing where the agent is somebody else's. */
+  readonly policies: DeepPartial<Policies> | undefined;
+  readonly facts = new Facts();
+  readonly violations: Violation[] = [];
+  /** Faults that were injected, by kind. */
+  readonly faults = new Map<string, number>();
+  /** No more faults from here on: what is under way comes to a good end. */
+  calm = false;
+  /** Number of the process that lives. */
+  life = 0;
+  pending: Pending[] = [];
+  timers: Timer[] = [];
+  /** Milliseconds since the beginning; setting the wall clock does not change them. */
+  steady = 0;
+  #jumped = 0;
+  #ids = 0;
+
+  constructor(tape: Tape, profile: Profile, policies?: DeepPartial<Policies>) {
+    this.tape = tape;
+    this.profile = profile;
+    this.policies = policies;
+  }
+
+  /** The library's ports in the process that lives now. */
+  ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal'> {
+    const { life } = this;
+    return {
+      now: () => BEGINNING + this.steady + this.#jumped,
+      newId: () => {
+        this.#ids += 1;
+        return `id${this.#ids}`;
+      },
+      random: () => this.tape.next(1000) / 1000,
+      setTimer: (ms, fire) => {
+        if (life !== this.life) return () => undefined;
+        const timer: Timer = { at: this.steady + ms, fire };
+        this.timers.push(timer);
+        return () => {
+          const at = this.timers.indexOf(timer);
+          if (at >= 0) this.timers.splice(at, 1);
+        };
+      },
+      ...(this.profile.again > 0 && { journal: (embedded) => deliveredAgain(this, embedded) }),
+    };
+  }
+
+  /** A fault of this kind happens in this share of the cases, and never once the world is calm. */
+  fault(kind: string, share: number): boolean {
+    if (this.calm || share === 0 || !this.tape.chance(share)) return false;
+    this.count(kind);
+    return true;
+  }
+
+  count(kind: string): void {
+    this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1);
+  }
+
+  /** The store has failed: what it lost may have been written in other words, or later. */
+  get storeFailed(): boolean {
+    return this.faults.has('store-refused') || this.faults.has('store-misled');
+  }
+
+  violate(invariant: string, detail: string): void {
+    if (this.violations.length < VIOLATIONS_KEPT) this.violations.push({ invariant, detail });
+  }
+
+  hold(condition: boolean, invariant: string, detail: () => string): void {
+    if (!condition) this.violate(invariant, detail());
+  }
+
+  /** Waits until the loop settles it; never, where its process dies before. */
+  wait(port: Pending['port'], crash?: () => void): Promise<void> {
+    const { life } = this;
+    return new Promise((resolve) => {
+      if (life !== this.life) return;
+      this.pending.push({ port, settle: resolve, ...(crash && { crash }) });
+    });
+  }
+
+  settle(index: number): void {
+    const [pending] = this.pending.splice(index, 1);
+    pending?.settle();
+  }
+
+  /** The next timer rings; false where there is none. */
+  ring(): boolean {
+    let next = 0;
+    for (const [index, timer] of this.timers.entries()) if (timer.at < (this.timers[next]?.at ?? 0)) next = index;
+    const [due] = this.timers.splice(next, 1);
+    if (!due) return false;
+    this.steady = Math.max(this.steady, due.at);
+    due.fire();
+    return true;
+  }
+
+  /** The wall clock is set; no timer rings for it. */
+  jump(ms: number): void {
+    this.#jumped += ms;
+  }
+
+  /** The process dies: nothing of it goes on. */
+  crash(): void {
+    const { pending } = this;
+    this.life += 1;
+    this.pending = [];
+    this.timers = [];
+    for (const { crash } of pending) crash?.();
+  }
+}

@@ -1,0 +1,89 @@
+/** What may follow in a log, whatever was lost before it. */
+import { describe, expect, it } from 'vitest';
+import { type LogEntry, learn, type NewEntry, nothingKnown, sequel } from '../../machines/index.ts';
+
+const content = [{ type: 'text' as const, text: 'x' }];
+const begun = (runId: string): NewEntry => ({ runId, type: 'run-started' });
+const resumed = (runId: string, of: string): NewEntry => ({ runId, type: 'run-resumed', of });
+const stop = (runId: string): NewEntry => ({ runId, type: 'run-stop', reason: 'completed' });
+const waits = (runId: string): NewEntry => ({ runId, type: 'run-suspended', waiting: ['c'] });
+const over = (runId: string): NewEntry => ({ runId, type: 'checkpoint', boundary: 'RunFinished' });
+const made = (callId: string): NewEntry => ({
+  runId: 'r',
+  type: 'agent-output',
+  item: { type: 'tool-call', callId, name: 'echo', args: {} },
+});
+const started = (callId: string): NewEntry => ({ runId: 'r', type: 'tool-started', callId, idempotencyKey: callId });
+const held = (callId: string): NewEntry => ({ runId: 'r', type: 'tool-suspended', callId, suspension: 1, reason: '' });
+const result = (callId: string): NewEntry => ({
+  runId: 'r',
+  type: 'tool-result',
+  callId,
+  outcome: 'succeeded',
+  content,
+});
+const queued = (messageId: string): NewEntry => ({
+  runId: 'r',
+  type: 'message-queued',
+  messageId,
+  kind: 'steer',
+  content,
+});
+const returned = (messageId: string): NewEntry => ({ runId: 'r', type: 'message-returned', messageId, why: 'host' });
+
+/** What is left of `entries` behind this log, as `type subject`. */
+function behind(log: readonly NewEntry[], entries: readonly NewEntry[]): string[] {
+  const known = nothingKnown();
+  for (const [seq, entry] of log.entries()) learn(known, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
+  return sequel(known, entries).map((entry) => {
+    const subject = 'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : entry.runId;
+    return `${entry.type} ${entry.type === 'agent-output' ? '' : subject}`.trim();
+  });
+}
+
+describe('what may follow', () => {
+  it.each<[string, NewEntry[], NewEntry[], string[]]>([
+    ['anything that binds nothing', [], [made('c'), over('r')], ['agent-output', 'checkpoint r']],
+    ['the end of the run', [begun('r')], [stop('r'), over('r')], ['run-stop r', 'checkpoint r']],
+    ['a suspension', [begun('r')], [waits('r'), over('r')], ['run-suspended r', 'checkpoint r']],
+    ['the stop of a cycle that waits', [begun('r'), waits('r')], [stop('r')], ['run-stop r']],
+    ['a run behind a stop', [begun('r'), stop('r')], [begun('s')], ['run-started s']],
+    ['a resumption of what waits', [begun('r'), waits('r')], [resumed('s', 'r')], ['run-resumed s']],
+    ['a result of a call', [begun('r'), made('c')], [result('c')], ['tool-result c']],
+    ['a call and its result at once', [begun('r')], [made('c'), result('c')], ['agent-output', 'tool-result c']],
+    ['what was queued, given back', [queued('m')], [returned('m')], ['message-returned m']],
+  ])('%s stands', (_, log, entries, expected) => {
+    expect(behind(log, entries)).toEqual(expected);
+  });
+
+  it.each<[string, NewEntry[], NewEntry[]]>([
+    ['a second stop, with its checkpoint', [begun('r'), stop('r')], [stop('r'), over('r')]],
+    ['the stop of a run that never began', [begun('r'), stop('r')], [stop('s'), over('s')]],
+    ['the stop of another run', [begun('r')], [stop('s')]],
+    ['a suspension of what waits', [begun('r'), waits('r')], [waits('r')]],
+    ['a second result', [begun('r'), made('c'), result('c')], [result('c')]],
+    ['a result of a call that is not there', [begun('r')], [result('c')]],
+    ['what was not queued, given back', [], [returned('m')]],
+    ['what was given back, given back', [queued('m'), returned('m')], [returned('m')]],
+  ])('%s does not', (_, log, entries) => {
+    expect(behind(log, entries)).toEqual([]);
+  });
+
+  it('a result may come again where the host wants the call run again', () => {
+    const retry: NewEntry = { runId: 'r', type: 'call-settled', callId: 'c', how: { retry: true } };
+    expect(behind([begun('r'), made('c'), result('c'), retry], [result('c'), result('c')])).toEqual(['tool-result c']);
+  });
+
+  it.each([begun('s'), resumed('s', 'r')])('a run behind one that lost its end writes that first: %o', (next) => {
+    const log = [begun('r'), ...['a', 'b', 'c'].map(made), started('a'), held('b')];
+    const before = ['tool-result a', 'tool-result c', 'run-stop r'];
+    expect(behind(log, [next, result('b')])).toEqual([...before, `${next.type} s`, 'tool-result b']);
+  });
+
+  it('a new request closes a cycle that waits; its calls go on waiting', () => {
+    expect(behind([begun('r'), made('c'), held('c'), waits('r')], [begun('s')])).toEqual([
+      'run-stop r',
+      'run-started s',
+    ]);
+  });
+});

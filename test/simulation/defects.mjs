@@ -1,0 +1,479 @@
+/**
+ * Defects that the simulator has to find, each planted alone into the built library while it is loaded. Rule: a fault
+ * kind without a caught defect is not tested. `fault` is what must happen for the defect to show; an edit is a file of
+ * `dist`, a text that stands there exactly once, and what takes its place.
+ */
+const RUN = 'machines/run.machine.js';
+const END = 'machines/runEnd.js';
+const CONVERSATION = 'machines/conversation.machine.js';
+const SEQUEL = 'machines/sequel.js';
+const RECOVERY = 'machines/recovery.js';
+const GATE_WORK = 'machines/gateWork.js';
+const CALL = 'machines/toolCall.machine.js';
+const HISTORY = 'machines/history.js';
+const ATTEMPT = 'src/models/attempt.js';
+const JOURNAL = 'src/journal.js';
+const DRIVER = 'src/driver.js';
+
+export const defects = [
+  {
+    id: 'cancel-without-results',
+    about: 'a cancelled run writes no results for the calls that it leaves behind',
+    fault: 'cancel',
+    edits: [[END, "return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];", 'return kept;']],
+  },
+  {
+    id: 'second-cancel-reenters',
+    about: 'a second cancel begins the run anew',
+    fault: 'cancel, cancel',
+    edits: [[CONVERSATION, 'cancelling: {},', "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true } } },"]],
+  },
+  {
+    id: 'started-calls-replayed',
+    about: 'calls that may have run are run again after a restart, idempotent or not',
+    fault: 'crash',
+    edits: [[RECOVERY, 'if (idempotent(record.name))', 'if (idempotent !== undefined)']],
+  },
+  {
+    id: 'open-calls-not-recovered',
+    about: 'opening the log of a dead process closes none of its calls',
+    fault: 'crash',
+    edits: [[RECOVERY, 'entries.push(...repairOf(record, known, idempotent));', '{ }']],
+  },
+  {
+    id: 'stop-not-recovered',
+    about: 'opening the log of a dead process does not close its run',
+    fault: 'crash',
+    edits: [[RECOVERY, "if (known.cycle !== 'running')", "if (known.cycle !== 'none')"]],
+  },
+  {
+    id: 'suspended-call-dropped',
+    about: 'a restart forgets the calls that wait for a person',
+    fault: 'crash',
+    edits: [[RECOVERY, 'suspended.push({ call, suspension });', '{ }']],
+  },
+  {
+    id: 'turns-forgotten',
+    about: 'a restart counts the turns of a cycle anew',
+    fault: 'crash, resume',
+    edits: [[RECOVERY, 'turns: cycleTurns,', 'turns: 0,']],
+  },
+  {
+    id: 'unknown-outcome-run-again',
+    about: 'a call whose outcome is unknown is run again without anybody asking for it',
+    fault: 'crash, resume',
+    edits: [
+      [
+        RECOVERY,
+        "filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf)",
+        "filter(({ outcome, status }) => outcome === 'unknown' && status === 'ended').map(rerunOf)",
+      ],
+    ],
+  },
+  {
+    id: 'duplicate-completion-accepted',
+    about: 'a completion that comes twice is delivered twice',
+    fault: 'delivered-twice',
+    edits: [['src/asks.js', '    close(id) {\n        const asker = this.#askers.get(id);\n        this.#askers.delete(id);', '    close(id) {\n        const asker = this.#askers.get(id);']],
+  },
+  {
+    id: 'commit-after-effect',
+    about: 'what a step asks for begins before its entries are durable',
+    fault: 'store, crash',
+    edits: [
+      [
+        DRIVER,
+        'const pending = this.#journal.append(step.entries, at);',
+        'for (const request of step.asks.splice(0)) if (this.#asks.isOpen(request)) this.#journal.start(request);\n            const pending = this.#journal.append(step.entries, at);',
+      ],
+    ],
+  },
+  {
+    id: 'decision-not-durable',
+    about: 'a decision is acted on and never written',
+    fault: 'decide',
+    edits: [
+      [
+        'machines/conversationSteps.js',
+        "event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : []",
+        "event.type === 'decision.arrived' ? [] : [{ runId, type: 'decision' }]",
+      ],
+    ],
+  },
+  {
+    id: 'decision-committed-after-replay',
+    about: 'a decision is written one append late',
+    fault: 'decide',
+    edits: [
+      [
+        'src/log.js',
+        'return this.#append(() => sequel(this.#known, entries), at);',
+        "const due = [...entries.filter(({ type }) => type !== 'decision'), ...(this.held ?? [])];\n        this.held = entries.filter(({ type }) => type === 'decision');\n        return this.#append(() => sequel(this.#known, due), at);",
+      ],
+    ],
+  },
+  {
+    id: 'decision-not-consumed',
+    about: 'nothing says that a decision was acted on',
+    fault: 'decide',
+    edits: [['machines/resumeToolCall.machine.js', 'if (!replay?.decision)', 'if (replay)']],
+  },
+  {
+    id: 'decision-not-removed',
+    about: 'a decision counts for the next suspension of its call too',
+    fault: 'decide, tool-suspends',
+    edits: [
+      [GATE_WORK, 'held.callId === waiting.call.callId && held.suspension === waiting.suspension', 'held.callId === waiting.call.callId'],
+      [GATE_WORK, "return !output || (output.outcome === 'suspended' && held.suspension >= output.suspension);", "return !output || output.outcome === 'suspended';"],
+    ],
+  },
+  {
+    id: 'early-decision-dropped',
+    about: 'a decision that comes before its call is suspended is forgotten',
+    fault: 'decide',
+    edits: [['machines/runInbox.js', "event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {}", '({})']],
+  },
+  {
+    id: 'lost-decision-kept',
+    about: 'a decision that could not be stored is acted on all the same',
+    fault: 'store-refused, decide',
+    edits: [['machines/runInbox.js', '!isLost(held)', 'held !== undefined']],
+  },
+  {
+    id: 'suspension-not-counted',
+    about: 'a second suspension has the number of the first',
+    fault: 'tool-suspends, decide',
+    edits: [[CALL, 'const suspension = context.suspension + 1;', 'const suspension = 1;']],
+  },
+  {
+    id: 'steer-lost',
+    about: 'steers are taken off the queue and not delivered',
+    fault: 'steer',
+    edits: [[RUN, "enqueue({ type: 'log', params: step.steerEntries(context.runId, due) });", '']],
+  },
+  {
+    id: 'follow-up-lost-on-error',
+    about: 'a run that ends with an error takes the queue with it',
+    fault: 'followUp, model',
+    edits: [
+      [
+        CONVERSATION,
+        "waiting: event.output.end.termination === 'Suspended',",
+        "waiting: event.output.end.termination === 'Suspended',\n                ...(event.output.end.termination === 'Error' && { queue: [] }),",
+      ],
+    ],
+  },
+  {
+    id: 'queue-last-in-first-out',
+    about: 'of the followUps that wait the last comes first',
+    fault: 'followUp',
+    edits: [['machines/conversationSteps.js', "queue.find(({ kind }) => kind === 'followUp')", "[...queue].reverse().find(({ kind }) => kind === 'followUp')"]],
+  },
+  {
+    id: 'budget-off-by-two',
+    about: 'a cycle has two turns more than it may',
+    fault: 'none',
+    edits: [['machines/limits.js', 'counters.turns >= limits.turns', 'counters.turns >= limits.turns + 2']],
+  },
+  {
+    id: 'retry-skips-limit',
+    about: 'a model call is tried once more than it may',
+    fault: 'model',
+    edits: [['machines/modelCall.machine.js', 'return context.attempts.ofModel < context.retry.attempts;', 'return context.attempts.ofModel <= context.retry.attempts;']],
+  },
+  {
+    id: 'retry-after-abort',
+    about: 'a cancel during the wait before another attempt begins that attempt',
+    fault: 'model, cancel',
+    edits: [
+      [
+        'machines/modelCall.machine.js',
+        "on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },",
+        "on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' }, 'run.cancelled': { target: 'attempting' } },",
+      ],
+    ],
+  },
+  {
+    id: 'late-settlement-written',
+    about: 'what a tool says after its call was cancelled becomes a second result',
+    fault: 'tool-late, cancel',
+    edits: [
+      [
+        'src/acts.js',
+        "return [diagnostic(request.runId, 'late_result', { callId: request.callId })];",
+        "return [{ runId: request.runId, type: 'tool-result', callId: request.callId, outcome: 'succeeded', content: value.content }];",
+      ],
+      [SEQUEL, "return record.status !== 'ended' || record.settled === 'retry';", 'return true;'],
+    ],
+  },
+  {
+    id: 'results-in-completion-order',
+    about: 'the model is shown results in the order in which they came',
+    fault: 'none',
+    edits: [
+      [
+        HISTORY,
+        'return this.#replace(slot.index, message);',
+        'this.#messages.splice(slot.index, 1);\n            for (const other of this.#slots.values()) if (other.index > slot.index) other.index -= 1;\n            slot.index = this.#messages.length;\n            return this.#add(message);',
+      ],
+    ],
+  },
+  {
+    id: 'placeholder-not-replaced',
+    about: 'the model goes on being shown a placeholder though the result is there',
+    fault: 'decide',
+    edits: [[HISTORY, "if (slot.holds === 'result' && !this.#retried.delete(callId))", "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried.delete(callId)))"]],
+  },
+  {
+    id: 'past-rewritten',
+    about: 'a result that comes late takes the place of what the model has answered already',
+    fault: 'decide',
+    edits: [[HISTORY, 'if (!spoken) {', 'if (!slot.late) {']],
+  },
+  {
+    id: 'partial-text-kept',
+    about: 'the text of an attempt that failed becomes a reply',
+    fault: 'model',
+    edits: [
+      [
+        ATTEMPT,
+        'return { ...failureOf(error), random: random(), model: model.id };',
+        "this.#reply.end();\n            if (this.#streamed) return { kind: 'reply', items: this.#reply.items, finish: 'stop', usage: this.#usage };\n            return { ...failureOf(error), random: random(), model: model.id };",
+      ],
+    ],
+  },
+  {
+    id: 'missing-finish-accepted',
+    about: 'a stream that ends without a reason counts as a reply',
+    fault: 'model-cut',
+    edits: [[ATTEMPT, "throw new ModelError({ code: 'stream-incomplete' });", "this.#finish = 'stop';"]],
+  },
+  {
+    id: 'talk-behind-finish-kept',
+    about: 'what a model says behind the end of its reply is part of the reply',
+    fault: 'model-talks-on',
+    edits: [[ATTEMPT, "if (this.#finish !== undefined && part.type !== 'diagnostic')", 'if (this.#finish === null)']],
+  },
+  {
+    id: 'repeated-id-merged',
+    about: 'a call with an id that was there before passes for that call',
+    fault: 'a repeated id',
+    edits: [['src/models/reply.js', 'if (this.#given.has(id) || this.#known.calls.has(id))', 'if (id === undefined)']],
+  },
+  {
+    id: 'listener-left',
+    about: 'a run that is over goes on listening to the signal of its caller',
+    fault: 'send with a signal',
+    edits: [['src/runs.js', "handle.onEnd(() => signal.removeEventListener('abort', cancel));", '']],
+  },
+  {
+    id: 'timer-left',
+    about: 'the time limit of a model call is not stopped when it is over',
+    fault: 'none',
+    edits: [[ATTEMPT, 'clock.stop();', '']],
+  },
+  {
+    id: 'tool-timer-left',
+    about: 'the time limit of a tool is not stopped when it has answered',
+    fault: 'none',
+    edits: [['src/tools/execute.js', 'settled = true;\n            stop();', 'settled = true;']],
+  },
+  {
+    id: 'model-never-times-out',
+    about: 'a model that says nothing holds its run for ever',
+    fault: 'model-hang',
+    edits: [['src/models/attemptClock.js', 'this.#expire(new ModelError({ code: \'timeout\', message: `the model sent nothing for ${ms} ms` }));', '']],
+  },
+  {
+    id: 'tool-never-times-out',
+    about: 'a tool that never answers holds its run for ever',
+    fault: 'tool-deaf',
+    edits: [['src/tools/execute.js', 'resolve(returned(erred(\'timeout\', words), retrying));', 'String(words);']],
+  },
+  {
+    id: 'effects-outlive-cancel',
+    about: 'a run that is over does not end what it has under way',
+    fault: 'cancel',
+    edits: [[RUN, "exit: [{ type: 'drop', params: ({ context }) => `${context.runId}/` }, 'stopGate'],", "exit: ['stopGate'],"]],
+  },
+  {
+    id: 'cancel-waits-for-the-store',
+    about: 'a cancel waits as long as the store likes',
+    fault: 'store-slow, cancel',
+    edits: [['src/hurry.js', 'const GIVE_UP_MS = 90;', 'const GIVE_UP_MS = 9000;']],
+  },
+  {
+    id: 'cancel-waits-for-hooks',
+    about: 'a cancelled run gives its last hooks all the time of others',
+    fault: 'plugin-deaf, cancel',
+    edits: [[END, 'const CANCELLED_RUN_END_MS = 30;', 'const CANCELLED_RUN_END_MS = 3000;']],
+  },
+  {
+    id: 'no-stop-on-store-failure',
+    about: 'a run that the store failed writes no stop',
+    fault: 'store-refused',
+    edits: [[END, 'const { cause } = end;', "const { cause } = end;\n    if (cause === 'store')\n        return [boundary];"]],
+  },
+  {
+    id: 'stop-twice',
+    about: 'a cancelled run writes its stop twice',
+    fault: 'cancel',
+    edits: [
+      [END, "return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];", "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), { runId, type: 'run-stop', reason: 'interrupted' }];"],
+      [SEQUEL, 'if (runId !== this.#runId)', "if (type !== '')\n            return true;\n        if (runId !== this.#runId)"],
+    ],
+  },
+  {
+    id: 'kept-call-runs-behind-its-end',
+    about: 'a run whose end could not be stored leaves calls to the next that are closed by then',
+    fault: 'store-refused',
+    edits: [['machines/closing.js', 'kept: [],\n        reruns: [],\n        decisions: context', 'kept: context.kept,\n        reruns: context.reruns,\n        decisions: context']],
+  },
+  {
+    id: 'half-promotion-not-recovered',
+    about: 'a promotion that was cut in the middle of its append is made a second time',
+    fault: 'crash in an append',
+    edits: [[RECOVERY, '...cutPromotion(known),', '']],
+  },
+  {
+    id: 'seq-reused-after-torn-append',
+    about: 'a torn append is taken for one that left nothing, and its numbers are given again',
+    fault: 'crash in an append',
+    edits: [
+      ['src/opening.js', 'const fresh = entries.length === 0;', "while (entries.length > 1 && entries.at(-1).type !== 'checkpoint') entries.pop();\n    const fresh = entries.length === 0;"],
+      ['src/stores/order.js', 'if (expectedSeq !== next)', 'if (expectedSeq > next)'],
+      ['src/stores/order.js', 'entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
+    ],
+  },
+  {
+    id: 'last-record-lost',
+    about: 'opening a log leaves out its last entry',
+    fault: 'crash',
+    edits: [['src/stores/memory.js', 'const until = stored.length;', 'const until = stored.length - 1;']],
+  },
+  {
+    id: 'order-not-checked',
+    about: 'a store takes what does not follow on, and a writer numbers from one too low',
+    fault: 'crash',
+    edits: [
+      ['src/stores/order.js', 'if (expectedSeq !== next)', 'if (expectedSeq > next)'],
+      ['src/stores/order.js', 'entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
+      ['src/stores/memory.js', 'const until = stored.length;', 'const until = stored.length - 1;'],
+    ],
+  },
+  {
+    id: 'lease-not-checked',
+    about: 'a conversation that is open is opened a second time',
+    fault: 'a second opener',
+    edits: [['src/stores/memory.js', 'if (!leased.has(id))', 'if (id)']],
+  },
+  {
+    id: 'subscriber-stops-a-run',
+    about: 'a subscriber that throws takes the run with it',
+    fault: 'a subscriber that throws',
+    edits: [['src/guard.js', 'strikes += 1;', 'throw error;']],
+  },
+  {
+    id: 'subscriber-misses-entries',
+    about: 'who subscribes is not shown the first of what follows',
+    fault: 'watch',
+    edits: [['src/log.js', 'filter(({ seq }) => seq >= first)', 'filter(({ seq }) => seq > first)']],
+  },
+  {
+    id: 'clock-jump-rings-timers',
+    about: 'timers are measured by the wall clock, so that setting it rings them',
+    fault: 'jump',
+    edits: [
+      [JOURNAL, 'this.#underWay.set(id, stop);\n                return;', 'this.#underWay.set(id, stop);\n                (this.due ??= new Map()).set(id, this.#options.now() + ms);\n                return;'],
+      [
+        JOURNAL,
+        'const completion = this.#cancels.shift() ?? this.#next();',
+        "for (const [id, at] of this.due ?? []) {\n            if (this.#options.now() <= at) continue;\n            this.due.delete(id);\n            this.#underWay.get(id)?.();\n            if (this.#underWay.delete(id)) this.#queue.push({ completion: { type: 'timer.elapsed', id } });\n        }\n        const completion = this.#cancels.shift() ?? this.#next();",
+      ],
+    ],
+  },
+  {
+    id: 'deny-after-allow-ignored',
+    about: 'once a check has let a call pass, no later one is heard',
+    fault: 'guard-forbids',
+    edits: [['src/plugins/gate.js', 'if (said.block !== undefined)', 'if (said.block !== undefined && plugin === this.#options.plugins[0])']],
+  },
+  {
+    id: 'approval-not-asked',
+    about: 'a tool that needs approval runs without it',
+    fault: 'none',
+    edits: [['src/plugins/gate.js', 'if (needsApproval === undefined || needsApproval === false)', 'if (needsApproval !== undefined)']],
+  },
+  {
+    id: 'denial-runs',
+    about: 'a call that was denied is replayed like one that was approved',
+    fault: 'decide',
+    edits: [['machines/resumeToolCall.machine.js', "const isDenied = (replay) => replay?.decision?.action === 'deny';", 'const isDenied = (replay) => replay === null;']],
+  },
+  {
+    id: 'authorizer-ignored',
+    about: 'who may not decide decides',
+    fault: 'unauthorized',
+    edits: [['src/deciding.js', 'if (!(await isAllowed(() => authorize(decision, call))))', 'if ((await isAllowed(() => authorize(decision, call))) === undefined)']],
+  },
+  {
+    id: 'arguments-changed',
+    about: 'a tool is given other arguments than the log has',
+    fault: 'none',
+    edits: [['src/tools/prepare.js', 'args: ownArgs(result.value)', "args: Object.freeze({ ...ownArgs(result.value), text: 'other' })"]],
+  },
+  {
+    id: 'arguments-open-to-change',
+    about: 'a tool may change the arguments that it is given',
+    fault: 'tool-meddles',
+    edits: [['src/tools/args.js', 'return Object.freeze(copy);', 'return copy;']],
+  },
+  {
+    id: 'key-not-renewed',
+    about: 'an execution behind a new suspension has the key of the one before',
+    fault: 'tool-suspends, decide',
+    edits: [[CALL, '`${context.conversationId}/${context.call.callId}/${context.suspension}`', '`${context.conversationId}/${context.call.callId}/0`']],
+  },
+  {
+    id: 'secret-not-redacted',
+    about: 'what is stored is stored as it came',
+    fault: 'a secret in a result',
+    edits: [['src/log.js', '...redactEntry(entry, this.#redact)', '...entry']],
+  },
+  {
+    id: 'receipt-not-settled',
+    about: 'nobody is told of a message that was given back',
+    fault: 'close, abort',
+    edits: [['src/runs.js', "this.#receipts.settle(messageId, 'returned');", '']],
+  },
+  {
+    id: 'lost-steer-not-told',
+    about: 'nobody is told of a steer that could not be stored',
+    fault: 'store-refused, steer',
+    edits: [['src/receipts.js', '(error) => this.lose(messageId, error, run, runtime)', '() => {}']],
+  },
+  {
+    id: 'applied-before-durable',
+    about: 'a decision is told as applied before it is durable',
+    fault: 'store-slow, decide',
+    edits: [['src/tickets.js', 'this.#delivered.set(act, { ...ticket, answer });', 'ticket.resolve(answer);']],
+  },
+  {
+    id: 'entries-shown-too-early',
+    about: 'entries are shown before they are durable',
+    fault: 'store-refused',
+    edits: [['src/log.js', 'await this.#handle.append(stamped, this.entries.length);\n        this.#publish(stamped);', 'const first = this.entries.length;\n        this.#publish(stamped);\n        await this.#handle.append(stamped, first);']],
+  },
+  {
+    id: 'view-misses-results',
+    about: 'a live view is not shown the results of tools',
+    fault: 'watch',
+    edits: [['src/streams.js', 'this.#runtime.log.listen((entry) => projector.push(entry));', "this.#runtime.log.listen((entry) => entry.type !== 'tool-result' && projector.push(entry));"]],
+  },
+  {
+    id: 'checkpoint-in-the-middle',
+    about: 'a checkpoint stands before what it closes',
+    fault: 'none',
+    edits: [['src/log.js', 'return this.#append(() => sequel(this.#known, entries), at);', "return this.#append(() => [...sequel(this.#known, entries)].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);"]],
+  },
+];

@@ -1,0 +1,72 @@
+/**
+ * `npm run simulate`: many simulated lives, one seed each. `--seed N` the first seed (with `--runs 1`, the default where a
+ * seed is given, that life is shown), `--runs N` how many, `--minutes N` until the time is up. A broken invariant ends it
+ * with the seed, the shortest tape that was found and the line that repeats it; the exit code is 1.
+ */
+import { parseArgs } from 'node:util';
+import { shrink, simulate } from '../../dist/src/testing/index.js';
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    runs: { type: 'string' },
+    minutes: { type: 'string' },
+    tape: { type: 'string' },
+    steps: { type: 'string' },
+    twice: { type: 'boolean', default: false },
+  },
+});
+const first = Number(values.seed ?? 1);
+const until = values.minutes === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(values.minutes) * 60_000;
+const asked = values.runs ?? (values.seed === undefined || values.minutes !== undefined ? undefined : 1);
+const runs = Number(asked ?? (values.minutes === undefined ? 2000 : Number.POSITIVE_INFINITY));
+const tape = values.tape?.split(',').map(Number);
+const size = values.steps === undefined ? {} : { maxSteps: Number(values.steps) };
+
+const line = (entry) => {
+  const { seq, runId, type, at: _, conversationId: __, ...rest } = entry;
+  return `${String(seq).padStart(4)} ${(runId ?? '-').padEnd(12)} ${type} ${JSON.stringify(rest).slice(0, 160)}`;
+};
+const show = ({ log, violations, steps, crashes }) => {
+  for (const entry of log) console.log(line(entry));
+  console.log(`${steps} steps, ${crashes} crashes`);
+  for (const { invariant, detail } of violations) console.log(`broken: ${invariant}: ${detail}`);
+};
+
+const cpu = process.cpuUsage();
+const totals = { lives: 0, steps: 0, crashes: 0, entries: 0 };
+const faults = new Map();
+for (let seed = first; totals.lives < runs && Date.now() < until; seed++) {
+  const report = await simulate({ seed, ...size, ...(tape && { tape }) });
+  totals.lives += 1;
+  totals.steps += report.steps;
+  totals.crashes += report.crashes;
+  totals.entries += report.log.length;
+  for (const [kind, count] of Object.entries(report.faults)) faults.set(kind, (faults.get(kind) ?? 0) + count);
+  if (values.twice) {
+    const again = await simulate({ seed, ...size });
+    if (JSON.stringify(again.log) !== JSON.stringify(report.log)) {
+      console.error(`seed ${seed} gave two different logs`);
+      process.exit(1);
+    }
+  }
+  if (report.violations.length > 0) {
+    show(report);
+    const [{ invariant }] = report.violations;
+    const shorter = await shrink((numbers) => simulate({ seed, ...size, tape: numbers }), report.tape, invariant);
+    console.error(`seed ${seed} breaks ${invariant}: npm run simulate -- --seed ${seed}`);
+    console.error(`shortest tape found: npm run simulate -- --seed ${seed} --tape ${shorter.join(',') || '0'}`);
+    process.exit(1);
+  }
+  if (runs === 1) show(report);
+}
+const used = process.cpuUsage(cpu);
+const seconds = (used.user + used.system) / 1e6;
+const mean = (total) => (total / totals.lives).toFixed(1);
+console.log(
+  `${totals.lives} lives, seeds ${first} to ${first + totals.lives - 1}, no invariant broken: mean ${mean(totals.steps)} steps, ` +
+    `${mean(totals.entries)} entries, ${totals.crashes} crashes, ${(totals.lives / seconds).toFixed(0)} lives a second of CPU`,
+);
+const counts = [...faults].sort(([, a], [, b]) => b - a);
+console.log(counts.map(([kind, count]) => `${kind} ${count}`).join(', '));
+process.exit(0);
