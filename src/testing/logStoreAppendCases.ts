@@ -1,11 +1,10 @@
-/** Cases of the store suite about appending and reading. Rule: see storeCase.ts. */
+/** Cases of the store suite about appending: order, groups, and the seq a writer expects. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { LogStore } from '../stores/store.ts';
-import { all, notice, notices, opened, refused, type StoreCase, stored } from './storeCase.ts';
+import { all, notice, notices, opened, refused, type StoreCase, sameEntries, stored, write } from './storeCase.ts';
 
 export const appendCases: readonly StoreCase[] = [
-  ['a new conversation reads as empty', async (store) => assert.deepEqual(await stored(store, 'c'), [])],
   [
     'entries come back as they were appended, in order',
     async (store) => {
@@ -17,28 +16,71 @@ export const appendCases: readonly StoreCase[] = [
     },
   ],
   [
-    'reading from a seq includes it, and beyond the end gives nothing',
+    'how entries were grouped into appends cannot be told from the log',
     async (store) => {
       await opened(store, 'c', async (handle) => {
-        await handle.append(notices('c', 0, 5), 0);
-        assert.deepEqual(await all(handle, 3), notices('c', 3, 2));
-        assert.deepEqual(await all(handle, 0), notices('c', 0, 5));
-        assert.deepEqual(await all(handle, 5), []);
-        assert.deepEqual(await all(handle, 99), []);
+        for (let size = 1, seq = 0; size <= 9; seq += size, size += 1)
+          await handle.append(notices('c', seq, size), seq);
       });
+      await write(store, 'one', notices('c', 0, 45));
+      assert.deepEqual(await stored(store, 'c'), await stored(store, 'one'));
+    },
+  ],
+  [
+    'a thousand entries are one append',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 1000), 0);
+        await refused('store_conflict', () => handle.append([notice('c', 999)], 999));
+        sameEntries(await all(handle, 998), notices('c', 998, 2));
+        assert.equal((await all(handle, 1000)).length, 0);
+      });
+    },
+  ],
+  [
+    'entries that are equal but for their seq are all kept',
+    async (store) => {
+      const same = Array.from({ length: 6 }, (_, seq): LogEntry => ({ ...notice('c', 0, 'again'), seq }));
+      await opened(store, 'c', async (handle) => {
+        await handle.append(same.slice(0, 4), 0);
+        await handle.append(same.slice(4), 4);
+      });
+      assert.deepEqual(await stored(store, 'c'), same);
+    },
+  ],
+  [
+    'the seq says the order, not the time: clocks may go back',
+    async (store) => {
+      const log = [5000, 3000, 4000, 0, -1].map((at, seq): LogEntry => ({ ...notice('c', seq), at }));
+      await write(store, 'c', log);
+      assert.deepEqual(await stored(store, 'c'), log);
     },
   ],
   ['an expected seq behind the end is a store conflict and stores nothing', (store) => conflicts(store, 1)],
   ['an expected seq beyond the end is a store conflict and stores nothing', (store) => conflicts(store, 3)],
   [
-    'entries that do not count on from the expected seq are a store conflict and none is stored',
+    'an expected seq that is no seq is a store conflict',
     async (store) => {
       await opened(store, 'c', async (handle) => {
-        await refused('store_conflict', () => handle.append([notice('c', 0), notice('c', 2)], 0));
-        await refused('store_conflict', () => handle.append([notice('c', 1)], 0));
+        for (const expected of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, '0', null, undefined] as number[]) {
+          await refused('store_conflict', () => handle.append([notice('c', 0)], expected));
+        }
         assert.deepEqual(await all(handle), []);
       });
     },
+  ],
+  [
+    'the first entry must have the expected seq',
+    (store) => refusesBatch(store, [notice('c', 2), notice('c', 3)], [notice('c', 0, 'again')]),
+  ],
+  ['a group that leaves out a seq is refused whole', (store) => refusesBatch(store, [notice('c', 1), notice('c', 3)])],
+  [
+    'a group that repeats a seq is refused whole',
+    (store) => refusesBatch(store, [notice('c', 1), notice('c', 1, 'again'), notice('c', 2)]),
+  ],
+  [
+    'a group that is out of order is refused, not sorted',
+    (store) => refusesBatch(store, [notice('c', 1), notice('c', 3), notice('c', 2)]),
   ],
   [
     'an append of nothing stores nothing and still checks its seq',
@@ -49,6 +91,18 @@ export const appendCases: readonly StoreCase[] = [
         await handle.append([notice('c', 0)], 0);
         assert.deepEqual(await all(handle), [notice('c', 0)]);
       });
+    },
+  ],
+  [
+    'a log that was opened again refuses what it holds already',
+    async (store) => {
+      await write(store, 'c', notices('c', 0, 3));
+      await opened(store, 'c', async (handle) => {
+        await refused('store_conflict', () => handle.append([notice('c', 0, 'new')], 0));
+        await refused('store_conflict', () => handle.append([notice('c', 2, 'new')], 2));
+        await handle.append([notice('c', 3)], 3);
+      });
+      assert.deepEqual(await stored(store, 'c'), notices('c', 0, 4));
     },
   ],
   [
@@ -65,36 +119,22 @@ export const appendCases: readonly StoreCase[] = [
     async (store) => {
       await opened(store, 'c', async (handle) => {
         const first = handle.append([notice('c', 0, 'first')], 0);
-        await refused('store_conflict', () => handle.append([notice('c', 0, 'second')], 0));
-        await first;
+        const second = refused('store_conflict', () => handle.append([notice('c', 0, 'second')], 0));
+        await Promise.all([first, second]);
         await handle.append([notice('c', 1)], 1);
         assert.deepEqual(await all(handle), [notice('c', 0, 'first'), notice('c', 1)]);
       });
     },
   ],
   [
-    'a reader gets the entries there were when it began, while others are appended',
+    'a refused append holds up none of those asked for after it',
     async (store) => {
       await opened(store, 'c', async (handle) => {
-        await handle.append(notices('c', 0, 3), 0);
-        const seen: LogEntry[] = [];
-        for await (const entry of handle.read()) {
-          seen.push(entry);
-          if (seen.length === 1) await handle.append([notice('c', 3)], 3);
-        }
-        assert.deepEqual(seen, notices('c', 0, 3));
-        assert.deepEqual(await all(handle), notices('c', 0, 4));
-      });
-    },
-  ],
-  [
-    'the list a caller appended is its own to change afterwards',
-    async (store) => {
-      await opened(store, 'c', async (handle) => {
-        const list = [notice('c', 0)];
-        await handle.append(list, 0);
-        list.push(notice('c', 1));
-        assert.deepEqual(await all(handle), [notice('c', 0)]);
+        const asked = [0, 7, 1, 1, 2].map((seq) => handle.append([notice('c', seq)], seq));
+        const settled = await Promise.allSettled(asked);
+        const done = settled.map(({ status }) => status === 'fulfilled');
+        assert.deepEqual(done, [true, false, true, false, true]);
+        assert.deepEqual(await all(handle), notices('c', 0, 3));
       });
     },
   ],
@@ -120,4 +160,15 @@ async function conflicts(store: LogStore, expectedSeq: number): Promise<void> {
     await handle.append([notice('c', 2)], 2);
   });
   assert.deepEqual(await stored(store, 'c'), notices('c', 0, 3));
+}
+
+/** Behind one entry; nothing of the group stays, neither now nor after opening again. */
+async function refusesBatch(store: LogStore, ...batches: readonly LogEntry[][]): Promise<void> {
+  await opened(store, 'c', async (handle) => {
+    await handle.append([notice('c', 0)], 0);
+    for (const batch of batches) await refused('store_conflict', () => handle.append(batch, 1));
+    assert.deepEqual(await all(handle), [notice('c', 0)]);
+    await handle.append([notice('c', 1)], 1);
+  });
+  assert.deepEqual(await stored(store, 'c'), notices('c', 0, 2));
 }

@@ -1,20 +1,18 @@
-/** Cases of the store suite about all conversations of a store. Rule: see storeCase.ts. */
+/** Cases of the store suite about the list of all conversations. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import type { ConversationInfo, LogStore } from '../stores/store.ts';
+import type { LogStore } from '../stores/store.ts';
 import {
   conversation,
   modelReply,
   notice,
+  onlyListed,
   opened,
   refused,
+  STARTED,
   type StoreCase,
-  stamped,
-  stored,
+  turn,
   write,
 } from './storeCase.ts';
-
-const STARTED = 1_700_000_000_000;
 
 export const listCases: readonly StoreCase[] = [
   ['a new store lists nothing', async (store) => assert.deepEqual(await store.list(), [])],
@@ -36,48 +34,6 @@ export const listCases: readonly StoreCase[] = [
     },
   ],
   [
-    'one reply of unknown price makes the cost unknown',
-    async (store) => {
-      await write(store, 'c', [conversation('c'), modelReply('c', 1, null), modelReply('c', 2, 0.25)]);
-      assert.equal((await onlyListed(store)).costUsd, null);
-    },
-  ],
-  [
-    'a conversation whose last cycle is suspended waits, until its stop or its resumption',
-    async (store) => {
-      const log = [conversation('c'), started(1), suspended(2)];
-      await grown(store, log, 'waiting');
-      await grown(store, [...log, notice('c', 3)], 'waiting');
-      await grown(store, [...log, notice('c', 3), stamped('c', 4, { type: 'run-resumed', of: 'run' })], 'idle');
-    },
-  ],
-  [
-    'a suspended cycle that was stopped is idle',
-    async (store) => {
-      await write(store, 'c', [conversation('c'), started(1), suspended(2), stopped(3, 'cancelled')]);
-      assert.equal((await onlyListed(store)).status, 'idle');
-    },
-  ],
-  [
-    'the cause of the last stop is listed, and only that one',
-    async (store) => {
-      await write(store, 'c', [conversation('c'), stopped(1, 'cancelled'), stopped(2, 'end_turn')]);
-      assert.equal((await onlyListed(store)).lastCause, 'end_turn');
-      await opened(store, 'c', (handle) => handle.append([stopped(3)], 3));
-      assert.equal('lastCause' in (await onlyListed(store)), false);
-    },
-  ],
-  [
-    'a run that goes on in an open handle is active, and idle once nobody holds it',
-    async (store) => {
-      const handle = await store.open('c');
-      await handle.append([conversation('c'), started(1)], 0);
-      assert.equal((await onlyListed(store)).status, 'active');
-      await handle.close();
-      assert.equal((await onlyListed(store)).status, 'idle');
-    },
-  ],
-  [
     "sub-agents' conversations and empty ones are not listed",
     async (store) => {
       await write(store, 'sub', [conversation('sub', { conversationId: 'c', callId: 'call' })]);
@@ -87,72 +43,106 @@ export const listCases: readonly StoreCase[] = [
     },
   ],
   [
+    'what is appended after opening again counts in the list',
+    async (store) => {
+      await write(store, 'c', [conversation('c'), modelReply('c', 1, 0.5)]);
+      await opened(store, 'c', (handle) => handle.append([modelReply('c', 2, 0.5), notice('c', 3)], 2));
+      const { turns, costUsd, createdAt, updatedAt } = await onlyListed(store);
+      const expected = { turns: 2, costUsd: 1, createdAt: STARTED, updatedAt: STARTED + 3000 };
+      assert.deepEqual({ turns, costUsd, createdAt, updatedAt }, expected);
+    },
+  ],
+  [
+    'the last entry says when a conversation was updated, also where its clock went back',
+    async (store) => {
+      await write(store, 'c', [conversation('c'), notice('c', 1), { ...notice('c', 2), at: STARTED - 5000 }]);
+      assert.equal((await onlyListed(store)).updatedAt, STARTED - 5000);
+    },
+  ],
+  [
+    'a log that begins otherwise than a conversation does is listed all the same',
+    async (store) => {
+      await write(store, 'c', [notice('c', 0), modelReply('c', 1, 1)]);
+      const { id, turns, updatedAt } = await onlyListed(store);
+      assert.deepEqual({ id, turns, updatedAt }, { id: 'c', turns: 1, updatedAt: STARTED + 1000 });
+    },
+  ],
+  [
+    'the list begins with the conversation that was used last',
+    async (store) => {
+      for (const [id, seconds] of Object.entries({ old: 1, newest: 9, middle: 5 })) {
+        await write(store, id, [conversation(id), { ...notice(id, 1), at: STARTED + seconds * 1000 }]);
+      }
+      assert.deepEqual(await idsIn(store), ['newest', 'middle', 'old']);
+      await opened(store, 'old', (handle) => handle.append([{ ...notice('old', 2), at: STARTED + 20_000 }], 2));
+      assert.deepEqual(await idsIn(store), ['old', 'newest', 'middle']);
+    },
+  ],
+  [
+    'listing disturbs no open handle and keeps no conversation from being opened',
+    async (store) => {
+      await write(store, 'c', [conversation('c')]);
+      await opened(store, 'other', async (handle) => {
+        await handle.append([conversation('other')], 0);
+        const appending = handle.append([notice('other', 1)], 1);
+        const [, c] = await Promise.all([store.list(), store.open('c'), store.list(), appending]);
+        await c.append([notice('c', 1)], 1);
+        await c.close();
+        assert.deepEqual((await idsIn(store)).sort(), ['c', 'other']);
+        await refused('session_busy', () => store.open('other'));
+      });
+    },
+  ],
+  [
+    'a list is for its caller to change',
+    async (store) => {
+      await write(store, 'c', [conversation('c')]);
+      const list = await store.list();
+      for (const found of list) Reflect.set(found, 'id', 'changed');
+      list.push(...list);
+      assert.equal((await onlyListed(store)).id, 'c');
+    },
+  ],
+  [
+    'a list asked for during an append shows the conversation before or after it',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append([conversation('c')], 0);
+        for (let seq = 1; seq < 20; seq += 2) {
+          let appended = false;
+          const append = async () => {
+            await handle.append([modelReply('c', seq, 1), modelReply('c', seq + 1, 1)], seq);
+            appended = true;
+          };
+          const look = async () => {
+            for (; !appended; await turn()) {
+              const { turns } = await onlyListed(store);
+              assert.ok([seq - 1, seq + 1].includes(turns), `${turns} turns between ${seq - 1} and ${seq + 1}`);
+            }
+          };
+          await Promise.all([append(), look()]);
+        }
+      });
+    },
+  ],
+  [
+    'a hundred conversations are listed',
+    async (store) => {
+      const ids = Array.from({ length: 100 }, (_, index) => `conversation ${index}`);
+      await Promise.all(ids.map((id) => write(store, id, [conversation(id)])));
+      assert.deepEqual((await idsIn(store)).sort(), ids.sort());
+    },
+  ],
+  [
     'every conversation is listed once, under the id it is opened by',
     async (store) => {
       const ids = ['a', 'b c', '.d', 'ä%'];
       for (const id of ids) await write(store, id, [conversation(id)]);
-      const listed = (await store.list()).map((found) => found.id);
-      assert.deepEqual(listed.sort(), ids.sort());
+      assert.deepEqual((await idsIn(store)).sort(), ids.sort());
     },
   ],
 ];
 
-export const deleteCases: readonly StoreCase[] = [
-  [
-    'a deleted conversation is gone, and its id is free for a new one',
-    async (store) => {
-      await write(store, 'c', [conversation('c'), notice('c', 1)]);
-      await write(store, 'other', [conversation('other')]);
-      await store.delete('c');
-      assert.equal((await onlyListed(store)).id, 'other');
-      assert.deepEqual(await stored(store, 'c'), []);
-      await write(store, 'c', [conversation('c')]);
-      assert.deepEqual(await stored(store, 'c'), [conversation('c')]);
-    },
-  ],
-  [
-    'an open conversation is not deleted',
-    async (store) => {
-      await opened(store, 'c', async (handle) => {
-        await handle.append([conversation('c')], 0);
-        await refused('session_busy', () => store.delete('c'));
-        await handle.append([notice('c', 1)], 1);
-      });
-      assert.deepEqual(await stored(store, 'c'), [conversation('c'), notice('c', 1)]);
-    },
-  ],
-  [
-    'deleting a conversation there is not does nothing',
-    async (store) => {
-      await store.delete('c');
-      assert.deepEqual(await store.list(), []);
-    },
-  ],
-];
-
-async function onlyListed(store: LogStore): Promise<ConversationInfo> {
-  const [found, ...more] = await store.list();
-  assert.deepEqual(more, []);
-  assert.ok(found, 'expected one conversation in the list');
-  return found;
-}
-
-/** Appends what the log does not hold yet and looks at the status. */
-async function grown(store: LogStore, log: readonly LogEntry[], status: string): Promise<void> {
-  const { length } = await stored(store, 'c');
-  await opened(store, 'c', (handle) => handle.append(log.slice(length), length));
-  assert.equal((await onlyListed(store)).status, status);
-}
-
-function started(seq: number): LogEntry {
-  return stamped('c', seq, { type: 'run-started', runId: 'run' });
-}
-
-function suspended(seq: number): LogEntry {
-  return stamped('c', seq, { type: 'run-suspended', runId: 'run', waiting: ['call'] });
-}
-
-function stopped(seq: number, cause?: string): LogEntry {
-  const stop = { type: 'run-stop', runId: 'run', reason: 'completed' } as const;
-  return stamped('c', seq, cause === undefined ? stop : { ...stop, cause });
+async function idsIn(store: LogStore): Promise<string[]> {
+  return (await store.list()).map(({ id }) => id);
 }

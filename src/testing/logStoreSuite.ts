@@ -4,9 +4,18 @@
  */
 import type { LogStore } from '../stores/store.ts';
 import { appendCases } from './logStoreAppendCases.ts';
+import { blobCases } from './logStoreBlobCases.ts';
+import { blobPlaceCases } from './logStoreBlobPlaceCases.ts';
+import { closeCases } from './logStoreCloseCases.ts';
 import { contentCases } from './logStoreContentCases.ts';
+import { deleteCases } from './logStoreDeleteCases.ts';
+import { idCases } from './logStoreIdCases.ts';
 import { leaseCases } from './logStoreLeaseCases.ts';
-import { deleteCases, listCases } from './logStoreListCases.ts';
+import { listCases } from './logStoreListCases.ts';
+import { ownershipCases } from './logStoreOwnershipCases.ts';
+import { readCases } from './logStoreReadCases.ts';
+import { sizeCases } from './logStoreSizeCases.ts';
+import { statusCases } from './logStoreStatusCases.ts';
 import type { StoreCase } from './storeCase.ts';
 
 export interface SuiteRunner {
@@ -15,10 +24,18 @@ export interface SuiteRunner {
 }
 
 const groups: readonly (readonly [name: string, cases: readonly StoreCase[]])[] = [
-  ['entries are appended and read', appendCases],
+  ['entries are appended', appendCases],
+  ['entries are read', readCases],
   ['what an entry holds comes back', contentCases],
+  ['long logs and large entries', sizeCases],
+  ['whose an entry is once it was handed over', ownershipCases],
+  ['bytes beside the entries', blobCases],
+  ['where bytes belong', blobPlaceCases],
   ['one opener at a time', leaseCases],
+  ['handles are closed', closeCases],
+  ['ids of conversations', idCases],
   ['the list of conversations', listCases],
+  ['what the list says of a conversation', statusCases],
   ['deleting a conversation', deleteCases],
 ];
 

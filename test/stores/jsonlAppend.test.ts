@@ -1,5 +1,5 @@
 /** What an append of the JSONL store does to its file, and what it refuses to do. */
-import { copyFile, type FileHandle, open, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
 import {
@@ -13,17 +13,8 @@ import {
   stored,
   write,
 } from '../../src/testing/storeCase.ts';
-import { contentOf, noticeCodes, place } from './place.ts';
-
-/** What every FileHandle inherits its methods from, to watch the calls a store makes. */
-const probe = await open(process.execPath);
-type Write = (bytes: Uint8Array, offset: number, length: number, position: null) => Promise<{ bytesWritten: number }>;
-const fileHandle = Object.getPrototypeOf(probe) as {
-  write: Write;
-  truncate(): Promise<void>;
-  datasync(): Promise<void>;
-};
-await probe.close();
+import { fileHandle } from './disk.ts';
+import { contentOf, place } from './place.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -73,71 +64,6 @@ describe('what is written', () => {
   });
 });
 
-describe('a disk that refuses', () => {
-  test('H-152 a disk that is full at any byte of a record leaves no half record, and the same append works later', async () => {
-    const entry = notice('c', 1, 'short');
-    const length = JSON.stringify(entry).length;
-    for (let room = 0; room < length; room += 1) {
-      const found = await place();
-      await opened(found.store, 'c', async (handle) => {
-        await handle.append([notice('c', 0)], 0);
-        const before = await contentOf(found);
-        fillAfter(room);
-        await refused('store', () => handle.append([entry], 1));
-        vi.restoreAllMocks();
-        expect(await contentOf(found)).toBe(before);
-        await handle.append([entry], 1);
-      });
-      expect(await stored(found.store, 'c')).toEqual([notice('c', 0), entry]);
-    }
-  });
-
-  test('CKPT-4 where not even cutting back works, the next append or the next opening does it', async () => {
-    for (const reopen of [false, true]) {
-      const { store } = await place();
-      let handle = await store.open('c');
-      await handle.append([notice('c', 0)], 0);
-      fillAfter(20);
-      vi.spyOn(fileHandle, 'truncate').mockRejectedValueOnce(new Error('EIO'));
-      await refused('store', () => handle.append([notice('c', 1)], 1));
-      vi.restoreAllMocks();
-      if (reopen) {
-        await handle.close();
-        handle = await store.open('c');
-        expect(noticeCodes(handle)).toEqual(['torn-tail']);
-      }
-      await handle.append([notice('c', 1)], 1);
-      await handle.close();
-      expect(await stored(store, 'c')).toEqual(notices('c', 0, 2));
-    }
-  });
-
-  test('an append the disk did not confirm is taken back', async () => {
-    const found = await place();
-    await opened(jsonlStore(found.directory, { durability: 'power' }), 'c', async (handle) => {
-      await handle.append([notice('c', 0)], 0);
-      vi.spyOn(fileHandle, 'datasync').mockRejectedValueOnce(new Error('EIO'));
-      await refused('store', () => handle.append([notice('c', 1)], 1));
-      expect(await all(handle)).toEqual([notice('c', 0)]);
-      await handle.append([notice('c', 1)], 1);
-    });
-    expect(await stored(found.store, 'c')).toEqual(notices('c', 0, 2));
-  });
-
-  test('a write the system takes in pieces is finished', async () => {
-    const { store } = await place();
-    await opened(store, 'c', async (handle) => {
-      const write = fileHandle.write;
-      vi.spyOn(fileHandle, 'write').mockImplementation(function (this: FileHandle, bytes, offset, length) {
-        return write.call(this, bytes, offset, Math.min(length, 7), null);
-      });
-      await handle.append(notices('c', 0, 3), 0);
-    });
-    vi.restoreAllMocks();
-    expect(await stored(store, 'c')).toEqual(notices('c', 0, 3));
-  });
-});
-
 describe('a file that changed underneath', () => {
   const changes: [name: string, change: (path: string) => Promise<unknown>][] = [
     ['deleted', (path) => rm(path)],
@@ -162,13 +88,18 @@ describe('a file that changed underneath', () => {
       expect(await readFile(path('c.jsonl'), 'utf8').catch(() => 'deleted')).toBe(before);
     });
   }
-});
 
-/** The next write takes this many bytes, then the disk is full. */
-function fillAfter(room: number): void {
-  const write = fileHandle.write;
-  vi.spyOn(fileHandle, 'write').mockImplementationOnce(async function (this: FileHandle, bytes, offset) {
-    if (room > 0) await write.call(this, bytes, offset, room, null);
-    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  test('H-156 a read of a file that was cut or damaged underneath is refused, not shortened in silence', async () => {
+    const { store, path } = await place();
+    const handle = await store.open('c');
+    await handle.append(notices('c', 0, 3), 0);
+    const whole = await readFile(path('c.jsonl'), 'utf8');
+    await truncate(path('c.jsonl'), whole.length - 20);
+    await refused('corrupt', () => all(handle));
+    await writeFile(path('c.jsonl'), whole.replace('entry 1', '\nentry'));
+    await refused('corrupt', () => all(handle));
+    await writeFile(path('c.jsonl'), whole);
+    expect(await all(handle)).toEqual(notices('c', 0, 3));
+    await handle.close();
   });
-}
+});

@@ -1,102 +1,108 @@
-/** The store suite finds stores that break the contract. */
-import { expect, test } from 'vitest';
-import type { LogEntry } from '../../machines/vocabulary.ts';
+/** The store suite passes sound stores and finds broken ones. */
+import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { LogHandle, LogStore } from '../../src/stores/store.ts';
+import type { LogStore } from '../../src/stores/store.ts';
 import { logStoreSuite } from '../../src/testing/logStoreSuite.ts';
+import { brokenStore, FAULTS, type Fault } from './brokenStore.ts';
 
-/** Names of the cases a store fails. */
-async function failures(makeStore: () => LogStore): Promise<string[]> {
-  const tests: [string, () => Promise<void>][] = [];
-  const declare = (name: string, body: () => Promise<void>) => tests.push([name, body]);
-  logStoreSuite(async () => makeStore(), { describe: (_, body) => body(), test: declare });
+interface Case {
+  group: string;
+  name: string;
+  run(): Promise<void>;
+}
+
+/** A case of a broken store that does not end has failed. */
+const PATIENCE_MS = 1500;
+
+/** The cases of the suite as a runner is given them. */
+function casesFor(makeStore: () => LogStore): Case[] {
+  const cases: Case[] = [];
+  let group = '';
+  logStoreSuite(async () => makeStore(), {
+    describe(name, body) {
+      group = name;
+      body();
+    },
+    test: (name, run) => void cases.push({ group, name, run }),
+  });
+  return cases;
+}
+
+async function failuresOf(cases: readonly Case[], patienceMs = PATIENCE_MS): Promise<string[]> {
   const failed: string[] = [];
-  for (const [name, body] of tests) await body().catch(() => failed.push(name));
+  for (const { name, run } of cases) {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('it does not end')), patienceMs);
+    });
+    await Promise.race([run(), late]).catch(() => failed.push(name));
+    clearTimeout(timer);
+  }
   return failed;
 }
 
-/** A memory store whose handles differ in some members. */
-function withHandles(change: (handle: LogHandle) => Partial<LogHandle>): () => LogStore {
-  return () => {
-    const store = memoryStore();
-    const open = async (id: string) => {
-      const { appendNow: _, ...handle } = await store.open(id);
-      return { ...handle, ...change(handle) };
-    };
-    return { ...store, open };
-  };
-}
+const cases = casesFor(memoryStore);
+const LISTS = ['the list of conversations', 'what the list says of a conversation'];
+/** Where faults of a kind are looked for: all groups would take a minute. */
+const GROUPS: Record<keyof typeof FAULTS, readonly string[]> = {
+  store: [
+    'entries are read',
+    'one opener at a time',
+    'handles are closed',
+    'where bytes belong',
+    'deleting a conversation',
+    LISTS[0] ?? '',
+  ],
+  handle: [
+    'entries are appended',
+    'entries are read',
+    'whose an entry is once it was handed over',
+    'one opener at a time',
+    'handles are closed',
+    'where bytes belong',
+  ],
+  blobs: ['bytes beside the entries', 'where bytes belong'],
+  content: ['what an entry holds comes back', 'long logs and large entries'],
+  ids: ['ids of conversations'],
+  list: LISTS,
+};
+const faults = (Object.keys(FAULTS) as (keyof typeof FAULTS)[]).flatMap((kind) =>
+  FAULTS[kind].map((fault): [Fault, readonly string[]] => [fault, GROUPS[kind]]),
+);
 
-function mapped(change: (entry: LogEntry) => LogEntry | null) {
-  return withHandles((handle) => ({
-    async *read(from) {
-      for await (const entry of handle.read(from)) {
-        const changed = change(entry);
-        if (changed) yield changed;
-      }
-    },
-  }));
-}
+describe('the suite', () => {
+  test('has at least eighty cases, each with a name of its own', () => {
+    expect(cases.length).toBeGreaterThanOrEqual(80);
+    expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
+  });
 
-/** How many entries a handle holds. */
-async function lengthOf(handle: LogHandle): Promise<number> {
-  let length = 0;
-  for await (const _ of handle.read()) length += 1;
-  return length;
-}
+  test('finds nothing wrong with a store without faults', { timeout: 60_000 }, async () => {
+    expect(
+      await failuresOf(
+        casesFor(() => brokenStore(new Set())),
+        60_000,
+      ),
+    ).toEqual([]);
+  });
 
-const broken: [what: string, makeStore: () => LogStore][] = [
-  [
-    'takes any expected seq',
-    withHandles((handle) => ({ append: async (entries) => handle.append(entries, await lengthOf(handle)) })),
-  ],
-  ['reads after the seq asked for', withHandles((handle) => ({ read: (from) => handle.read((from ?? -1) + 1) }))],
-  ['reads everything always', withHandles((handle) => ({ read: () => handle.read() }))],
-  [
-    'stores what comes before a wrong entry',
-    withHandles((handle) => ({
-      async append(entries, expectedSeq) {
-        for (const [index, entry] of entries.entries()) await handle.append([entry], expectedSeq + index);
-      },
-    })),
-  ],
-  ['acknowledges without storing', withHandles(() => ({ append: async () => {} }))],
-  ['loses the last entry', mapped((entry) => (entry.seq === 9999 ? null : entry))],
-  ['loses the run', mapped((entry) => ({ ...entry, runId: null }))],
-  [
-    'stores lone surrogates as another character',
-    mapped((entry) => JSON.parse(Buffer.from(JSON.stringify(entry).replace(/\\ud[89a-f]../g, '\ufffd')).toString())),
-  ],
-  [
-    'loses keys named __proto__',
-    mapped((entry) => JSON.parse(JSON.stringify(entry), (key, value) => (key === '__proto__' ? undefined : value))),
-  ],
-  ['never gives its lease back', withHandles(() => ({ close: async () => {} }))],
-  [
-    'opens twice',
-    () => {
-      const store = memoryStore();
-      const handles = new Map<string, Promise<LogHandle>>();
-      const open = async (id: string) => {
-        const handle = handles.get(id) ?? store.open(id);
-        handles.set(id, handle);
-        return { ...(await handle), close: async () => {} };
-      };
-      return { ...store, open };
-    },
-  ],
-  ['forgets on close', () => ({ ...memoryStore(), open: (id) => memoryStore().open(id) })],
-  ['lists nothing', () => ({ ...memoryStore(), list: async () => [] })],
-  ['deletes nothing', () => ({ ...memoryStore(), delete: async () => {} })],
-];
-
-test('the memory store fails no case, nor does one that only passes its calls on', async () => {
-  expect(await failures(memoryStore)).toEqual([]);
-  expect(await failures(mapped((entry) => entry))).toEqual([]);
+  test('fails a store with every fault in at least twenty cases', { timeout: 120_000 }, async () => {
+    const every = new Set(faults.map(([fault]) => fault));
+    const failed = await failuresOf(casesFor(() => brokenStore(every)));
+    expect(failed.length).toBeGreaterThanOrEqual(20);
+  });
 });
 
-for (const [what, makeStore] of broken) {
-  test(`a store that ${what} fails the suite`, async () => {
-    expect(await failures(makeStore)).not.toEqual([]);
+describe('a store with one fault fails the suite:', () => {
+  const found = new Set<string>();
+
+  test.each(faults)('it %s', { timeout: 60_000 }, async (fault, groups) => {
+    const looked = casesFor(() => brokenStore(new Set([fault]))).filter(({ group }) => groups.includes(group));
+    const failed = await failuresOf(looked);
+    for (const name of failed) found.add(name);
+    expect(failed).not.toEqual([]);
   });
-}
+
+  test('and every case of the suite has found one of these', () => {
+    expect(cases.map(({ name }) => name).filter((name) => !found.has(name))).toEqual([]);
+  });
+});

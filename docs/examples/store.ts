@@ -1,0 +1,120 @@
+/** A store of one's own, over what most databases have: rows by key, and a transaction. It passes the suite of stores. */
+import type { ConversationInfo, LogEntry, LogHandle, LogStore } from 'runchart';
+import { RunchartError, SessionBusyError, StoreConflictError } from 'runchart';
+import { learn, nothingKnown } from 'runchart/machines';
+import { logStoreSuite } from 'runchart/testing';
+
+/** Stands for the database: texts by key. Every call takes a turn of the event loop. */
+class Table {
+  readonly #rows = new Map<string, string>();
+  async rows(prefix: string): Promise<[key: string, text: string][]> {
+    await new Promise((resolve) => setImmediate(resolve));
+    return [...this.#rows].filter(([key]) => key.startsWith(prefix));
+  }
+  /** One transaction: where the row `key` is `was`, makes all changes (null deletes); else none, and answers false. */
+  async change(key: string, was: string | undefined, changes: readonly (readonly [string, string | null])[]) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#rows.get(key) !== was) return false;
+    for (const [at, text] of changes) text === null ? this.#rows.delete(at) : this.#rows.set(at, text);
+    return true;
+  }
+}
+
+// #region lease
+const leaseOf = (id: string) => JSON.stringify([id, 'lease']);
+const entriesOf = (id: string) => JSON.stringify([id, 'entry']).replace(/\]$/, ',');
+
+/** One row a conversation says who holds it. What its holder changes, it changes under the condition that the row is its own. */
+async function take(table: Table, id: string): Promise<string> {
+  const token = crypto.randomUUID();
+  if (await table.change(leaseOf(id), undefined, [[leaseOf(id), token]])) return token;
+  throw new SessionBusyError(`conversation "${id}" is open: close it there first`);
+}
+// #endregion
+
+// #region handle
+async function open(table: Table, id: string): Promise<LogHandle> {
+  const token = await take(table, id);
+  let next = (await table.rows(entriesOf(id))).length;
+  let tail: Promise<unknown> = Promise.resolve();
+  let closing: Promise<void> | undefined;
+  const mustBeOpen = () => {
+    if (closing) throw new RunchartError('closed', `the log of conversation "${id}" is closed: open it again`);
+  };
+  return {
+    async *read(from = 0) {
+      mustBeOpen();
+      for (const [, text] of await table.rows(entriesOf(id))) {
+        const entry = JSON.parse(text) as LogEntry;
+        if (entry.seq >= from) yield entry;
+      }
+    },
+    async append(entries, expectedSeq) {
+      mustBeOpen();
+      // Written out at once: what the caller changes later is its own affair.
+      const rows = entries.map((entry) => [JSON.stringify([id, 'entry', entry.seq]), JSON.stringify(entry)] as const);
+      const ordered = entries.every(({ seq }, index) => seq === expectedSeq + index);
+      const done = tail.then(async () => {
+        const fits = ordered && expectedSeq === next;
+        if (!fits || !(await table.change(leaseOf(id), token, rows))) {
+          throw new StoreConflictError(`conversation "${id}" goes on at ${next}, or has another holder: open it again`);
+        }
+        next += rows.length;
+      });
+      tail = done.catch(() => undefined);
+      return done;
+    },
+    close() {
+      closing ??= tail.then(async () => void (await table.change(leaseOf(id), token, [[leaseOf(id), null]])));
+      return closing;
+    },
+  };
+}
+// #endregion
+
+export function tableStore(table = new Table()): LogStore {
+  return {
+    open: (id) => open(table, id),
+    async list() {
+      const held = new Set<string>();
+      const logs = new Map<string, LogEntry[]>();
+      for (const [key, text] of await table.rows('')) {
+        const [id, kind] = JSON.parse(key) as [string, string];
+        if (kind === 'lease') held.add(id);
+        else logs.set(id, [...(logs.get(id) ?? []), JSON.parse(text)]);
+      }
+      const listed = [...logs].flatMap(([id, entries]) => {
+        if (entries[0]?.type === 'conversation' && entries[0].parent) return []; // a sub-agent's
+        const known = nothingKnown();
+        for (const entry of entries) learn(known, entry);
+        const { cwd, createdAt, updatedAt, turns, costUsd, cycle, stop } = known;
+        const status = cycle === 'suspended' ? 'waiting' : cycle === 'running' && held.has(id) ? 'active' : 'idle';
+        const info: ConversationInfo = { id, cwd, createdAt, updatedAt, turns, costUsd, status };
+        return stop?.cause === undefined ? [info] : [{ ...info, lastCause: stop.cause }];
+      });
+      return listed.sort((a, b) => b.updatedAt - a.updatedAt);
+    },
+    async delete(id) {
+      const token = await take(table, id);
+      const rows = [...(await table.rows(entriesOf(id))).map(([key]) => key), leaseOf(id)];
+      await table.change(
+        leaseOf(id),
+        token,
+        rows.map((key) => [key, null]),
+      );
+    },
+  };
+}
+
+// #region suite
+const failed: string[] = [];
+let cases = Promise.resolve();
+logStoreSuite(async () => tableStore(), {
+  describe: (_, body) => body(),
+  test(name, body) {
+    cases = cases.then(body).catch((error) => void failed.push(`${name}: ${error}`));
+  },
+});
+await cases;
+console.log(failed.length === 0 ? 'every case holds' : failed.join('\n'));
+// #endregion

@@ -1,0 +1,137 @@
+/** Cases of the store suite about reading: from where, how much, and what is appended meanwhile. Rule: see storeCase.ts. */
+import assert from 'node:assert/strict';
+import type { LogEntry } from '../../machines/vocabulary.ts';
+import { all, notice, notices, opened, type StoreCase, stored, turn, write } from './storeCase.ts';
+
+export const readCases: readonly StoreCase[] = [
+  ['a new conversation reads as empty', async (store) => assert.deepEqual(await stored(store, 'c'), [])],
+  [
+    'reading from a seq includes it, and beyond the end gives nothing',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 5), 0);
+        assert.deepEqual(await all(handle, 3), notices('c', 3, 2));
+        assert.deepEqual(await all(handle, 0), notices('c', 0, 5));
+        assert.deepEqual(await all(handle, 5), []);
+        assert.deepEqual(await all(handle, 99), []);
+      });
+    },
+  ],
+  [
+    'reading from before the start gives everything',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 3), 0);
+        for (const from of [-1, -2.5, -0, Number.NEGATIVE_INFINITY]) {
+          assert.deepEqual(await all(handle, from), notices('c', 0, 3), String(from));
+        }
+      });
+    },
+  ],
+  [
+    'reading from between two seqs begins with the later one',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 4), 0);
+        assert.deepEqual(await all(handle, 0.1), notices('c', 1, 3));
+        assert.deepEqual(await all(handle, 2.9), notices('c', 3, 1));
+        assert.deepEqual(await all(handle, 3.5), []);
+      });
+    },
+  ],
+  [
+    'reading from where no seq can be gives nothing',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 3), 0);
+        for (const from of [Number.POSITIVE_INFINITY, Number.NaN, Number.MAX_SAFE_INTEGER, 2 ** 32]) {
+          assert.deepEqual(await all(handle, from), [], String(from));
+        }
+      });
+    },
+  ],
+  [
+    'an opened log reads from each of its seqs, and so it does after more was appended',
+    async (store) => {
+      await write(store, 'c', notices('c', 0, 6));
+      await opened(store, 'c', async (handle) => {
+        for (let from = 0; from < 6; from += 1) assert.deepEqual(await all(handle, from), notices('c', from, 6 - from));
+        await handle.append(notices('c', 6, 3), 6);
+        for (let from = 0; from < 9; from += 1) assert.deepEqual(await all(handle, from), notices('c', from, 9 - from));
+      });
+    },
+  ],
+  [
+    'a reader gets the entries there were when it began, while others are appended',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 3), 0);
+        const seen: LogEntry[] = [];
+        for await (const entry of handle.read()) {
+          seen.push(entry);
+          if (seen.length === 1) await handle.append([notice('c', 3)], 3);
+        }
+        assert.deepEqual(seen, notices('c', 0, 3));
+        assert.deepEqual(await all(handle), notices('c', 0, 4));
+      });
+    },
+  ],
+  [
+    'two readers that take turns each get everything they asked for',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 8), 0);
+        const seen: LogEntry[][] = [];
+        for await (const entry of handle.read(2)) {
+          if (entry.seq === 4) seen.push(await all(handle), await all(handle, 7));
+          else seen.push([entry]);
+        }
+        const expected = [2, 3, null, 5, 6, 7].flatMap((seq) =>
+          seq === null ? [notices('c', 0, 8), notices('c', 7, 1)] : [[notice('c', seq)]],
+        );
+        assert.deepEqual(seen, expected);
+      });
+    },
+  ],
+  [
+    'a reader that is left half-way disturbs neither the next reader nor an append',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        await handle.append(notices('c', 0, 5), 0);
+        for await (const entry of handle.read()) if (entry.seq === 1) break;
+        await handle.append([notice('c', 5)], 5);
+        assert.deepEqual(await all(handle), notices('c', 0, 6));
+      });
+      assert.deepEqual(await stored(store, 'c'), notices('c', 0, 6));
+    },
+  ],
+  [
+    'of appends under way a reader sees whole ones only, in order, and all that were acknowledged',
+    async (store) => {
+      await opened(store, 'c', async (handle) => {
+        let acknowledged = 0;
+        const append = async (_: unknown, number: number) => {
+          await handle.append(notices('c', number * 5, 5), number * 5);
+          acknowledged = (number + 1) * 5;
+        };
+        const read = async () => {
+          for (let least = -1; least < 60; await turn()) {
+            least = acknowledged;
+            const seen = await all(handle);
+            assert.deepEqual(seen, notices('c', 0, seen.length));
+            assert.equal(seen.length % 5, 0, `${seen.length} entries of groups of 5`);
+            assert.ok(seen.length >= least, `${seen.length} entries read, ${least} were acknowledged`);
+          }
+        };
+        await Promise.all([...Array.from({ length: 12 }, append), read()]);
+      });
+    },
+  ],
+  [
+    'a log that nothing happened to opens without notices',
+    async (store) => {
+      await write(store, 'c', notices('c', 0, 3));
+      await opened(store, 'c', async (handle) => assert.deepEqual(handle.notices ?? [], []));
+    },
+  ],
+];

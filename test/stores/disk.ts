@@ -1,0 +1,34 @@
+/**
+ * A disk that refuses, for the tests of the JSONL store. Rule: what every FileHandle inherits is replaced, so the store
+ * under test is the real one; a test that uses this restores all mocks when it has finished.
+ */
+import { type FileHandle, open } from 'node:fs/promises';
+import { vi } from 'vitest';
+
+type Write = (
+  bytes: Uint8Array | string,
+  offset?: number,
+  length?: number,
+  position?: number | null,
+) => Promise<{ bytesWritten: number }>;
+
+const probe = await open(process.execPath);
+/** What every FileHandle inherits its methods from. */
+export const fileHandle = Object.getPrototypeOf(probe) as {
+  write: Write;
+  truncate(): Promise<void>;
+  datasync(): Promise<void>;
+};
+await probe.close();
+
+/** The next write takes this many bytes, then the disk is full; `past` writes are let through before. */
+export function fillAfter(room: number, past = 0): void {
+  const write = fileHandle.write;
+  const spy = vi.spyOn(fileHandle, 'write');
+  for (let number = 0; number < past; number += 1) spy.mockImplementationOnce(write);
+  spy.mockImplementationOnce(async function (this: FileHandle, given, offset = 0) {
+    const bytes = typeof given === 'string' ? Buffer.from(given) : given;
+    if (room > 0) await write.call(this, bytes, offset, Math.min(room, bytes.length), null);
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  });
+}
