@@ -5,7 +5,7 @@
 import type { Json, Knowledge, LogEntry, RunOutput } from '../../machines/index.ts';
 import { bytesOf } from '../json.ts';
 import { cut } from '../tools/result.ts';
-import { OUT_OF_BUDGET, SUBMIT, SUBMITTED } from './submit.ts';
+import { OUT_OF_BUDGET, SUBMIT } from './submit.ts';
 import type { Task } from './task.ts';
 
 export interface Ending {
@@ -57,7 +57,7 @@ export function endingIn(
   if (reason === 'interrupted') return { outcome: 'cancelled', text: 'It was cancelled.' };
   if (cause === OUT_OF_BUDGET) return failed('It ended without a result: the budget is spent (max_budget).');
   const words = lastWords(log);
-  if (reason === 'completed' && cause !== SUBMITTED && (cause === 'end_turn' || words !== '')) {
+  if (reason === 'completed' && cause !== SUBMIT && (cause === 'end_turn' || words !== '')) {
     return { outcome: 'succeeded', implicit: true, text: words };
   }
   return failed(`It ended without a result (${error ? `${error.code}: ${error.message}` : cause}).`);

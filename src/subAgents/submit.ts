@@ -11,8 +11,7 @@ import { schemaOf } from './task.ts';
 
 export const SUBMIT = 'submit_result';
 
-/** Causes of a sub-agent's stop, as its log says them: it handed in a result, or the budget of its parent was spent. */
-export const SUBMITTED = SUBMIT;
+/** The other cause of a sub-agent's stop besides `submit_result`: the budget of its parent was spent. */
 export const OUT_OF_BUDGET = 'max_budget';
 
 const DESCRIPTION = 'Hands in your result and ends your work. It must be the only call of its reply.';
@@ -89,7 +88,7 @@ export interface Ward {
 export function turnRules({ turns, submitted, broke }: Ward): Plugin[] {
   return [
     {
-      name: SUBMITTED,
+      name: SUBMIT,
       beforeInference: () => (submitted() ? { terminate: 'the result was handed in' } : undefined),
     },
     {
