@@ -136,7 +136,8 @@ function sayWhatWas({ conversation, screen, renderer, path }: Shown): void {
   row('cost', `${costText(total)} for ${count(total.turns, 'model call')}, ${tokens}, at the demo's invented prices`);
   row('files', conversation.cwd);
   row('log', `${path}, ${conversation.log().length} entries`);
-  row('further', `each entry of the log            less ${path}`);
+  row('further', `the cycles of the log            ${invocation()} replay ${path}`);
+  row('', `each entry of it                 less ${path}`);
   row('', `the charts the runs went through ${invocation()} charts`);
   row('', `a request to a model of yours    OPENAI_API_KEY=… ${invocation()} run -m <model> "<prompt>"`);
 }

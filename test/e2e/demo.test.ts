@@ -59,7 +59,7 @@ describe('the demo', () => {
       at = next + part.length;
     }
     expect(found(program, /^cost\s+(\$0\.\d+)/m)).not.toBe('$0.000000');
-    expect(program.stdout).toMatch(/^further .*demo\.jsonl\n.* charts\n.* run -m <model>/m);
+    expect(program.stdout).toMatch(/^further .* replay .*demo\.jsonl\n.*demo\.jsonl\n.* charts\n.* run -m <model>/m);
     expect(await noteIn(program)).toContain('counts the words');
     expect(lives(serverOf(program))).toBe(false);
   });
