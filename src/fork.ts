@@ -21,7 +21,8 @@ async function copied(content: Parts, from: LogHandle, to: LogHandle): Promise<P
 }
 
 async function forkedEntry(entry: LogEntry, id: string, from: LogHandle, to: LogHandle): Promise<LogEntry> {
-  const forked = { ...entry, conversationId: id };
+  // The id there is the sub-agent's, of which it tells.
+  const forked = entry.type === 'sub-agent' ? { ...entry } : { ...entry, conversationId: id };
   // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
   if (forked.type === 'conversation') delete forked.parent;
   return 'content' in forked ? { ...forked, content: await copied(forked.content, from, to) } : forked;

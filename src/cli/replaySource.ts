@@ -14,6 +14,7 @@ import { idOf } from '../stores/jsonlName.ts';
 import { scanLog } from '../stores/jsonlScan.ts';
 import { logPath } from './place.ts';
 
+const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);
 
 /** The file that is meant: one with this path, else the log of the session with this id. Throws ConfigurationError. */
@@ -70,13 +71,15 @@ async function beginsWithHeader(path: string): Promise<boolean> {
   return false;
 }
 
-async function* linesIn(path: string): AsyncGenerator<{ bytes: Buffer }> {
+/** `cut` is told where no line can be found any more. */
+async function* linesIn(path: string, cut?: (error: CorruptLogError) => void): AsyncGenerator<{ bytes: Buffer }> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {
     yield* linesOf(file, 0, (await file.stat()).size);
   } catch (error) {
     if (!(error instanceof CorruptLogError)) throw error;
     // What follows a line without end cannot be found.
+    cut?.(error);
   } finally {
     await file.close();
   }
@@ -107,9 +110,14 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
   let number = 0;
   let known = false;
   const odd: number[] = [];
-  for await (const { bytes } of linesIn(path)) {
+  const endless: string[] = [];
+  const cut = (error: CorruptLogError): void => {
+    endless.push(`line ${error.line ?? number + 1} is too long to be read: it and what follows was left out`);
+  };
+  for await (const { bytes } of linesIn(path, cut)) {
     number += 1;
-    const value = parsed(bytes.toString());
+    // A byte order mark is left out by it.
+    const value = parsed(decoder.decode(bytes));
     if (value === undefined) {
       if (bytes.length > 0) odd.push(number);
       continue;
@@ -117,7 +125,8 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
     known ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
     take(value);
   }
-  if (known) return odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
+  const unread = odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
+  if (known) return [...unread, ...endless];
   const { said, refused } = await scanned(path, id);
   if (refused === undefined) return said;
   throw new CorruptLogError(

@@ -99,13 +99,16 @@ class Course {
     remark(this.projection, 'gap', from, { from, to });
   };
 
-  /** A child's entries belong to its own view. One without an id among others with one could be a child's. */
-  private isOwn({ conversationId, reading, seq }: Entry): boolean {
+  /**
+   * A child's entries belong to its own view. One without an id among others with one could be a child's, but for what
+   * a parent's log says of a child: children have none of their own.
+   */
+  private isOwn({ conversationId, tellsOfChild, reading, seq }: Entry): boolean {
     if (conversationId !== undefined) {
       this.conversationId ??= conversationId;
       return conversationId === this.conversationId;
     }
-    if (this.conversationId === undefined || reading.type === 'odd') return true;
+    if (this.conversationId === undefined || tellsOfChild || reading.type === 'odd') return true;
     this.remark('conversation_missing', seq);
     return false;
   }

@@ -12,7 +12,10 @@ export interface Entry {
   /** Undefined where there is none. */
   seq: number | undefined;
   runId: string | undefined;
+  /** Whose entry it is, where it says so. */
   conversationId: string | undefined;
+  /** The id it holds is a sub-agent's, of which it tells; whose entry it is, it does not say. */
+  tellsOfChild: boolean;
   /** There is a seq, but it is no whole number from 0 on. */
   badSeq: boolean;
 }
@@ -34,6 +37,7 @@ const bare = (reading: Reading): Entry => ({
   seq: undefined,
   runId: undefined,
   conversationId: undefined,
+  tellsOfChild: false,
   badSeq: false,
 });
 
@@ -46,12 +50,14 @@ function read(value: unknown): Entry {
   }
   const entry = value as Record<string, unknown>;
   const { seq, runId, conversationId } = entry;
+  const tellsOfChild = entry.type === 'sub-agent';
   const hasSeq = typeof seq === 'number' && Number.isSafeInteger(seq) && seq >= 0;
   return {
     reading: readEvent(entry),
     seq: hasSeq ? seq : undefined,
     runId: typeof runId === 'string' ? runId : undefined,
-    conversationId: typeof conversationId === 'string' ? conversationId : undefined,
+    conversationId: typeof conversationId === 'string' && !tellsOfChild ? conversationId : undefined,
+    tellsOfChild,
     badSeq: !hasSeq && seq !== undefined,
   };
 }

@@ -8,6 +8,7 @@ import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '..
 import type { Child } from './child.ts';
 import { reportOf } from './ending.ts';
 import type { Places } from './places.ts';
+import type { Task } from './task.ts';
 
 export interface BroodOptions {
   callId: string;
@@ -52,6 +53,14 @@ export class Brood {
   /** Somebody that was joined has something to go on with. */
   get goesOn(): boolean {
     return this.children.some((child) => child.known && child.goesOn);
+  }
+
+  /** These are the tasks its sub-agents work on. */
+  isFor(tasks: readonly Task[]): boolean {
+    const own = this.children.map(({ task }) => task);
+    return (
+      own.length === tasks.length && own.every(({ id, task }, i) => tasks[i]?.id === id && tasks[i]?.task === task)
+    );
   }
 
   get pending(): PendingCall[] {

@@ -38,6 +38,9 @@ export interface NurseryOptions {
   birth: Birth;
 }
 
+/** What they did was done for other tasks; to say that it was done for these would be a lie. */
+const BEGUN = 'The sub-agents of this call had begun on its tasks, so they were ended: other tasks need another call.';
+
 interface Found {
   record: CallRecord;
   path: string[];
@@ -97,6 +100,8 @@ export class Nursery implements Nested {
 
   async raise(tasks: readonly Task[], context: ToolContext): Promise<ToolResult> {
     const brood = this.#broodOf(context.callId, tasks);
+    if (brood && context.decision?.action === 'edit' && !brood.isFor(tasks))
+      return toolResult.error(BEGUN, 'invalid_arguments');
     if (brood) return brood.raise(context);
     return toolResult.error('No sub-agents are allowed here (limits.subAgents). None was started.', 'limit');
   }

@@ -238,6 +238,18 @@ describe('damaged logs', () => {
     expect(code).toBe(0);
   });
 
+  test('a byte order mark before bare events hides none of them', async () => {
+    const { lines, notes } = await replayed(`\ufeff${bare(...events)}`);
+    expect([lines.slice(0, 3), notes]).toEqual([['── 1 · direct', '> q', '│ one'], '']);
+  });
+
+  test('where bare events are cut by a line without end, it is told on standard error', async () => {
+    const endless = Buffer.concat([Buffer.from(bare(...events.slice(0, 2))), Buffer.alloc(64 * 1024 * 1024 + 1, 'y')]);
+    const { lines, notes, code } = await replayed(endless);
+    expect([lines[2], code]).toEqual(['│ one', 0]);
+    expect(notes).toBe('runchart: line 3 is too long to be read: it and what follows was left out\n');
+  });
+
   test('an empty file, a header alone and a torn one are empty logs', async () => {
     const [header = ''] = await linesFor([]);
     for (const content of ['', `${header}\n`, header.slice(0, 12), '\n']) {

@@ -1,12 +1,13 @@
 /** Back in time: a conversation and its charts at any place, and a new conversation from there. Nothing is executed. */
 import { describe, expect, it } from 'vitest';
 import { forkConversation } from '../../src/fork.ts';
-import { memoryStore } from '../../src/index.ts';
+import { type LogEntry, memoryStore, subAgents } from '../../src/index.ts';
 import { replayUntil } from '../../src/journals/index.ts';
 import { pastOf } from '../../src/past.ts';
 import { project } from '../../src/projector/index.ts';
 import { askedTool, calls, call as made, scripted } from '../hostile/bench.ts';
 import { bench, only, resultText } from '../support/agent.ts';
+import { byTask, logOf, spawn, submit } from '../support/family.ts';
 import { call, lines, t } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
 import { recorded } from './bench.ts';
@@ -70,6 +71,18 @@ describe('a fork', () => {
     expect((await forked.send('second').result).text).toBe('another two');
     expect(on.conversation.log()).toEqual(log);
     expect(ran).toEqual(['c1']);
+  });
+
+  it('keeps which sub-agents a call had, and their logs stay those of the other one', async () => {
+    const model = byTask({ alpha: [[submit('s', 'A')]], beta: [[submit('s', 'B')]] });
+    const on = await bench({ replies: [[spawn('p', 'alpha', 'beta')], 'done'], tools: [subAgents({ model })] });
+    await on.conversation.send('hi').result;
+    const log = on.conversation.log();
+    await on.agent.close();
+    await forkConversation(on.store, 'c', 'fork');
+    const told = (entries: readonly LogEntry[]) => entries.filter(({ type }) => type === 'sub-agent');
+    expect(told(await logOf(on.store, 'fork'))).toEqual(told(log));
+    expect(project(await logOf(on.store, 'fork'))).toEqual(project(log));
   });
 
   it('INV-5: in the middle of a call leaves that call unknown and runs nothing', async () => {

@@ -126,6 +126,18 @@ describe('other conversations', () => {
     expect(project(mixed)).toEqual(project(log));
   });
 
+  it("INV-8 what a parent's log says of its children is its own entry: no gap, and no other conversation", () => {
+    const told = { type: 'sub-agent', callId: 'c1', conversationId: 'child', phase: 'started', runId: 'r1' };
+    const view = project(log);
+    for (let at = 1; at <= log.length; at++) {
+      const entries = [...log.slice(0, at), told, ...log.slice(at)].map((entry, seq) => ({ ...entry, seq }));
+      expect(project(entries)).toEqual(view);
+      expect(project(entries.slice(at)).diagnostics.map(({ code }) => code)).not.toContain('gap');
+    }
+    const unnamed = log.map(({ conversationId: _, ...entry }) => entry);
+    expect(project([told, ...unnamed])).toEqual(project(unnamed));
+  });
+
   it('H-112 an entry that says no conversation among others that do is a diagnostic', () => {
     const lost = { ...A('whose?'), runId: 'r2' };
     const view = project([...log.slice(0, 2), lost, ...log.slice(2)]);

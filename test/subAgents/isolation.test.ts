@@ -71,6 +71,7 @@ describe('isolation', () => {
     await conversation.send('hi').result;
     const log = conversation.log();
     expect(JSON.stringify(log)).not.toMatch(/secret steps/);
+    expect(conversation.view().diagnostics).toEqual([]);
     const from = log.findIndex(({ type }) => type === 'tool-started');
     const to = log.findIndex(({ type }) => type === 'tool-result');
     expect(log.slice(from + 1, to).map(({ type }) => type)).toEqual(['sub-agent', 'sub-agent', 'extension']);
