@@ -90,7 +90,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   for (const { call } of reruns) close(call.callId, replaying.includes(call.callId) ? 'cancelled' : 'unknown');
   for (const slot of slots) {
     const { callId } = slot.call;
-    if (ends === 'kept' && gone.decisions.has(callId)) continue;
+    if (ends === 'kept' && slot.status === 'suspended' && gone.decisions.has(callId)) continue;
     const decided = slot.status === 'suspended' && !waiting.has(callId);
     const code = replaying.includes(callId) ? 'cancelled' : decided ? undefined : codeOf(slot, ends, gone);
     if (code) close(callId, code);

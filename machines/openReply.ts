@@ -22,9 +22,9 @@ export class OpenReply {
   #content: StoredPart[] = [];
   #calls: ToolCall[] = [];
 
-  /** Takes what the model is shown again of an item; `isKnown` says of a call whether an earlier reply made it. */
+  /** Takes what the model is shown again of an item, never a blank text; `isKnown`: an earlier reply made the call. */
   add(item: AgentItem, isKnown: (callId: string) => boolean): void {
-    if (item.type === 'assistant' && item.text !== '') this.#content.push({ type: 'text', text: item.text });
+    if (item.type === 'assistant' && item.text.trim() !== '') this.#content.push({ type: 'text', text: item.text });
     if (item.type !== 'tool-call') return;
     const { type: _, ...call } = item;
     if (!isKnown(call.callId) && !this.#calls.some(({ callId }) => callId === call.callId)) this.#calls.push(call);

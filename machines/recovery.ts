@@ -78,8 +78,9 @@ export function openCalls(known: Knowledge): OpenCalls {
     else if (status === 'started') reruns.push(rerunOf(record));
     else kept.push({ call, behind: last });
     last = callId;
-    const decision = status === 'suspended' ? record.decisions.get(suspension) : undefined;
-    if (decision) held.push({ callId, suspension, decision });
+    const awaited = status === 'suspended' ? suspension : suspension + 1;
+    const decision = record.decisions.get(awaited);
+    if (decision) held.push({ callId, suspension: awaited, decision });
   }
   return { suspended, kept, reruns, decisions: held };
 }

@@ -17,7 +17,7 @@ export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
   const { runId, settings } = context;
   const text = event.type === 'run.cancelled' ? event.partial : undefined;
   const kept: NewEntry[] =
-    text && settings.policies.partialReply === 'keep'
+    text?.trim() && settings.policies.partialReply === 'keep'
       ? [{ runId, type: 'agent-output', item: { type: 'assistant', text, flag: 'interrupted' } }]
       : [];
   return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];
@@ -134,9 +134,9 @@ const REASON: Record<Exclude<Termination, 'Suspended'>, StopReason> = {
 export const stopReason = (end: End): StopReason | null =>
   end.termination === 'Suspended' ? null : end.cause === 'timeout' ? 'error' : REASON[end.termination];
 
-/** Early decisions whose call never suspended. */
-const expiredDecisions = ({ decisions, suspended }: RunContext) =>
-  decisions.filter(({ callId }) => !suspended.some(({ call }) => call.callId === callId));
+/** Early decisions whose call never suspended; one that keeps its turn may still come to it. */
+const expiredDecisions = ({ decisions, suspended, kept }: RunContext) =>
+  decisions.filter(({ callId }) => ![...suspended, ...kept].some(({ call }) => call.callId === callId));
 
 /** What outlives the run. */
 export function outputOf(context: RunContext): RunChartOutput {

@@ -1,7 +1,7 @@
 /**
  * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
- * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, an end
- * belongs to a run that began, and only what was queued is given back.
+ * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result and a
+ * suspension one decision, an end belongs to a run that began, and only what was queued is given back.
  */
 import { closed } from './closing.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -14,6 +14,7 @@ const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-stop',
   'run-suspended',
   'tool-result',
+  'decision',
   'message-returned',
 ]);
 
@@ -59,6 +60,9 @@ class Sequel {
         if (!this.#awaited(entry.callId)) return;
         this.#answered.add(entry.callId);
         break;
+      case 'decision':
+        if (this.#isDecided(entry)) return;
+        break;
       case 'message-returned':
         if (!this.#isQueued(entry.messageId)) return;
         break;
@@ -80,6 +84,11 @@ class Sequel {
   #ends({ runId, type }: NewEntry): boolean {
     if (runId !== this.#runId) return false;
     return this.#cycle === 'running' || (this.#cycle === 'suspended' && type === 'run-stop');
+  }
+
+  /** By one that was given up while a cancel was in a hurry, and has landed since. */
+  #isDecided({ callId, suspension }: Extract<NewEntry, { type: 'decision' }>): boolean {
+    return this.#known.calls.get(callId)?.decisions.has(suspension) === true;
   }
 
   #isQueued(messageId: string): boolean {

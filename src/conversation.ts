@@ -19,7 +19,7 @@ import { decideAt } from './deciding.ts';
 import { ConfigurationError, LimitError, RunchartError } from './errors.ts';
 import { readDecision, readSettlement } from './inbox.ts';
 import type { ConversationStatus, Live } from './live.ts';
-import { kindNow } from './messageKind.ts';
+import { kindAsked, kindNow } from './messageKind.ts';
 import type { ConversationView } from './projector/index.ts';
 import type { Receipt } from './receipts.ts';
 import type { Run } from './run.ts';
@@ -81,7 +81,7 @@ export class Conversation {
   send(content: Content, options: { signal?: AbortSignal; kind?: 'steer' | 'followUp' } = {}): Run {
     this.#mustBeOpen();
     const read = readContent(content);
-    const kind = options.kind ?? kindNow(this.status, this.#options.policies);
+    const kind = kindAsked(options) ?? kindNow(this.status, this.#options.policies);
     const { handle } = this.#put(read, kind, options.signal);
     return handle;
   }

@@ -22,8 +22,11 @@ function assistantEntries(message: Extract<EarlierMessage, { role: 'assistant' }
   return [...texts, ...calls];
 }
 
-/** Entries for `open(id, { history })`. Throws ConfigurationError for a message of no known role. */
+/** Entries for `open(id, { history })`. Throws ConfigurationError where it is no list of messages of known roles. */
 export function historyEntries(history: readonly EarlierMessage[], newId: () => string): NewEntry[] {
+  if (!Array.isArray(history)) {
+    throw new ConfigurationError(`history must be a list of messages, got ${typeof history}`);
+  }
   const entries: NewEntry[] = [];
   let open = false;
   for (const message of history) {

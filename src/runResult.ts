@@ -94,6 +94,10 @@ export function runResult(output: RunOutput, entries: readonly LogEntry[], known
     const record = known.calls.get(callId);
     if (!record) return [];
     const { name, outcome, code, status } = record;
+    // Behind a call that waits, one that has not begun waits for its turn.
+    if (status === 'called' && termination === 'Suspended') {
+      return [{ callId, name, outcome: 'suspended', code: 'not_started' }];
+    }
     const said = status === 'ended' ? (outcome ?? 'unknown') : status === 'suspended' ? 'suspended' : 'unknown';
     return [{ callId, name, outcome: said, ...(code !== undefined && status === 'ended' && { code }) }];
   });

@@ -78,7 +78,14 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'provider',
 ]);
 
-/** Why an attempt failed. `retryable` follows from the code where it is not given; delays are in milliseconds. */
+/** Codes that no status makes worth another attempt. */
+const FINAL: ReadonlySet<string> = new Set(['auth', 'quota', 'bad-request', 'not-found', 'content-filter']);
+const passes = (status: number): boolean => [408, 409, 425, 429].includes(status) || status >= 500;
+
+/**
+ * Why an attempt failed; delays are in milliseconds. Where `retryable` is not given it follows from the code, and from
+ * the HTTP status where the code is one of the model's own.
+ */
 export class ModelError extends RunchartError {
   readonly status?: number;
   readonly retryable: boolean;
@@ -93,7 +100,8 @@ export class ModelError extends RunchartError {
     cause?: unknown;
   }) {
     super(o.code, o.message ?? `the model call failed (${o.code})`, o.cause === undefined ? {} : { cause: o.cause });
-    this.retryable = o.retryable ?? RETRYABLE.has(o.code);
+    const byStatus = o.status !== undefined && !FINAL.has(o.code) && passes(o.status);
+    this.retryable = o.retryable ?? (RETRYABLE.has(o.code) || byStatus);
     if (o.status !== undefined) this.status = o.status;
     if (o.retryAfterMs !== undefined) this.retryAfterMs = o.retryAfterMs;
   }

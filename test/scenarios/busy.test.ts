@@ -1,7 +1,7 @@
 /** A plain message while the conversation works, and where tools begin (conversation-requirements, REQ-BED-002, 003, 010, 011). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineTool, type Live, type LogEntry, RunchartError } from '../../src/index.ts';
+import { ConfigurationError, defineTool, type Live, type LogEntry, RunchartError } from '../../src/index.ts';
 import { type Bench, bench, entry, only, story } from '../support/agent.ts';
 import { call, deaf, during, finish, lines, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
@@ -215,5 +215,21 @@ describe('the working directory', () => {
     expect(begun).toEqual(['/here', '/here']);
     expect(on.conversation.cwd).toBe('/here');
     expect((await on.agent.open('d', { cwd: '/there' })).cwd).toBe('/there');
+  });
+});
+
+describe('what send is asked', () => {
+  it('a kind that is none, or a signal that is none, is a ConfigurationError, and nothing is logged or queued', async () => {
+    const on = await bench({ replies: [deaf()] });
+    const before = story(on.conversation.log());
+    const sends = (options: object) => () => on.conversation.send('X', options);
+    const odd = [{ kind: 'later' }, { kind: 'direct' }, { kind: null }, { signal: 5 }, { signal: null }];
+    for (const options of odd) expect(sends(options)).toThrow(ConfigurationError);
+    expect(story(on.conversation.log())).toEqual(before);
+    const run = on.conversation.send('hi');
+    await on.clock.advance(0);
+    for (const options of odd) expect(sends(options)).toThrow(ConfigurationError);
+    expect(on.conversation.queue).toEqual([]);
+    await run.cancel();
   });
 });

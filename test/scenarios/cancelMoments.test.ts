@@ -219,4 +219,16 @@ describe('after a cancel', () => {
       'user Go on where you stopped.',
     ]);
   });
+
+  it('S004-20: with partialReply keep, a text of nothing but blanks leaves no reply behind', async () => {
+    const on = await bench({
+      replies: [deaf({ type: 'text-delta', text: ' \n' })],
+      policies: { partialReply: 'keep' },
+    });
+    const run = on.conversation.send('hi');
+    await on.clock.advance(0);
+    await on.conversation.cancel();
+    expect((await run.result).text).toBe('');
+    expect(only(on.conversation.log(), 'agent-output')).toEqual([]);
+  });
 });

@@ -128,6 +128,12 @@ describe('empty and repeated', () => {
     expect(only(retried.conversation.log(), 'continuation', 'notice')).toEqual([]);
   });
 
+  it('INV-2: a reply of nothing but blanks is not shown to the model again', async () => {
+    const on = await bench({ replies: [' \n', 'ok'], policies: { onEmptyReply: 'retry' } });
+    expect((await on.conversation.send('hi').result).text).toBe('ok');
+    expect(on.model.calls[1]?.messages.map(({ role }) => role)).toEqual(['user']);
+  });
+
   it('H-036: eight rounds in a row that make the same call with the same result end the run', async () => {
     const on = await bench({ replies: many(20, (n) => calls(`c${n}`, 0, 'same')), tools: [echoTool().tool] });
     const result = await on.conversation.send('hi').result;

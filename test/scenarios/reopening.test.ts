@@ -96,3 +96,12 @@ it('onRestart idle: a durable decision waits for resume()', async () => {
   expect((await on.conversation.resume().result).text).toBe('done');
   expect(on.ran).toEqual(['c1', 'c2']);
 });
+
+describe('a conversation with a history', () => {
+  it.each([[5], ['hi'], [{}]])('is refused where the history is no list but %o', async (history) => {
+    const on = await bench();
+    const opened = on.agent.open('n', { history: history as never });
+    await expect(opened).rejects.toMatchObject({ code: 'configuration', message: expect.stringContaining('list') });
+    expect((await on.agent.list()).map(({ id }) => id)).not.toContain('n');
+  });
+});

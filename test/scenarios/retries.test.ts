@@ -57,6 +57,25 @@ describe('attempts', () => {
     },
   );
 
+  it.each([408, 409, 429, 500, 503, 529])(
+    "S003-13: a failure with a code of the model's own and status %i is tried again",
+    async (status) => {
+      const on = await bench({ replies: [failing('overloaded', { status }), 'ok'] });
+      expect((await outcome(on)).text).toBe('ok');
+    },
+  );
+
+  it.each([
+    ['overloaded', 400],
+    ['overloaded', 422],
+    ['quota', 429],
+    ['content-filter', 500],
+  ])('S003-13: %s with status %i is final', async (code, status) => {
+    const on = await bench({ replies: [failing(code, { status }), 'never'] });
+    expect((await outcome(on)).error?.code).toBe(code);
+    expect(on.model.calls).toHaveLength(1);
+  });
+
   it.each(['auth', 'bad-request', 'not-found', 'quota', 'content-filter'])(
     'S003-13: %s ends the run at once',
     async (code) => {

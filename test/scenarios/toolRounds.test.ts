@@ -213,7 +213,9 @@ describe('a round with a suspended call', () => {
 
   it('sequential, wait: a call behind the suspended one keeps its turn and starts after the decision', async () => {
     const on = await round(['done'], { toolExecution: 'sequential', onPartialSuspend: 'wait' });
-    expect((await on.conversation.send('hi').result).termination).toBe('Suspended');
+    const first = await on.conversation.send('hi').result;
+    expect(first).toMatchObject({ termination: 'Suspended', calls: [{}, { callId: 'c2' }, { callId: 'c3' }] });
+    expect(first.calls[2]).toMatchObject({ outcome: 'suspended', code: 'not_started' });
     expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
     await on.conversation.decide(approve('c2'));
     const from = on.conversation.log().length;
