@@ -123,7 +123,7 @@ export class Driver {
         return;
       }
       case 'append.failed':
-        this.root.send(completion);
+        if (this.root.getSnapshot().status === 'active') this.root.send(completion);
         return this.#refusals.get(completion)?.();
       case 'effect.failed':
         this.#asks.close(completion.id);

@@ -26,7 +26,13 @@ export const defects = [
     id: 'second-cancel-reenters',
     about: 'a second cancel begins the run anew',
     fault: 'cancel, cancel',
-    edits: [[CONVERSATION, 'cancelling: {},', "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true } } },"]],
+    edits: [
+      [
+        CONVERSATION,
+        'cancelling: {},',
+        "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true } } },",
+      ],
+    ],
   },
   {
     id: 'started-calls-replayed',
@@ -74,7 +80,13 @@ export const defects = [
     id: 'duplicate-completion-accepted',
     about: 'a completion that comes twice is delivered twice',
     fault: 'delivered-twice',
-    edits: [['src/asks.js', '    close(id) {\n        const asker = this.#askers.get(id);\n        this.#askers.delete(id);', '    close(id) {\n        const asker = this.#askers.get(id);']],
+    edits: [
+      [
+        'src/asks.js',
+        '    close(id) {\n        const asker = this.#askers.get(id);\n        this.#askers.delete(id);',
+        '    close(id) {\n        const asker = this.#askers.get(id);',
+      ],
+    ],
   },
   {
     id: 'commit-after-effect',
@@ -123,15 +135,29 @@ export const defects = [
     about: 'a decision counts for the next suspension of its call too',
     fault: 'decide, tool-suspends',
     edits: [
-      [GATE_WORK, 'held.callId === waiting.call.callId && held.suspension === waiting.suspension', 'held.callId === waiting.call.callId'],
-      [GATE_WORK, "return !output || (output.outcome === 'suspended' && held.suspension >= output.suspension);", "return !output || output.outcome === 'suspended';"],
+      [
+        GATE_WORK,
+        'held.callId === waiting.call.callId && held.suspension === waiting.suspension',
+        'held.callId === waiting.call.callId',
+      ],
+      [
+        GATE_WORK,
+        "return !output || (output.outcome === 'suspended' && held.suspension >= output.suspension);",
+        "return !output || output.outcome === 'suspended';",
+      ],
     ],
   },
   {
     id: 'early-decision-dropped',
     about: 'a decision that comes before its call is suspended is forgotten',
     fault: 'decide',
-    edits: [['machines/runInbox.js', "event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {}", '({})']],
+    edits: [
+      [
+        'machines/runInbox.js',
+        "event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {}",
+        '({})',
+      ],
+    ],
   },
   {
     id: 'lost-decision-kept',
@@ -167,7 +193,13 @@ export const defects = [
     id: 'queue-last-in-first-out',
     about: 'of the followUps that wait the last comes first',
     fault: 'followUp',
-    edits: [['machines/conversationSteps.js', "queue.find(({ kind }) => kind === 'followUp')", "[...queue].reverse().find(({ kind }) => kind === 'followUp')"]],
+    edits: [
+      [
+        'machines/conversationSteps.js',
+        "queue.find(({ kind }) => kind === 'followUp')",
+        "[...queue].reverse().find(({ kind }) => kind === 'followUp')",
+      ],
+    ],
   },
   {
     id: 'budget-off-by-two',
@@ -179,7 +211,13 @@ export const defects = [
     id: 'retry-skips-limit',
     about: 'a model call is tried once more than it may',
     fault: 'model',
-    edits: [['machines/modelCall.machine.js', 'return context.attempts.ofModel < context.retry.attempts;', 'return context.attempts.ofModel <= context.retry.attempts;']],
+    edits: [
+      [
+        'machines/modelCall.machine.js',
+        'return context.attempts.ofModel < context.retry.attempts;',
+        'return context.attempts.ofModel <= context.retry.attempts;',
+      ],
+    ],
   },
   {
     id: 'retry-after-abort',
@@ -222,7 +260,13 @@ export const defects = [
     id: 'placeholder-not-replaced',
     about: 'the model goes on being shown a placeholder though the result is there',
     fault: 'decide',
-    edits: [[HISTORY, "if (slot.holds === 'result' && !this.#retried.delete(callId))", "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried.delete(callId)))"]],
+    edits: [
+      [
+        HISTORY,
+        "if (slot.holds === 'result' && !this.#retried.delete(callId))",
+        "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried.delete(callId)))",
+      ],
+    ],
   },
   {
     id: 'past-rewritten',
@@ -282,19 +326,25 @@ export const defects = [
     id: 'model-never-times-out',
     about: 'a model that says nothing holds its run for ever',
     fault: 'model-hang',
-    edits: [['src/models/attemptClock.js', 'this.#expire(new ModelError({ code: \'timeout\', message: `the model sent nothing for ${ms} ms` }));', '']],
+    edits: [
+      [
+        'src/models/attemptClock.js',
+        "this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));",
+        '',
+      ],
+    ],
   },
   {
     id: 'tool-never-times-out',
     about: 'a tool that never answers holds its run for ever',
     fault: 'tool-deaf',
-    edits: [['src/tools/execute.js', 'resolve(returned(erred(\'timeout\', words), retrying));', 'String(words);']],
+    edits: [['src/tools/execute.js', "resolve(returned(erred('timeout', words), retrying));", 'String(words);']],
   },
   {
     id: 'effects-outlive-cancel',
-    about: 'a run that is over does not end what it has under way',
+    about: 'what a run has under way is forgotten at its end, and not ended',
     fault: 'cancel',
-    edits: [[RUN, "exit: [{ type: 'drop', params: ({ context }) => `${context.runId}/` }, 'stopGate'],", "exit: ['stopGate'],"]],
+    edits: [[JOURNAL, 'stop?.();', '']],
   },
   {
     id: 'cancel-waits-for-the-store',
@@ -312,22 +362,38 @@ export const defects = [
     id: 'no-stop-on-store-failure',
     about: 'a run that the store failed writes no stop',
     fault: 'store-refused',
-    edits: [[END, 'const { cause } = end;', "const { cause } = end;\n    if (cause === 'store')\n        return [boundary];"]],
+    edits: [
+      [END, 'const { cause } = end;', "const { cause } = end;\n    if (cause === 'store')\n        return [boundary];"],
+    ],
   },
   {
     id: 'stop-twice',
     about: 'a cancelled run writes its stop twice',
     fault: 'cancel',
     edits: [
-      [END, "return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];", "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), { runId, type: 'run-stop', reason: 'interrupted' }];"],
-      [SEQUEL, 'if (runId !== this.#runId)', "if (type !== '')\n            return true;\n        if (runId !== this.#runId)"],
+      [
+        END,
+        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];",
+        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), { runId, type: 'run-stop', reason: 'interrupted' }];",
+      ],
+      [
+        SEQUEL,
+        'if (runId !== this.#runId)',
+        "if (type !== '')\n            return true;\n        if (runId !== this.#runId)",
+      ],
     ],
   },
   {
     id: 'kept-call-runs-behind-its-end',
     about: 'a run whose end could not be stored leaves calls to the next that are closed by then',
     fault: 'store-refused',
-    edits: [['machines/closing.js', 'kept: [],\n        reruns: [],\n        decisions: context', 'kept: context.kept,\n        reruns: context.reruns,\n        decisions: context']],
+    edits: [
+      [
+        'machines/closing.js',
+        'kept: [],\n        reruns: [],\n        decisions: context',
+        'kept: context.kept,\n        reruns: context.reruns,\n        decisions: context',
+      ],
+    ],
   },
   {
     id: 'half-promotion-not-recovered',
@@ -340,7 +406,11 @@ export const defects = [
     about: 'a torn append is taken for one that left nothing, and its numbers are given again',
     fault: 'crash in an append',
     edits: [
-      ['src/opening.js', 'const fresh = entries.length === 0;', "while (entries.length > 1 && entries.at(-1).type !== 'checkpoint') entries.pop();\n    const fresh = entries.length === 0;"],
+      [
+        'src/opening.js',
+        'const fresh = entries.length === 0;',
+        "while (entries.length > 1 && entries.at(-1).type !== 'checkpoint') entries.pop();\n    const fresh = entries.length === 0;",
+      ],
       ['src/stores/order.js', 'if (expectedSeq !== next)', 'if (expectedSeq > next)'],
       ['src/stores/order.js', 'entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
     ],
@@ -384,7 +454,11 @@ export const defects = [
     about: 'timers are measured by the wall clock, so that setting it rings them',
     fault: 'jump',
     edits: [
-      [JOURNAL, 'this.#underWay.set(id, stop);\n                return;', 'this.#underWay.set(id, stop);\n                (this.due ??= new Map()).set(id, this.#options.now() + ms);\n                return;'],
+      [
+        JOURNAL,
+        'this.#underWay.set(id, stop);\n                return;',
+        'this.#underWay.set(id, stop);\n                (this.due ??= new Map()).set(id, this.#options.now() + ms);\n                return;',
+      ],
       [
         JOURNAL,
         'const completion = this.#cancels.shift() ?? this.#next();',
@@ -396,31 +470,61 @@ export const defects = [
     id: 'deny-after-allow-ignored',
     about: 'once a check has let a call pass, no later one is heard',
     fault: 'guard-forbids',
-    edits: [['src/plugins/gate.js', 'if (said.block !== undefined)', 'if (said.block !== undefined && plugin === this.#options.plugins[0])']],
+    edits: [
+      [
+        'src/plugins/gate.js',
+        'if (said.block !== undefined)',
+        'if (said.block !== undefined && plugin === this.#options.plugins[0])',
+      ],
+    ],
   },
   {
     id: 'approval-not-asked',
     about: 'a tool that needs approval runs without it',
     fault: 'none',
-    edits: [['src/plugins/gate.js', 'if (needsApproval === undefined || needsApproval === false)', 'if (needsApproval !== undefined)']],
+    edits: [
+      [
+        'src/plugins/gate.js',
+        'if (needsApproval === undefined || needsApproval === false)',
+        'if (needsApproval !== undefined)',
+      ],
+    ],
   },
   {
     id: 'denial-runs',
     about: 'a call that was denied is replayed like one that was approved',
     fault: 'decide',
-    edits: [['machines/resumeToolCall.machine.js', "const isDenied = (replay) => replay?.decision?.action === 'deny';", 'const isDenied = (replay) => replay === null;']],
+    edits: [
+      [
+        'machines/resumeToolCall.machine.js',
+        "const isDenied = (replay) => replay?.decision?.action === 'deny';",
+        'const isDenied = (replay) => replay === null;',
+      ],
+    ],
   },
   {
     id: 'authorizer-ignored',
     about: 'who may not decide decides',
     fault: 'unauthorized',
-    edits: [['src/deciding.js', 'if (!(await isAllowed(() => authorize(decision, call))))', 'if ((await isAllowed(() => authorize(decision, call))) === undefined)']],
+    edits: [
+      [
+        'src/deciding.js',
+        'if (!(await isAllowed(() => authorize(decision, call))))',
+        'if ((await isAllowed(() => authorize(decision, call))) === undefined)',
+      ],
+    ],
   },
   {
     id: 'arguments-changed',
     about: 'a tool is given other arguments than the log has',
     fault: 'none',
-    edits: [['src/tools/prepare.js', 'args: ownArgs(result.value)', "args: Object.freeze({ ...ownArgs(result.value), text: 'other' })"]],
+    edits: [
+      [
+        'src/tools/prepare.js',
+        'args: ownArgs(result.value)',
+        "args: Object.freeze({ ...ownArgs(result.value), text: 'other' })",
+      ],
+    ],
   },
   {
     id: 'arguments-open-to-change',
@@ -432,7 +536,13 @@ export const defects = [
     id: 'key-not-renewed',
     about: 'an execution behind a new suspension has the key of the one before',
     fault: 'tool-suspends, decide',
-    edits: [[CALL, '`${context.conversationId}/${context.call.callId}/${context.suspension}`', '`${context.conversationId}/${context.call.callId}/0`']],
+    edits: [
+      [
+        CALL,
+        '`${context.conversationId}/${context.call.callId}/${context.suspension}`',
+        '`${context.conversationId}/${context.call.callId}/0`',
+      ],
+    ],
   },
   {
     id: 'secret-not-redacted',
@@ -442,9 +552,9 @@ export const defects = [
   },
   {
     id: 'receipt-not-settled',
-    about: 'nobody is told of a message that was given back',
-    fault: 'close, abort',
-    edits: [['src/runs.js', "this.#receipts.settle(messageId, 'returned');", '']],
+    about: 'nobody is told of a message that was delivered',
+    fault: 'steer, followUp',
+    edits: [['src/runs.js', "this.#receipts.settle(entry.messageId, 'delivered');", '']],
   },
   {
     id: 'lost-steer-not-told',
@@ -462,18 +572,36 @@ export const defects = [
     id: 'entries-shown-too-early',
     about: 'entries are shown before they are durable',
     fault: 'store-refused',
-    edits: [['src/log.js', 'await this.#handle.append(stamped, this.entries.length);\n        this.#publish(stamped);', 'const first = this.entries.length;\n        this.#publish(stamped);\n        await this.#handle.append(stamped, first);']],
+    edits: [
+      [
+        'src/log.js',
+        'await this.#handle.append(stamped, this.entries.length);\n        this.#publish(stamped);',
+        'const first = this.entries.length;\n        this.#publish(stamped);\n        await this.#handle.append(stamped, first);',
+      ],
+    ],
   },
   {
     id: 'view-misses-results',
     about: 'a live view is not shown the results of tools',
     fault: 'watch',
-    edits: [['src/streams.js', 'this.#runtime.log.listen((entry) => projector.push(entry));', "this.#runtime.log.listen((entry) => entry.type !== 'tool-result' && projector.push(entry));"]],
+    edits: [
+      [
+        'src/streams.js',
+        'this.#runtime.log.listen((entry) => projector.push(entry));',
+        "this.#runtime.log.listen((entry) => entry.type !== 'tool-result' && projector.push(entry));",
+      ],
+    ],
   },
   {
     id: 'checkpoint-in-the-middle',
     about: 'a checkpoint stands before what it closes',
     fault: 'none',
-    edits: [['src/log.js', 'return this.#append(() => sequel(this.#known, entries), at);', "return this.#append(() => [...sequel(this.#known, entries)].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);"]],
+    edits: [
+      [
+        'src/log.js',
+        'return this.#append(() => sequel(this.#known, entries), at);',
+        "return this.#append(() => [...sequel(this.#known, entries)].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
+      ],
+    ],
   },
 ];

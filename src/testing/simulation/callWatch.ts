@@ -4,6 +4,7 @@ import type { World } from './world.ts';
 
 export interface WatchedCall {
   name: string;
+  /** As the model wrote them, or as they were changed before it ran. */
   args: unknown;
   status: 'called' | 'started' | 'suspended' | 'ended';
   suspension: number;
@@ -12,12 +13,15 @@ export interface WatchedCall {
   consumed: Set<number>;
   /** The process in which its last decision came while a run was under way. */
   decidedIn: number | undefined;
-  /** The host allowed another run of it. */
+  /** The host allowed another run of it, and how often it did. */
   retry: boolean;
+  retries: number;
   /** The host has said what became of it. */
   settled: boolean;
   result: readonly StoredPart[] | undefined;
+  /** Of its starts, in their order; and the one of each suspension. */
   keys: string[];
+  keyOf: Map<number, string>;
 }
 type OfCall = Extract<LogEntry, { callId?: string }>;
 
@@ -30,15 +34,15 @@ const fresh = (name: string, args: unknown): WatchedCall => ({
   consumed: new Set(),
   decidedIn: undefined,
   retry: false,
+  retries: 0,
   settled: false,
   result: undefined,
   keys: [],
+  keyOf: new Map(),
 });
 
 export class CallWatch {
   readonly calls = new Map<string, WatchedCall>();
-  /** Who decided, where the decision says it. */
-  readonly deciders = new Set<string>();
   readonly #world: World;
 
   constructor(world: World) {
@@ -80,9 +84,9 @@ export class CallWatch {
     switch (entry.type) {
       case 'tool-started':
         world.hold(open, 'I9', () => `${callId} starts behind its result`);
-        call.keys.push(entry.idempotencyKey);
         call.status = 'started';
-        return;
+        if (entry.args !== undefined) call.args = entry.args;
+        return this.#started(call, entry);
       case 'tool-suspended':
         world.hold(open, 'I7', () => `${callId} is suspended behind its result`);
         world.hold(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
@@ -108,8 +112,19 @@ export class CallWatch {
         return;
       case 'call-settled':
         call.retry = 'retry' in entry.how;
+        if (call.retry) call.retries += 1;
         call.settled = true;
     }
+  }
+
+  /** One key a suspension, the same over retries and crashes. */
+  #started(call: WatchedCall, { callId, idempotencyKey }: Extract<LogEntry, { type: 'tool-started' }>): void {
+    const key = call.keyOf.get(call.suspension);
+    const used = key === undefined && call.keys.includes(idempotencyKey);
+    const fits = !used && (key === undefined || key === idempotencyKey);
+    this.#world.hold(fits, 'I10', () => `${callId} starts with ${idempotencyKey} at suspension ${call.suspension}`);
+    call.keyOf.set(call.suspension, idempotencyKey);
+    call.keys.push(idempotencyKey);
   }
 
   #decided(call: WatchedCall, entry: Extract<LogEntry, { type: 'decision' }>): void {
@@ -119,7 +134,7 @@ export class CallWatch {
     call.decided.add(suspension);
     call.decidedIn = world.facts.running.has(entry.conversationId) ? world.life : undefined;
     if (decision.by === undefined) return;
-    this.deciders.add(decision.by);
+    world.facts.deciders.add(decision.by);
     const allowed = !world.facts.turnedAway.has(decision.by);
     world.hold(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
   }

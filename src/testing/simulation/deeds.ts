@@ -44,7 +44,9 @@ export class Deeds {
       (receipt) => {
         if (this.#told.isMisled) return;
         const taken = receipt === 'applied' || receipt === 'held';
-        const holds = calls.deciders.has(by);
+        // What a hurried cancel overtook is about a call that has its end by then.
+        const moot = taken && calls.calls.get(decision.callId)?.status === 'ended';
+        const holds = moot ? taken : world.facts.deciders.has(by);
         world.hold(
           taken === holds,
           taken ? 'I22' : 'I16',

@@ -8,6 +8,10 @@ export class Facts {
   readonly said = new Set<string>();
   /** Calls that a check forbade when it was last asked, by conversation and call. */
   readonly blocked = new Set<string>();
+  /** Whose run it is, by the log in which it began. */
+  readonly runs = new Map<string, string>();
+  /** Who decided, as some log says it. */
+  readonly deciders = new Set<string>();
   /** Deciders that the host's authorizer turned away. */
   readonly turnedAway = new Set<string>();
   /** Conversations with a run under way in the log, and when the next attempt of their model call may begin. */

@@ -4,6 +4,7 @@
  */
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation.ts';
+import type { Run } from '../../run.ts';
 import { Deeds } from './deeds.ts';
 import { CallerSignal } from './signal.ts';
 import type { SimulatedStore } from './store.ts';
@@ -20,15 +21,19 @@ const ACTS = {
   settle: 1,
   watch: 1,
   abort: 0.5,
+  withdraw: 0.5,
   close: 0.5,
   intrude: 0.3,
   reenter: 0.5,
 } as const;
 type Act = keyof typeof ACTS;
+/** Who sees that a call waits decides it more often than not. */
+const ASKED = { ...ACTS, decide: 16 } as const;
 
 export class Host {
   conversation: Conversation | undefined;
   signals: CallerSignal[] = [];
+  #runs: Run[] = [];
   readonly #told: Told;
   readonly #deeds: Deeds;
   #agent: Agent | undefined;
@@ -79,6 +84,7 @@ export class Host {
     this.conversation = undefined;
     this.#opening = false;
     this.signals = [];
+    this.#runs = [];
     this.#store.crashed();
     this.#told.crashed();
   }
@@ -87,7 +93,7 @@ export class Host {
     const { conversation } = this;
     if (this.isAway) return this.open();
     if (!conversation) return;
-    const act = this.#world.tape.weighted<Act>(ACTS);
+    const act = this.#world.tape.weighted<Act>(conversation.pending.length > 0 ? ASKED : ACTS);
     this.#world.count(`act-${act}`);
     try {
       this.#do(act, conversation);
@@ -99,14 +105,25 @@ export class Host {
   send(text = `hello ${this.#world.tape.next(3)}`): void {
     const { conversation } = this;
     if (!conversation) return;
-    if (!this.#world.tape.chance(0.2)) return this.#told.over(conversation.send(text));
-    const caller = new CallerSignal();
-    const run = conversation.send(text, { signal: caller.signal });
+    const caller = this.#world.tape.chance(0.2) ? new CallerSignal() : undefined;
+    const run = conversation.send(text, caller && { signal: caller.signal });
+    this.#runs.push(run);
+    this.#told.over(run);
+    if (!caller) return;
     this.signals.push(caller);
     run.result.then(() => {
       caller.over = true;
     });
-    this.#told.over(run);
+  }
+
+  /** A message behind everything, when nothing goes wrong any more. */
+  ask(text: string): void {
+    try {
+      this.send(text);
+    } catch (error) {
+      this.#told.refused('send', error);
+      this.#world.hold(this.#told.isMisled, 'I6', () => `a conversation at rest takes no message: ${String(error)}`);
+    }
   }
 
   close(): void {
@@ -136,6 +153,8 @@ export class Host {
         return this.#told.over(conversation.resume());
       case 'abort':
         return this.signals[tape.next(this.signals.length)]?.abort();
+      case 'withdraw':
+        return void this.#runs[tape.next(this.#runs.length)]?.cancel();
       case 'close':
         return this.close();
       case 'intrude':

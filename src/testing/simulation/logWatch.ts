@@ -32,6 +32,8 @@ export class LogWatch {
   readonly ended = new Set<string>();
   cycle: 'none' | 'running' | 'suspended' | 'stopped' = 'none';
   runId: string | null = null;
+  /** The call whose sub-agent this is. */
+  parentCall: string | undefined;
   /** Replies in the cycle under way. */
   #turns = 0;
   /** When the cycle began; nothing where it was gone on with. */
@@ -55,6 +57,8 @@ export class LogWatch {
     if (entry.runId !== null && this.ended.has(entry.runId)) {
       world.hold(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} behind the end of ${entry.runId}`);
     }
+    const owner = world.facts.runs.get(entry.runId ?? '') ?? this.#id;
+    world.hold(owner === this.#id, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
     this.#learnRun(entry);
     this.#learnReply(entry);
     this.messages.learn(entry);
@@ -85,6 +89,7 @@ export class LogWatch {
         if (entry.type === 'run-started') this.#turns = 0;
         this.#since = entry.type === 'run-started' ? world.steady : undefined;
         this.runs.add(id);
+        world.facts.runs.set(id, this.#id);
         this.runId = id;
         this.cycle = 'running';
         world.facts.running.set(this.#id, 0);
@@ -98,6 +103,9 @@ export class LogWatch {
         this.#holdTime(entry.cause);
         this.cycle = 'stopped';
         break;
+      case 'conversation':
+        this.parentCall = entry.parent?.callId;
+        return;
       case 'model-retry':
         world.facts.running.set(this.#id, world.steady + entry.waitMs);
         return;
@@ -127,6 +135,8 @@ export class LogWatch {
     if (entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
     const { text, flag } = entry.item;
     const { begun, said } = world.facts;
+    // A model of the caller's own says what it likes.
+    if (begun.size === 0) return;
     if (flag !== 'interrupted') return world.hold(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
     world.hold(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
     const kept = world.policies?.partialReply !== 'discard';

@@ -25,6 +25,10 @@ export class Past {
 
   /** What is wrong with a request, held against those before it. */
   learn(messages: readonly Message[]): string | undefined {
+    if (lastWords(messages) < 0) {
+      this.#requests.push(messages);
+      return undefined;
+    }
     let closest = -1;
     for (const [index, before] of this.#requests.entries()) {
       const at = rewritten(before, messages);
@@ -33,10 +37,6 @@ export class Past {
         return undefined;
       }
       closest = Math.max(closest, at);
-    }
-    if (lastWords(messages) < 0) {
-      this.#requests.push(messages);
-      return undefined;
     }
     return `message ${closest} of ${messages.length} is not the one that was shown before`;
   }

@@ -19,6 +19,8 @@ export interface Profile {
   again: number;
   /** Share of the decisions that the host's authorizer turns away. */
   unauthorized: number;
+  /** The agent has sub-agents. */
+  spawns: boolean;
   /** Appends answer at once, as the memory store's do. */
   appendsAtOnce: boolean;
   policies: DeepPartial<Policies>;
@@ -62,10 +64,11 @@ export function drawProfile(tape: Tape): Profile {
     jump: tape.pick([0, 0.02]),
     model: tape.pick(RATES),
     tool: tape.pick(RATES),
-    store: tape.pick([0, 0, 0.02, 0.1]),
+    store: tape.pick([0, 0, 0.05, 0.2]),
     plugin: tape.pick(RATES),
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
+    spawns: tape.next(6) === 5,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
   };

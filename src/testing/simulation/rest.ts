@@ -32,11 +32,12 @@ export class Rest {
       'I27',
       () => `${overheard} signals of callers are listened to though their runs are over`,
     );
-    if (this.#store.misled.has(CONVERSATION)) return;
+    if (this.#store.misled.size > 0) return;
     const watch = this.#store.watchOf(CONVERSATION);
     const ended = watch.cycle !== 'running' || this.#store.lostEnds.has(watch.runId ?? '');
     world.hold(ended, 'I24', () => `${watch.runId} has no end, though no end of it was refused`);
     if (status === 'error') return;
+    this.#holdsChildren();
     const rests = watch.cycle === 'suspended' ? 'waiting' : 'idle';
     world.hold(watch.cycle !== 'running', 'INV-3', () => `${watch.runId} has no end`);
     world.hold(status === rests, 'INV-3', () => `the log says ${watch.cycle} and the conversation ${status}`);
@@ -49,6 +50,20 @@ export class Rest {
     const open = messages.at(-1)?.role === 'assistant' ? [...messages, GO_ON] : messages;
     for (const fault of pairingFaults(open)) world.violate('INV-2', fault);
     this.#holdsLog(conversation);
+  }
+
+  /** No sub-agent goes on while its parent rests, nor waits when its call has its result. */
+  #holdsChildren(): void {
+    const world = this.#world;
+    const { calls } = this.#store.watchOf(CONVERSATION).calls;
+    for (const id of this.#store.logs.keys()) {
+      const watch = this.#store.watchOf(id);
+      if (watch.parentCall === undefined) continue;
+      const parent = calls.get(watch.parentCall);
+      world.hold(watch.cycle !== 'running', 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
+      const over = parent?.status !== 'ended' || watch.cycle !== 'suspended' || world.storeFailed;
+      world.hold(over, 'I32', () => `the sub-agent ${watch.runId} waits though ${watch.parentCall} has its result`);
+    }
   }
 
   /** Where no run is under way nothing is waited for. */
@@ -108,11 +123,7 @@ export class Rest {
     const log = this.#store.logOf(CONVERSATION);
     const view = project(log);
     const same = JSON.stringify(view) === JSON.stringify(conversation.view());
-    this.#world.hold(
-      same || this.#store.misled.has(CONVERSATION),
-      'INV-9',
-      () => 'the live view is not that of the log',
-    );
+    this.#world.hold(same || this.#store.misled.size > 0, 'INV-9', () => 'the live view is not that of the log');
     const { cycles } = view;
     const early = project(log.slice(0, Math.floor(log.length / 2))).cycles;
     for (const [index, cycle] of early.entries()) {

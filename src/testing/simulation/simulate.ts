@@ -6,6 +6,7 @@ import type { Decision, LogEntry } from '../../../machines/index.ts';
 import { type Agent, createAgent } from '../../agent.ts';
 import type { Ports } from '../../ports.ts';
 import type { LogStore } from '../../stores/store.ts';
+import { subAgents } from '../../subAgents/tool.ts';
 import { Host } from './host.ts';
 import { SimulatedModel } from './model.ts';
 import { simulatedGuard, simulatedPlugin } from './plugin.ts';
@@ -76,7 +77,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 /** The agent that is simulated where the caller has none: everything an agent can be made of. */
 function ownAgent(world: World, store: SimulatedStore, model: SimulatedModel): (ports: Partial<Ports>) => Agent {
   const { profile, tape, facts } = world;
-  const tools = simulatedTools(world, new Ledger(world, store));
+  const own = simulatedTools(world, new Ledger(world, store));
   const authorize = ({ by }: Decision): boolean => {
     const away = world.fault('unauthorized', profile.unauthorized);
     if (away && by !== undefined) facts.turnedAway.add(by);
@@ -86,6 +87,7 @@ function ownAgent(world: World, store: SimulatedStore, model: SimulatedModel): (
     const plugins = profile.plugin > 0 ? [simulatedPlugin(world), simulatedGuard(world)] : [];
     if (tape.next(2) === 1) plugins.reverse();
     const { policies } = profile;
+    const tools = profile.spawns ? [...own, subAgents({ tools: own, limits: { turns: 2 }, maxSubAgents: 2 })] : own;
     return createAgent({ model, tools, plugins, policies, store, cwd: '/', secrets: [SECRET], authorize, ports });
   };
 }
@@ -124,9 +126,14 @@ class Life {
     this.steps += 1;
     if (tape.chance(profile.crash)) this.#crash();
     else if (tape.chance(profile.jump)) world.jump(tape.pick([60_000, -60_000, 86_400_000]));
-    else if (this.#host.isAway || tape.chance(profile.act)) this.#host.act();
+    else if (this.#host.isAway || tape.chance(this.#inCommit ? 2 * profile.act : profile.act)) this.#host.act();
     else this.#goOn();
     await flush();
+  }
+
+  /** What comes while an append is under way meets what is not durable yet. */
+  get #inCommit(): boolean {
+    return this.#world.pending.some(({ port }) => port === 'store');
   }
 
   /** Something under way comes to its end, or time passes; with nothing to do the host does something. */
@@ -150,6 +157,7 @@ class Life {
     world.calm = true;
     await this.#settleAll();
     this.#holds();
+    if (world.tape.chance(0.2) && this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
     if (world.tape.next(2) === 1) await this.#goOnLiving();
     this.#crash();
     await flush();
@@ -165,7 +173,7 @@ class Life {
     if (this.#world.violations.length > 0 || !conversation) return;
     conversation.cancel();
     await this.#settleAll();
-    this.#host.send('are you there?');
+    this.#host.ask('are you there?');
     await this.#settleAll();
     this.#holds();
     this.#atRest.holdsDelivered(conversation);

@@ -13,7 +13,9 @@ export class Tape {
 
   /** A whole number from 0 up to and without `n`. */
   next(n: number): number {
-    const number = n <= 1 ? 0 : this.#source(n);
+    // Where there is no choice none is made, so that a recorded tape is read as it was written.
+    if (n <= 1) return 0;
+    const number = this.#source(n);
     this.taken.push(number);
     return number;
   }
@@ -29,15 +31,30 @@ export class Tape {
 
   /** One of these, each as often as its weight says; the first is the plainest. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
-    const names = Object.keys(weights) as K[];
-    const whole = names.map((name) => Math.round(weights[name] * 100));
-    let left = this.next(whole.reduce((sum, weight) => sum + weight, 0));
-    for (const [index, name] of names.entries()) {
-      left -= whole[index] ?? 0;
-      if (left < 0) return name;
+    const shares = sharesOf(weights);
+    let left = this.next(shares.sum);
+    for (const [name, share] of shares.of) {
+      left -= share;
+      if (left < 0) return name as K;
     }
-    return names[0] as K;
+    return shares.of[0]?.[0] as K;
   }
+}
+
+interface Shares {
+  of: [string, number][];
+  sum: number;
+}
+const known = new WeakMap<object, Shares>();
+
+/** Whole numbers, counted once for each table of weights. */
+function sharesOf(weights: Readonly<Record<string, number>>): Shares {
+  const before = known.get(weights);
+  if (before) return before;
+  const of = Object.entries(weights).map(([name, weight]): [string, number] => [name, Math.round(weight * 100)]);
+  const made = { of, sum: of.reduce((sum, [, share]) => sum + share, 0) };
+  known.set(weights, made);
+  return made;
 }
 
 /** Numbers of a seed: mulberry32, which is the same on every platform. */

@@ -26,7 +26,7 @@ export class Told {
 
   /** The store told the library of a failure where there was none. */
   get isMisled(): boolean {
-    return this.#store.misled.has(CONVERSATION);
+    return this.#store.misled.size > 0;
   }
 
   crashed(): void {

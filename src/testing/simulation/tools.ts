@@ -68,9 +68,15 @@ export class Ledger {
     if (!call) return world.violate('I9', `${name} runs for ${callId}, which is not in the log`);
     world.hold(call.status === 'started', 'INV-4', () => `${callId} runs while the log says ${call.status}`);
     world.hold(call.keys.includes(idempotencyKey), 'I10', () => `${callId} runs with an unknown key`);
-    const again = kind.idempotent || call.keys.filter((key) => key === idempotencyKey).length > 1;
-    const retried = world.profile.policies.toolRetry !== false;
-    world.hold(times === 1 || again || retried, 'I10', () => `${callId} runs for the ${times}. time`);
+    const starts = call.keys.filter((key) => key === idempotencyKey).length;
+    world.hold(
+      kind.idempotent || starts <= 1 + call.retries,
+      'I10',
+      () => `${callId} is started for the ${starts}. time`,
+    );
+    const { toolRetry } = world.policies ?? {};
+    const most = starts * (toolRetry ? (toolRetry.attempts ?? times) : 1);
+    world.hold(times <= most, 'I10', () => `${callId} is executed for the ${times}. time after ${starts} starts`);
     const forbidden = world.facts.blocked.has(callKey(conversationId, callId));
     world.hold(!forbidden, 'I38', () => `${callId} runs though a check forbade it`);
     const { signal } = context;
@@ -83,7 +89,6 @@ export class Ledger {
     if (decision) world.hold(call.decided.has(call.suspension), 'I17', () => `${callId} runs on a decision in memory`);
     if (decision?.action === 'deny') world.violate('I9', `${callId} runs though it was denied`);
     if (kind.needsApproval) world.hold(decision !== undefined, 'I38', () => `${name} runs unasked`);
-    if (decision?.action === 'edit') return;
     world.hold(JSON.stringify(args) === JSON.stringify(call.args), 'I12', () => `${callId} sees other arguments`);
   }
 }
@@ -136,7 +141,8 @@ async function answer(
     case 'odd':
       return { deep: [undefined, 1n, () => SECRET] };
   }
-  if (kind.asks && !decision) return toolResult.pending({ reason: 'question', payload: { text } });
+  if (kind.asks && (!decision || world.fault('tool-asks-again', 0.2)))
+    return toolResult.pending({ reason: 'question', payload: { text } });
   const said = `tool said ${name} ${text} ${SECRET}`;
   return kind.writes ? toolResult.success(said, { state: { [text]: world.tape.next(2) } }) : said;
 }

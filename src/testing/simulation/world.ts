@@ -121,6 +121,8 @@ export class World {
   ring(): boolean {
     let next = 0;
     for (const [index, timer] of this.timers.entries()) if (timer.at < (this.timers[next]?.at ?? 0)) next = index;
+    // A time without end never comes.
+    if (this.timers[next]?.at === Number.POSITIVE_INFINITY) return false;
     const [due] = this.timers.splice(next, 1);
     if (!due) return false;
     this.steady = Math.max(this.steady, due.at);

@@ -1,0 +1,21 @@
+/** Simulated lives for tests. Rule: what fails says the seed, the invariant and the line that shows that life again. */
+import { simulate } from '../../src/testing/index.ts';
+
+/** What the lives of these seeds broke; empty where nothing was. */
+export async function brokenBy(first: number, count: number): Promise<string[]> {
+  const broken: string[] = [];
+  for (let seed = first; seed < first + count; seed++) {
+    const { violations } = await simulate({ seed });
+    const [violation] = violations;
+    if (!violation) continue;
+    const { invariant, detail } = violation;
+    broken.push(`seed ${seed} breaks ${invariant}: ${detail} (npm run simulate -- --seed ${seed})`);
+  }
+  return broken;
+}
+
+/** So many lives a test: a failure says early which seeds they were. */
+export const LIVES_A_TEST = 125;
+/** The first seeds of the tests that live these lives. */
+export const batches = (first: number, count: number): number[] =>
+  Array.from({ length: count / LIVES_A_TEST }, (_, index) => first + index * LIVES_A_TEST);

@@ -1,0 +1,67 @@
+/** One tape drives everything: seeds, recorded lists and shrunken ones. */
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
+
+const text = (value: unknown): string => JSON.stringify(value);
+
+describe('a simulated life', () => {
+  it('INV-9: is the same for the same seed, byte for byte', { timeout: 60_000 }, async () => {
+    for (let seed = 1; seed <= 60; seed++) {
+      const [once, again] = [await simulate({ seed }), await simulate({ seed })];
+      expect(text(again.log)).toBe(text(once.log));
+      expect(again.tape).toEqual(once.tape);
+    }
+  });
+
+  it('is the same when its tape is played again, whatever the seed', { timeout: 60_000 }, async () => {
+    for (let seed = 1; seed <= 30; seed++) {
+      const life = await simulate({ seed });
+      const replayed = await simulate({ seed: 0, tape: life.tape });
+      expect(text(replayed.log)).toBe(text(life.log));
+    }
+  });
+
+  it('breaks no invariant on any tape, the empty one included', { timeout: 120_000 }, async () => {
+    const tapes = fc.array(fc.nat(), { maxLength: 400 });
+    await fc.assert(
+      fc.asyncProperty(tapes, async (tape) => {
+        expect((await simulate({ seed: 0, tape })).violations).toEqual([]);
+      }),
+      { numRuns: 60, examples: [[[]]] },
+    );
+  });
+
+  it('has crashes, faults and many steps in it', async () => {
+    const lives = await Promise.all(Array.from({ length: 20 }, (_, seed) => simulate({ seed: seed + 1 })));
+    expect(lives.some(({ crashes }) => crashes > 2)).toBe(true);
+    expect(lives.filter(({ steps }) => steps >= 25).length).toBeGreaterThan(10);
+    expect(new Set(lives.flatMap(({ faults }) => Object.keys(faults))).size).toBeGreaterThan(15);
+  });
+
+  it('takes an agent of the caller, anew for each process', async () => {
+    let made = 0;
+    const report = await simulate({
+      seed: 7,
+      agent: (ports, { store }) => {
+        made += 1;
+        return createAgent({ model: scriptedModel(Array(50).fill('hello')), store, ports });
+      },
+    });
+    expect(report.violations).toEqual([]);
+    expect(made).toBeGreaterThan(1);
+  });
+});
+
+describe('a tape that breaks something', () => {
+  it('is shrunk to a shorter one that still breaks the same', async () => {
+    const live = async (tape: readonly number[]) => {
+      const broken = tape.includes(7);
+      const violations = broken ? [{ invariant: 'I0', detail: 'a seven' }] : [];
+      return { seed: 0, steps: 0, crashes: 0, log: [], tape, violations, faults: {} };
+    };
+    const tape = [...Array(40).fill(3), 7, ...Array(40).fill(5)];
+    expect(await shrink(live, tape, 'I0')).toEqual([7]);
+  });
+});
