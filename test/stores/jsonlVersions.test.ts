@@ -60,7 +60,7 @@ const logs = await Promise.all(
   }),
 ).then((found) => found.flat());
 
-describe('H-140 a log of a released version', () => {
+describe('H-140, B23: a log of a released version', () => {
   test('is there for every version but those to come', () => {
     expect(versions).toContain('v1');
     expect(logs.length).toBeGreaterThanOrEqual(5 * versions.length);
