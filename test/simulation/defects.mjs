@@ -389,9 +389,9 @@ export const defects = [
     fault: 'store-refused',
     edits: [
       [
-        'machines/closing.js',
-        'kept: [],\n        reruns: [],\n        decisions: context',
-        'kept: context.kept,\n        reruns: context.reruns,\n        decisions: context',
+        'machines/conversationSteps.js',
+        'durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };',
+        'durable === null ? {} : { suspended, kept, reruns, decisions };',
       ],
     ],
   },
@@ -603,5 +603,32 @@ export const defects = [
         "return this.#append(() => [...sequel(this.#known, entries)].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
       ],
     ],
+  },
+  {
+    id: 'child-survives-parent',
+    about: 'a sub-agent goes on when its call was cancelled',
+    fault: 'cancel, sub-agents',
+    edits: [
+      ['src/subAgents/nursery.js', 'void this.#dissolve(entry.callId, brood);', '{ }'],
+      ['src/subAgents/brood.js', "signal.addEventListener('abort', cancel, { once: true });", ''],
+    ],
+  },
+  {
+    id: 'child-event-in-parent-log',
+    about: 'what a sub-agent says is written into the log of its parent too',
+    fault: 'sub-agents',
+    edits: [
+      [
+        'src/subAgents/nursery.js',
+        'open: () => openWard({ id, parent, nest, spawn, broke, birth }),',
+        'open: async () => {\n                const ward = await openWard({ id, parent, nest, spawn, broke, birth });\n                ward.runtime.log.listen(({ seq, at, conversationId, ...entry }) => void this.#options.runtime.log.append([entry], at));\n                return ward;\n            },',
+      ],
+    ],
+  },
+  {
+    id: 'lost-suspension-without-result',
+    about: 'a call whose suspension could not be stored is left without a result',
+    fault: 'store-refused, tool-suspends',
+    edits: [['machines/closing.js', 'if (lost.suspensions.has(callId))', 'if (lost.suspensions === callId)']],
   },
 ];

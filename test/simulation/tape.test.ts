@@ -7,8 +7,8 @@ import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
 const text = (value: unknown): string => JSON.stringify(value);
 
 describe('a simulated life', () => {
-  it('INV-9: is the same for the same seed, byte for byte', { timeout: 60_000 }, async () => {
-    for (let seed = 1; seed <= 60; seed++) {
+  it('INV-9: is the same for the same seed, byte for byte', { timeout: 120_000 }, async () => {
+    for (let seed = 1; seed <= 100; seed++) {
       const [once, again] = [await simulate({ seed }), await simulate({ seed })];
       expect(text(again.log)).toBe(text(once.log));
       expect(again.tape).toEqual(once.tape);
@@ -29,7 +29,7 @@ describe('a simulated life', () => {
       fc.asyncProperty(tapes, async (tape) => {
         expect((await simulate({ seed: 0, tape })).violations).toEqual([]);
       }),
-      { numRuns: 60, examples: [[[]]] },
+      { numRuns: 100, examples: [[[]]] },
     );
   });
 

@@ -45,9 +45,11 @@ export class Life {
     const world = this.#world;
     const { tape, profile } = world;
     this.steps += 1;
-    if (tape.chance(profile.crash)) this.#crash();
-    else if (tape.chance(profile.jump)) world.jump(tape.pick([60_000, -60_000, 86_400_000]));
-    else if (this.#host.isAway || tape.chance(this.#inCommit ? 2 * profile.act : profile.act)) this.#host.act();
+    const { crash, act, jump } = profile;
+    const inCommit = this.#inCommit;
+    if (tape.chance(inCommit ? 3 * crash : crash)) this.#crash();
+    else if (tape.chance(jump)) world.jump(tape.pick([60_000, -60_000, 86_400_000]));
+    else if (this.#host.isAway || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
     else this.#goOn();
     await flush();
   }

@@ -32,8 +32,12 @@ export class LogWatch {
   readonly ended = new Set<string>();
   cycle: 'none' | 'running' | 'suspended' | 'stopped' = 'none';
   runId: string | null = null;
+  /** The process in which its last run began. */
+  beganIn = 0;
   /** The call whose sub-agent this is. */
   parentCall: string | undefined;
+  /** How far the sub-agents of its calls are on record. */
+  readonly #children = new Map<string, string>();
   /** Replies in the cycle under way. */
   #turns = 0;
   /** When the cycle began; nothing where it was gone on with. */
@@ -91,6 +95,7 @@ export class LogWatch {
         this.runs.add(id);
         world.facts.runs.set(id, this.#id);
         this.runId = id;
+        this.beganIn = world.life;
         this.cycle = 'running';
         world.facts.running.set(this.#id, 0);
         return;
@@ -103,6 +108,8 @@ export class LogWatch {
         this.#holdTime(entry.cause);
         this.cycle = 'stopped';
         break;
+      case 'sub-agent':
+        return this.#learnChild(entry.conversationId, entry.phase);
       case 'conversation':
         this.parentCall = entry.parent?.callId;
         return;
@@ -114,6 +121,14 @@ export class LogWatch {
     }
     this.ended.add(id);
     world.facts.running.delete(this.#id);
+  }
+
+  /** A sub-agent begins once and ends once. */
+  #learnChild(id: string, phase: 'started' | 'ended'): void {
+    const before = this.#children.get(id) ?? 'unknown';
+    const fits = before === (phase === 'started' ? 'unknown' : 'started') || this.#world.storeFailed;
+    this.#world.hold(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
+    this.#children.set(id, phase);
   }
 
   /** A clock that is set does not use up the time of a run. */
@@ -132,14 +147,15 @@ export class LogWatch {
       world.hold(this.#turns <= most, 'I4', () => `${this.#turns} replies in a cycle that may have ${most}`);
       world.facts.running.set(this.#id, 0);
     }
-    if (entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
+    // The words of somebody else's model are not known.
+    if (!world.policies || entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
     const { text, flag } = entry.item;
     const { begun, said } = world.facts;
     // A model of the caller's own says what it likes.
     if (begun.size === 0) return;
     if (flag !== 'interrupted') return world.hold(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
     world.hold(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
-    const kept = world.policies?.partialReply !== 'discard';
+    const kept = world.policies.partialReply !== 'discard';
     world.hold(kept, 'INV-2', () => `${text} was cut and is kept`);
   }
 }

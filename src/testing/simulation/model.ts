@@ -11,11 +11,15 @@ import type { World } from './world.ts';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
 type Fault = (typeof FAULTS)[number];
+/** Room that is kept for a reply. */
+const REPLY_TOKENS = 100;
 type Call = { signal: AbortSignal; attempt: number };
 
 export class SimulatedModel implements Model {
   readonly id = 'simulated';
   readonly secrets = [SECRET];
+  readonly maxOutputTokens = REPLY_TOKENS;
+  readonly contextWindow?: number;
   /** Requests so far, over all processes. */
   requests = 0;
   readonly #replies: Replies;
@@ -25,6 +29,12 @@ export class SimulatedModel implements Model {
   constructor(world: World) {
     this.#world = world;
     this.#replies = new Replies(world);
+    if (world.profile.window > 0) this.contextWindow = world.profile.window;
+  }
+
+  /** The same model under another name, for an agent to fall back to. */
+  fallback(): Model {
+    return { id: 'simulated-fallback', secrets: this.secrets, stream: (request, call) => this.stream(request, call) };
   }
 
   stream(request: ModelRequest, call: Call): AsyncIterable<ModelPart> {
@@ -45,7 +55,8 @@ export class SimulatedModel implements Model {
     world.hold(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
     world.hold(running.size > 0, 'I2', () => 'a model is called while no run is under way');
     world.hold(!signal.aborted, 'I28', () => 'a model is called for a run that was cancelled');
-    const most = world.policies?.modelRetry?.attempts ?? attempt;
+    const models = world.profile.fallback ? 2 : 1;
+    const most = models * (world.policies?.modelRetry?.attempts ?? attempt);
     world.hold(attempt <= most, 'I4', () => `attempt ${attempt} where ${most} are allowed`);
     const [due = 0] = running.values();
     const early = attempt > 1 && running.size === 1 && world.steady < due;

@@ -21,12 +21,20 @@ export interface Profile {
   unauthorized: number;
   /** The agent has sub-agents. */
   spawns: boolean;
+  /** Tokens the model takes; 0 where it does not say. */
+  window: number;
+  /** Another model goes on where the first one gives up. */
+  fallback: boolean;
   /** Appends answer at once, as the memory store's do. */
   appendsAtOnce: boolean;
   policies: DeepPartial<Policies>;
+  /** Steps before everything is let come to rest. */
+  steps: number;
 }
 
 const RATES = [0, 0.02, 0.1, 0.3] as const;
+/** Most faults show in a short life, some only in a long one. */
+const STEPS = [12, 24, 24, 60] as const;
 
 const POLICIES: { [K in keyof Policies]?: readonly Policies[K][] } = {
   whileActive: ['reject', 'steer', 'followUp'],
@@ -68,8 +76,11 @@ export function drawProfile(tape: Tape): Profile {
     plugin: tape.pick(RATES),
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
-    spawns: tape.next(6) === 5,
+    spawns: tape.next(4) === 3,
+    window: tape.pick([0, 0, 0, 700, 1000, 1500]),
+    fallback: tape.next(3) === 2,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
+    steps: tape.pick(STEPS),
   };
 }

@@ -4,6 +4,7 @@
  */
 import type { Decision, LogEntry } from '../../../machines/index.ts';
 import { type Agent, createAgent } from '../../agent.ts';
+import type { InspectObserver } from '../../agentOptions.ts';
 import type { Ports } from '../../ports.ts';
 import type { LogStore } from '../../stores/store.ts';
 import { subAgents } from '../../subAgents/tool.ts';
@@ -14,7 +15,7 @@ import { simulatedGuard, simulatedPlugin } from './plugin.ts';
 import { drawProfile } from './profile.ts';
 import { SECRET } from './secret.ts';
 import { SimulatedStore } from './store.ts';
-import { recorded, seeded, type Tape } from './tape.ts';
+import { continued, recorded, seeded, type Tape } from './tape.ts';
 import { Ledger, simulatedTools } from './tools.ts';
 import { CONVERSATION, type Violation, World } from './world.ts';
 
@@ -40,23 +41,30 @@ export interface SimulationOptions {
   agent?(ports: Partial<Ports>, world: { store: LogStore; model: SimulatedModel }): Agent;
   /** Choices to make instead of the seed's. */
   tape?: readonly number[];
-  /** Steps before everything is let come to rest; 60 where it is not given. */
+  /** Choices to make before the seed's: the way to a place from which the seed goes on. */
+  prefix?: readonly number[];
+  /** Steps before everything is let come to rest; drawn from the tape where it is not given. */
   maxSteps?: number;
+  /**
+   * Told what XState tells an inspector of the agent that is simulated by default, with the number of choices made so
+   * far: so many numbers of the report's tape lead to that moment.
+   */
+  inspect?(event: unknown, choices: number): void;
 }
 
 /** Lives one life. Never rejects for a defect it finds: that is a violation in the report. */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
-  const { seed, tape: numbers, maxSteps = 60 } = options;
-  const tape: Tape = numbers ? recorded(numbers) : seeded(seed);
+  const { seed, tape: numbers, prefix, inspect } = options;
+  const tape: Tape = numbers ? recorded(numbers) : prefix ? continued(prefix, seed) : seeded(seed);
   const profile = drawProfile(tape);
   const world = new World(tape, profile, options.agent ? undefined : profile.policies);
   const store = new SimulatedStore(world);
   const model = new SimulatedModel(world);
-  const own = ownAgent(world, store, model);
+  const own = ownAgent(world, store, model, inspect && ((event) => inspect(event, tape.taken.length)));
   const make = options.agent ?? own;
   const host = new Host(world, store, () => make(world.ports(), { store, model }));
   const life = new Life(world, store, host);
-  await life.run(maxSteps);
+  await life.run(options.maxSteps ?? profile.steps);
   return {
     seed,
     steps: life.steps,
@@ -69,7 +77,12 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 }
 
 /** The agent that is simulated where the caller has none: everything an agent can be made of. */
-function ownAgent(world: World, store: SimulatedStore, model: SimulatedModel): (ports: Partial<Ports>) => Agent {
+function ownAgent(
+  world: World,
+  store: SimulatedStore,
+  model: SimulatedModel,
+  inspect: InspectObserver | undefined,
+): (ports: Partial<Ports>) => Agent {
   const { profile, tape, facts } = world;
   const own = simulatedTools(world, new Ledger(world, store));
   const authorize = ({ by }: Decision): boolean => {
@@ -80,8 +93,13 @@ function ownAgent(world: World, store: SimulatedStore, model: SimulatedModel): (
   return (ports) => {
     const plugins = profile.plugin > 0 ? [simulatedPlugin(world), simulatedGuard(world)] : [];
     if (tape.next(2) === 1) plugins.reverse();
-    const { policies } = profile;
+    const fallbackModels = profile.fallback ? [model.fallback()] : [];
+    const policies = { ...profile.policies, modelRetry: { ...profile.policies.modelRetry, fallbackModels } };
     const tools = profile.spawns ? [...own, subAgents({ tools: own, limits: { turns: 2 }, maxSubAgents: 2 })] : own;
-    return createAgent({ model, tools, plugins, policies, store, cwd: '/', secrets: [SECRET], authorize, ports });
+    return createAgent({
+      ...{ model, tools, plugins, policies, store, authorize, ports },
+      ...{ cwd: '/', secrets: [SECRET] },
+      ...(inspect && { inspect }),
+    });
   };
 }

@@ -77,3 +77,14 @@ export function recorded(numbers: readonly number[]): Tape {
     return Math.abs(Math.trunc(number)) % n;
   });
 }
+
+/** These numbers first, then those of a seed: a known way to some place, and any way on from there. */
+export function continued(numbers: readonly number[], seed: number): Tape {
+  const [head, rest] = [recorded(numbers), seeded(seed)];
+  let left = numbers.length;
+  return new Tape((n) => {
+    if (left <= 0) return rest.next(n);
+    left -= 1;
+    return head.next(n);
+  });
+}
