@@ -27,17 +27,20 @@ const ACTS: Readonly<Record<string, string>> = {
   'decision.arrived': 'decision',
 };
 
+const LIVES_KEPT = 12;
 export interface Arrow {
-  readonly chart: string;
+  /** Ids of the state it leaves and of those it leads to. */
+  readonly source: string;
+  readonly targets: readonly string[];
   readonly name: string;
-  /** The first life that took it, and how many of its choices led there. */
-  taken?: { readonly seed: number; readonly choices: number };
+  /** The first lives that took it, and how many of their choices led there: each goes wrong in its own way. */
+  readonly taken: { readonly seed: number; readonly choices: number }[];
 }
 type Ref = AnyActorRef & { logic: { id?: string }; _parent?: AnyActorRef };
 
 export class Atlas {
   readonly arrows = new Map<string, Arrow>();
-  /** The states of RUN and TOOL_CALL in which each act and a crash came. */
+  /** By state: which acts, or a crash, came while a chart stood there. */
   readonly met = new Map<string, Set<string>>();
   readonly #values = new Map<Ref, string>();
 
@@ -46,14 +49,21 @@ export class Atlas {
       for (const node of nodesOf(chart.root)) {
         for (const [event, list] of listsOf(node)) {
           for (const definition of list) {
-            const target = definition.target?.map(({ id }) => id).join(' ') ?? 'stays';
-            const guard = definition.guard ? ' [guarded]' : '';
-            const name = `${node.id} -- ${event || 'at once'}${guard} --> ${target}`;
-            this.arrows.set(keyOf(definition), { chart: chart.id, name });
+            const targets = definition.target?.map(({ id }) => id) ?? [];
+            this.arrows.set(keyOf(definition), {
+              ...{ source: node.id, targets },
+              ...{ name: nameOf(node.id, event, definition), taken: [] },
+            });
           }
         }
       }
     }
+  }
+
+  /** Places that some act, or a crash, has not met yet. */
+  get thin(): string[] {
+    const most = Object.keys(ACTS).length + 1;
+    return [...this.met].flatMap(([place, acts]) => (acts.size < most ? [place] : []));
   }
 
   /** To be told what happens in the life of a seed. */
@@ -68,8 +78,8 @@ export class Atlas {
         this.#stands(ref, event.snapshot as { status: string; value?: unknown });
       else if (event.type === '@xstate.microstep') {
         for (const definition of event._transitions) {
-          const arrow = this.arrows.get(keyOf(definition));
-          if (arrow) arrow.taken ??= { seed, choices };
+          const taken = this.arrows.get(keyOf(definition))?.taken;
+          if (taken && taken.length < LIVES_KEPT && taken.at(-1)?.seed !== seed) taken.push({ seed, choices });
         }
       }
     };
@@ -93,11 +103,17 @@ export class Atlas {
 
   #meets(act: string): void {
     for (const [{ logic }, value] of this.#values) {
-      const place = `${logic.id} ${value}`;
+      const place = `${logic.id}.${value}`;
       const acts = this.met.get(place) ?? new Set();
       this.met.set(place, acts.add(act));
     }
   }
+}
+
+type Named = { readonly guard?: unknown; readonly target?: readonly { id: string }[] | undefined };
+function nameOf(source: string, event: string, { guard, target }: Named): string {
+  const on = [event, typeof guard === 'string' && `[${guard}]`].filter(Boolean).join(' ');
+  return `${source} --> ${target?.map(({ id }) => id).join(' ') ?? source}${on && `: ${on}`}`;
 }
 
 const leafOf = (value: unknown): string => {

@@ -4,7 +4,7 @@ import { callKey } from './facts.ts';
 import { SECRET } from './secret.ts';
 import type { World } from './world.ts';
 
-type Verdict = { block: string } | { suspend: { reason: string } } | { args: { text: string } } | undefined;
+type Verdict = { block: string } | { suspend: { reason: string } } | { args: { text: string | number } } | undefined;
 
 export function simulatedPlugin(world: World): Plugin {
   const share = world.profile.plugin;
@@ -28,7 +28,7 @@ export function simulatedPlugin(world: World): Plugin {
     },
     async beforeToolExecute({ decision }) {
       await goesWrong('beforeToolExecute');
-      return decision ? undefined : verdict(world, share);
+      return verdict(world, decision ? share / 4 : share);
     },
     async afterToolExecute() {
       await goesWrong('afterToolExecute');
@@ -56,5 +56,6 @@ export function simulatedGuard(world: World): Plugin {
 function verdict(world: World, share: number): Verdict {
   if (world.fault('plugin-suspends', share / 2)) return { suspend: { reason: 'look at this' } };
   if (world.fault('plugin-blocks', share / 4)) return { block: 'not today' };
+  if (world.fault('plugin-edits', share / 4)) return { args: { text: world.tape.pick(['by a plugin', 5]) } };
   return undefined;
 }

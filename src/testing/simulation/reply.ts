@@ -64,7 +64,7 @@ export class Replies {
       case 'pause':
         return [words, finish('pause')];
       case 'length':
-        return [words, ...this.#calls(tools), finish('length')];
+        return [words, ...(this.#world.tape.chance(0.5) ? this.#calls(tools) : []), finish('length')];
       case 'filtered':
         return [words, finish('content-filter')];
       default:

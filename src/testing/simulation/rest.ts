@@ -60,8 +60,9 @@ export class Rest {
       const watch = this.#store.watchOf(id);
       if (watch.parentCall === undefined) continue;
       const parent = calls.get(watch.parentCall);
-      // A crash may cut the last words of one whose end is on record already.
-      const runs = watch.cycle === 'running' && watch.beganIn === world.life;
+      // A crash or the store may take the last words of one whose end is on record already.
+      const cut = watch.beganIn !== world.life || this.#store.lostEnds.has(watch.runId ?? '');
+      const runs = watch.cycle === 'running' && !cut;
       world.hold(!runs, 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
       const over = parent?.status !== 'ended' || watch.cycle !== 'suspended' || world.storeFailed;
       world.hold(over, 'I32', () => `the sub-agent ${watch.runId} waits though ${watch.parentCall} has its result`);

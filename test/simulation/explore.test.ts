@@ -1,0 +1,73 @@
+/** Simulated lives and the charts: every arrow is a head of some tape, and other lives go on from there. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { simulate } from '../../src/testing/index.ts';
+import { type Exploration, explore } from './explore.ts';
+
+/** The gate is opened only where a decision fits a waiting call, so within a run it always finds something to do. */
+const NEVER = [
+  'RESUME_TOOL_CALL.DrainDecisionChannel --> RESUME_TOOL_CALL.NoDecision: [nothingToDo]',
+  'RESUME_TOOL_CALL.NoDecision --> RESUME_TOOL_CALL.Done',
+];
+/** Two things must happen within one short wait; chance may miss these, and the generated paths take each of them. */
+const SELDOM = [
+  'CONVERSATION.closing --> CONVERSATION.closing: append.failed [wasGivenUp]',
+  'CONVERSATION.closing --> CONVERSATION.closing: append.failed',
+  'CONVERSATION.closing --> CONVERSATION.closing: decision.arrived',
+  'CONVERSATION.superseding --> CONVERSATION.closing: cancel.requested',
+  'CONVERSATION.superseding --> CONVERSATION.superseding: message.sent',
+  'CONVERSATION.superseding --> CONVERSATION.waiting: append.failed [lostTheStop]',
+  'CONVERSATION.superseding --> CONVERSATION.superseding: append.failed',
+  'CONVERSATION.superseding --> CONVERSATION.superseding: decision.arrived',
+  'RUN.active.CommitAssistant.joined --> RUN.active.CommitAssistant.joining: [gateOpen]',
+  'RUN.active.CommitAssistant.joined --> RUN.Terminate: [cutByLength]',
+  'RUN.active.CommitAssistant.joined --> RUN.Suspended',
+  'RUN.Error --> RUN.RunEnd: run.cancelled',
+  'TOOL_CALL.BeforeToolExecute --> TOOL_CALL.Failed: effect.done [suspendsTooOften]',
+];
+/** Where a life rests for one step at most, and only where a plugin or a store is slow. */
+const BRIEF = [
+  'CONVERSATION.closing',
+  'CONVERSATION.superseding',
+  'RESUME_TOOL_CALL.CommitReplay',
+  'RESUME_TOOL_CALL.ReplayCancel',
+  'RUN.Error',
+  'RUN.active.ResumeAfterTool',
+  'RUN.active.ResumeToolCall',
+  'RUN.active.StepPrepare.measuring',
+  'RUN.active.ToolRound.failing',
+  'TOOL_CALL.ExecuteTool.backingOff',
+];
+
+describe('lives that are sent along the charts', () => {
+  let found: Exploration;
+  beforeAll(async () => {
+    found = await explore({ lives: 500, tries: 80 });
+  }, 180_000);
+
+  it('INV-1 to INV-4, INV-9: go on at random from the place before each arrow, and break no invariant', () => {
+    expect(found.sent).toBeGreaterThan(100);
+    expect(found.broken).toEqual([]);
+  });
+
+  it('take every arrow of the five charts, but for those of a list of rare ones', () => {
+    const arrows = [...found.atlas.arrows.values()];
+    const missing = arrows.flatMap(({ name, taken }) => (taken.length === 0 ? [name] : []));
+    expect(missing.filter((name) => ![...NEVER, ...SELDOM].includes(name))).toEqual([]);
+    expect(missing).toEqual(expect.arrayContaining(NEVER));
+    expect(arrows.length).toBeGreaterThan(150);
+  });
+
+  it('meet a cancel, a crash, a message and a decision in every state in which they rest for more than a moment', () => {
+    expect(found.atlas.thin.filter((place) => !BRIEF.includes(place))).toEqual([]);
+    expect(found.atlas.met.size).toBeGreaterThan(20);
+  });
+
+  it('come to the same place by the same head of a tape, whatever follows', async () => {
+    const { tape } = await simulate({ seed: 1 });
+    const head = tape.slice(0, 60);
+    const [one, other] = [await simulate({ seed: 2, prefix: head }), await simulate({ seed: 3, prefix: head })];
+    expect(one.tape.slice(0, 60)).toEqual(head);
+    expect(other.tape.slice(0, 60)).toEqual(head);
+    expect(one.tape).not.toEqual(other.tape);
+  });
+});

@@ -1,0 +1,50 @@
+/**
+ * Sends simulated lives along the charts. Rule: chance comes first; what chance left out, an arrow or an act in some
+ * state, is then looked for from the places right before it, which the heads of other lives' tapes lead to.
+ */
+import { simulate } from '../../src/testing/index.ts';
+import { type Arrow, Atlas } from './atlas.ts';
+
+/** What a step draws where the host is to act: no crash, no jump of the clock, an act. */
+const ACT = [0, 0, 999];
+
+export interface Exploration {
+  readonly atlas: Atlas;
+  readonly lives: number;
+  /** Lives that were sent somewhere. */
+  readonly sent: number;
+  readonly broken: readonly string[];
+}
+
+export async function explore({ lives, tries }: { lives: number; tries: number }): Promise<Exploration> {
+  const atlas = new Atlas();
+  const tapes = new Map<number, readonly number[]>();
+  const broken: string[] = [];
+  let seed = 0;
+  const live = async (prefix: readonly number[] = []): Promise<void> => {
+    seed += 1;
+    const { tape, violations } = await simulate({ seed, prefix, inspect: atlas.follow(seed) });
+    tapes.set(seed, tape);
+    for (const { invariant, detail } of violations) {
+      broken.push(`${invariant}: ${detail} (simulate({ seed: ${seed}, prefix: [${prefix}] }))`);
+    }
+  };
+  const headsOf = ({ taken }: Arrow): (readonly number[])[] =>
+    taken.map(({ seed: of, choices }) => (tapes.get(of) ?? []).slice(0, choices));
+
+  while (seed < lives) await live();
+  for (let round = 0; round < tries; round++) {
+    const arrows = [...atlas.arrows.values()];
+    const missing = arrows.filter(({ taken }) => taken.length === 0).map(({ source }) => source);
+    for (const state of new Set([...missing, ...atlas.thin])) {
+      const before = arrows.filter((arrow) => leadsTo(arrow, state)).flatMap(headsOf);
+      const head = before[Math.floor(round / 2) % before.length];
+      if (head) await live(round % 2 === 0 ? head : [...head, ...ACT]);
+    }
+  }
+  return { atlas, lives: seed, sent: seed - lives, broken };
+}
+
+/** The arrow ends in the state, in a part of it or around it. */
+const leadsTo = ({ targets }: Arrow, state: string): boolean =>
+  targets.some((target) => target === state || target.startsWith(`${state}.`) || state.startsWith(`${target}.`));
