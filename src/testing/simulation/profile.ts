@@ -34,7 +34,7 @@ export interface Profile {
 
 const RATES = [0, 0.02, 0.1, 0.3] as const;
 /** Most faults show in a short life, some only in a long one. */
-const STEPS = [12, 24, 24, 60] as const;
+const STEPS = [12, 24, 60, 60] as const;
 
 const POLICIES: { [K in keyof Policies]?: readonly Policies[K][] } = {
   whileActive: ['reject', 'steer', 'followUp'],
@@ -72,12 +72,12 @@ export function drawProfile(tape: Tape): Profile {
     jump: tape.pick([0, 0.02]),
     model: tape.pick(RATES),
     tool: tape.pick(RATES),
-    store: tape.pick([0, 0, 0.05, 0.2]),
+    store: tape.pick([0, 0.05, 0.2]),
     plugin: tape.pick(RATES),
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
     spawns: tape.next(4) === 3,
-    window: tape.pick([0, 0, 0, 700, 1000, 1500]),
+    window: tape.pick([0, 0, 0, 0, 0, 0, 800, 1200]),
     fallback: tape.next(3) === 2,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,

@@ -138,9 +138,10 @@ export class World {
   /** The process dies: nothing of it goes on. */
   crash(): void {
     const { pending } = this;
-    this.life += 1;
     this.pending = [];
     this.timers = [];
+    // What a torn append leaves is of the process that dies.
     for (const { crash } of pending) crash?.();
+    this.life += 1;
   }
 }
