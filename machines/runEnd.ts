@@ -106,11 +106,13 @@ export function askErrorPhases({ context }: { context: RunContext }): EffectRequ
 
 const RUN_END_MS = 5000;
 const CANCELLED_RUN_END_MS = 30;
-export function askEndPhase({ context }: { context: RunContext }): EffectRequest | undefined {
+/** A run that fails and is cancelled before it is over ends as failed, and as fast as a cancelled one. */
+export function askEndPhase({ context, event }: Args): EffectRequest | undefined {
   const { termination } = context.end;
+  const isCancelled = termination === 'Cancelled' || event.type === 'run.cancelled';
   const request = askPhases(context, 'end', ['runEnd']);
   if (request?.kind !== 'phase') return undefined;
-  return { ...request, termination, limitMs: termination === 'Cancelled' ? CANCELLED_RUN_END_MS : RUN_END_MS };
+  return { ...request, termination, limitMs: isCancelled ? CANCELLED_RUN_END_MS : RUN_END_MS };
 }
 
 export const askFinish = ({ context }: { context: RunContext }): EffectRequest => ({

@@ -129,6 +129,20 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(only(on.conversation.log(), 'diagnostic')).toEqual(['diagnostic plugin_error']);
   });
 
+  it('with hooks that hang while a failed run ends: it ends as failed, and at once', async () => {
+    const plugin: Plugin = { name: 'hangs', stepEnd: never, runEnd: never };
+    const policies = { modelRetry: { attempts: 1 } };
+    const on = await bench({ replies: [new Error('connection lost')], plugins: [plugin], policies });
+    const run = on.conversation.send('hi');
+    while (on.model.calls.length === 0) await on.clock.advance(1);
+    await on.clock.advance(1);
+    expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
+    expect(await run.result).toMatchObject({ termination: 'Error', cause: 'model' });
+    expect(on.conversation.status).toBe('error');
+    expect(on.clock.live).toBe(0);
+    expect(on.alive()).toEqual([]);
+  });
+
   it('with an approval predicate that hangs', async () => {
     const gate = echoTool('ask', { needsApproval: never });
     const on = await hung({ replies: [[call('c1', 'ask', args)]], tools: [gate.tool] });
