@@ -1,7 +1,7 @@
 /**
  * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
- * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result and a
- * suspension one decision, an end belongs to a run that began, and only what was queued is given back.
+ * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, which is the
+ * last of it, and a suspension one decision, an end belongs to a run that began, and only what was queued is given back.
  */
 import { closed } from './closing.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -13,6 +13,8 @@ const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-resumed',
   'run-stop',
   'run-suspended',
+  'tool-started',
+  'tool-suspended',
   'tool-result',
   'decision',
   'message-returned',
@@ -55,6 +57,10 @@ class Sequel {
         this.#endless = !this.#ends(entry);
         if (this.#endless) return;
         this.#cycle = entry.type === 'run-stop' ? 'stopped' : 'suspended';
+        break;
+      case 'tool-started':
+      case 'tool-suspended':
+        if (!this.#awaited(entry.callId)) return;
         break;
       case 'tool-result':
         if (!this.#awaited(entry.callId)) return;

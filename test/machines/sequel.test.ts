@@ -57,6 +57,8 @@ describe('what may follow', () => {
   });
 
   it.each<[string, NewEntry[], NewEntry[]]>([
+    ['a start that was lost, behind the result', [begun('r'), made('c'), result('c')], [started('c')]],
+    ['a suspension that was lost, behind the result', [begun('r'), made('c'), result('c')], [held('c')]],
     ['a second stop, with its checkpoint', [begun('r'), stop('r')], [stop('r'), over('r')]],
     ['the stop of a run that never began', [begun('r'), stop('r')], [stop('s'), over('s')]],
     ['the stop of another run', [begun('r')], [stop('s')]],
