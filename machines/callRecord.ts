@@ -7,6 +7,10 @@ export interface CallRecord {
   name: string;
   args: Json;
   argsText?: string;
+  /** `args` are others than the model wrote. */
+  changed?: true;
+  /** The suspension that was decided before it was known which arguments it is about. */
+  unseen?: number;
   /** The run whose reply made it. */
   runId: string | null;
   status: 'called' | 'started' | 'suspended' | 'ended';
@@ -16,6 +20,8 @@ export interface CallRecord {
   suspension: number;
   reason: string;
   payload?: Json;
+  /** Of its last start, until it is suspended: the key holds wherever that start is repeated. */
+  idempotencyKey?: string;
   /** The first durable decision of each suspension. */
   decisions: Map<number, Decision>;
   /** The suspensions whose decision was acted on. */
@@ -30,6 +36,8 @@ export interface CallsKnown {
   open: Set<string>;
   /** Ids of calls whose outcome is unknown and not settled. */
   unsettled: Set<string>;
+  /** Ids of calls with a decision for a suspension that they have not come to. */
+  early: Set<string>;
 }
 
 export function learnCall(
@@ -65,6 +73,25 @@ function learnResult(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
   else known.unsettled.delete(entry.callId);
 }
 
+/** An early decision of a call is on record as expired. */
+export function learnExpired(known: CallsKnown, detail: Json | undefined) {
+  if (typeof detail !== 'object' || detail === null || Array.isArray(detail)) return;
+  if (typeof detail.callId === 'string') known.early.delete(detail.callId);
+}
+
+/** What was decided early has expired with the run that the call was cut off in: who has it retried is asked anew. */
+function forgetEarly(known: CallsKnown, { callId, suspension, decisions }: CallRecord) {
+  for (const number of decisions.keys()) if (number > suspension) decisions.delete(number);
+  known.early.delete(callId);
+}
+
+/** Nothing where they stay as they were. */
+function learnArgs(record: CallRecord, args: Json | undefined) {
+  if (args === undefined) return;
+  record.args = args;
+  record.changed = true;
+}
+
 export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId: string }>) {
   const record = known.calls.get(entry.callId);
   if (!record) return;
@@ -75,19 +102,25 @@ export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId
         known.open.add(record.callId);
       }
       record.used.add(record.suspension);
-      if (entry.args !== undefined) record.args = entry.args;
+      record.idempotencyKey = entry.idempotencyKey;
+      learnArgs(record, entry.args);
       return;
     case 'tool-suspended':
       if (record.status === 'ended' && record.settled !== 'retry') return;
       record.status = 'suspended';
       known.open.add(record.callId);
       record.suspension = entry.suspension;
+      if (!record.decisions.has(entry.suspension + 1)) known.early.delete(entry.callId);
       record.reason = entry.reason;
+      delete record.idempotencyKey;
       if (entry.payload === undefined) delete record.payload;
       else record.payload = entry.payload;
+      learnArgs(record, entry.args);
+      if (entry.args !== undefined && record.decisions.has(entry.suspension)) record.unseen = entry.suspension;
       return;
     case 'decision':
       if (!record.decisions.has(entry.suspension)) record.decisions.set(entry.suspension, entry.decision);
+      if (entry.suspension > record.suspension) known.early.add(entry.callId);
       return;
     case 'decision-consumed':
       record.used.add(entry.suspension);
@@ -99,6 +132,7 @@ export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId
       known.unsettled.delete(entry.callId);
       if (record.settled === 'ran') record.outcome = 'succeeded';
       if (record.settled === 'didNotRun') record.outcome = 'cancelled';
+      if (record.settled === 'retry') forgetEarly(known, record);
       return;
   }
 }

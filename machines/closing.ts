@@ -92,6 +92,11 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
     const { callId } = slot.call;
     if (ends === 'kept' && slot.status === 'suspended' && gone.decisions.has(callId)) continue;
     const decided = slot.status === 'suspended' && !waiting.has(callId);
+    // It has ended, and only a plugin had not heard of it.
+    if (slot.result && !gone.calls.has(callId)) {
+      entries.push(slot.result);
+      continue;
+    }
     const code = replaying.includes(callId) ? 'cancelled' : decided ? undefined : codeOf(slot, ends, gone);
     if (code) close(callId, code);
   }

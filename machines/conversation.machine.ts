@@ -22,9 +22,7 @@ const conversation = setup({
     ),
     promote: assign(({ context }) => step.promote(context)),
     resume: assign(({ context, event }) =>
-      event.type === 'resume.requested'
-        ? step.resumeAs(context, event.runId, context.waiting, event.continuation)
-        : step.ownResume(context),
+      event.type === 'resume.requested' ? step.resumeAs(context, event, context.waiting) : step.ownResume(context),
     ),
     queue: assign(({ context, event }) =>
       event.type === 'message.sent' ? { queue: [...context.queue, step.queued(event)] } : {},

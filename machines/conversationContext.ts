@@ -32,10 +32,16 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting' |
   next: Omit<QueuedMessage, 'kind'> | undefined;
 }
 
+/** The last run that is in the log. */
+export interface Continued {
+  runId: string;
+  turns: number;
+}
+
 export type ConversationEvent =
   | { type: 'message.sent'; messageId: string; content: StoredPart[]; kind: 'direct' | 'steer' | 'followUp' }
   /** `runId`: of the run that continues; `continuation`: what the model is told where its own words came last. */
-  | { type: 'resume.requested'; runId: string; continuation?: string }
+  | { type: 'resume.requested'; runId: string; continuation?: string; of?: Continued }
   /** Start the first queued followUp. */
   | { type: 'promotion.requested' }
   /** The host takes a queued message back, or closes before it could be delivered. */

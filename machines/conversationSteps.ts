@@ -3,7 +3,9 @@
  * context and event and returns data; nothing here decides where the conversation goes next.
  */
 import { closed } from './closing.ts';
-import type { ConversationContext, ConversationEvent } from './conversationContext.ts';
+import type { Continued, ConversationContext, ConversationEvent } from './conversationContext.ts';
+import { expired } from './decisions.ts';
+import { answers } from './gateWork.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
 import type { Counters, OpenCalls, RunChartOutput, RunInput } from './runContext.ts';
 import { stopReason } from './runEnd.ts';
@@ -54,17 +56,27 @@ export function promote(context: ConversationContext) {
   return { ...started, drained };
 }
 
-export const resumeAs = (context: ConversationContext, runId: string, waited: boolean, continuation?: string) => ({
-  runId,
-  trigger: { kind: 'resume' as const, of: context.runId, waited, ...(continuation && { continuation }) },
-  open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
-  retries: [],
-  waiting: false,
-  drained: [],
-});
+/** What is gone on with is what the log has: a run whose start could not be stored never was. */
+export function resumeAs(
+  context: ConversationContext,
+  { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
+  waited: boolean,
+) {
+  const lost = logged !== undefined && logged.runId !== context.runId;
+  const { runId: of, turns } = lost ? logged : { runId: context.runId, turns: context.counters.turns };
+  return {
+    runId,
+    trigger: { kind: 'resume' as const, of, waited, ...(continuation && { continuation }) },
+    counters: { ...context.counters, turns },
+    open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
+    retries: [],
+    waiting: false,
+    drained: [],
+  };
+}
 
 /** A resumption nobody named takes its id from the run that it continues. */
-export const ownResume = (context: ConversationContext) => resumeAs(context, `${context.runId}~`, true);
+export const ownResume = (context: ConversationContext) => resumeAs(context, { runId: `${context.runId}~` }, true);
 
 /** What outlives a run. Where its end could not be stored, what begins next closes the calls that did not begin. */
 export const openOf = ({ suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>
@@ -74,9 +86,9 @@ export const reasonOf = (event: ConversationEvent) =>
   event.type === 'xstate.done.actor.run' ? stopReason(event.output.end) : 'interrupted';
 
 export const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
-  suspended.some(
-    ({ call, suspension }) => !decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
-  );
+  suspended.some((waiting) => !decisions.some((held) => answers(held, waiting)));
+const early = ({ suspended, decisions }: OpenCalls): string[] =>
+  decisions.filter((held) => !suspended.some((waiting) => answers(held, waiting))).map(({ callId }) => callId);
 
 export function runInput({ context }: { context: ConversationContext }): RunInput {
   const { runId, settings, trigger, counters, open, queue, drained } = context;
@@ -94,6 +106,7 @@ function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], 
     ...waiting,
     ...closed(runId, ids(open.kept), 'skipped'),
     ...closed(runId, ids(open.reruns), 'unknown'),
+    ...expired(runId, early(open)),
     { runId, type: 'run-stop', reason: 'interrupted', cause },
     { runId, type: 'checkpoint', boundary: 'RunFinished' },
   ];

@@ -5,7 +5,7 @@
 
 import type { CallRecord } from './callRecord.ts';
 import { canonical } from './print.ts';
-import type { Decision, DecisionReceipt, Json } from './vocabulary.ts';
+import type { Decision, DecisionReceipt, Json, NewEntry } from './vocabulary.ts';
 
 /** The part of a decision that two of them are compared by. */
 function substance(decision: Decision): Json {
@@ -21,6 +21,10 @@ function substance(decision: Decision): Json {
   }
 }
 const same = (a: Decision, b: Decision): boolean => canonical(substance(a)) === canonical(substance(b));
+
+/** What is put on record of calls that did not come to the suspension that they were decided for early. */
+export const expired = (runId: string, callIds: readonly string[]): NewEntry[] =>
+  callIds.map((callId) => ({ runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } }));
 
 export interface Judgement {
   receipt: DecisionReceipt;

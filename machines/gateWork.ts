@@ -8,7 +8,7 @@ import type { ToolCallOutput } from './toolCall.machine.ts';
 
 const byCallId = (a: Replay, b: Replay): number => (a.call.callId < b.call.callId ? -1 : 1);
 
-const answers = (held: HeldDecision, waiting: SuspendedCall): boolean =>
+export const answers = (held: HeldDecision, waiting: SuspendedCall): boolean =>
   held.callId === waiting.call.callId && held.suspension === waiting.suspension;
 
 function decided(open: OpenCalls): Replay[] {
@@ -57,8 +57,9 @@ export function afterReplay(open: OpenCalls, outputs: readonly ToolCallOutput[])
     reruns: open.reruns.filter(stays),
     decisions: open.decisions.filter((held) => {
       const output = outputs.find((candidate) => candidate.callId === held.callId);
-      // A decision for the next suspension of the same call is early, not spent.
-      return !output || (output.outcome === 'suspended' && held.suspension >= output.suspension);
+      // A decision for a suspension that the call has not come to is early, not spent: it waits, or expires with the run.
+      if (!output || held.suspension > output.suspension) return true;
+      return output.outcome === 'suspended' && held.suspension === output.suspension;
     }),
   };
 }

@@ -189,8 +189,11 @@ class MessageList implements Transcript {
 /** An incremental fold: constant cost an entry. */
 export const createTranscript = (): Transcript => new MessageList();
 
-/** Pure: the log as the model is shown it. */
-export function modelMessages(entries: readonly LogEntry[]): Message[] {
+/**
+ * Pure: the log as the model is shown it. `_policies` (as `createAgent` takes them) change nothing: what a policy makes
+ * of the messages, such as a partial text kept, a result pruned, a summary, is in the log.
+ */
+export function modelMessages(entries: readonly LogEntry[], _policies?: object): Message[] {
   const transcript = createTranscript();
   for (const entry of entries) transcript.push(entry);
   return transcript.messages();

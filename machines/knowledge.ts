@@ -3,7 +3,7 @@
  * The same fold serves a living conversation and a restored one, so that a restart cannot know anything else. Rule:
  * constant cost an entry.
  */
-import { type CallsKnown, learnCall, learnOfCall } from './callRecord.ts';
+import { type CallsKnown, learnCall, learnExpired, learnOfCall } from './callRecord.ts';
 import { warnedBy } from './contextUse.ts';
 import { counted, spentIn } from './spending.ts';
 import type { Json, LogEntry, QueuedMessage, StopReason } from './vocabulary.ts';
@@ -21,6 +21,8 @@ export interface Knowledge extends CallsKnown {
   /** The cycle the last run belongs to. */
   cycle: 'none' | 'running' | 'suspended' | 'stopped';
   stop?: { reason: StopReason; cause?: string };
+  /** The message that the last run was started for is on record. */
+  asked: boolean;
   /** When the run under way began, and how long the earlier runs of its cycle took, in milliseconds. */
   runSince: number;
   cycleMs: number;
@@ -41,10 +43,12 @@ export const nothingKnown = (): Knowledge => ({
   calls: new Map(),
   open: new Set(),
   unsettled: new Set(),
+  early: new Set(),
   queue: [],
   state: new Map(),
   runId: '',
   cycle: 'none',
+  asked: false,
   runSince: 0,
   cycleMs: 0,
   cycleTurns: 0,
@@ -82,6 +86,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       return;
     case 'run-started':
     case 'run-resumed':
+      if (entry.type === 'run-started') known.asked = false;
       known.runId = entry.runId ?? '';
       known.cycle = 'running';
       known.runSince = entry.at;
@@ -96,6 +101,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       return;
     case 'user-message':
       if (entry.kind !== 'steer') {
+        known.asked = true;
         known.cycleTurns = 0;
         known.cycleMs = 0;
       }
@@ -118,6 +124,9 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'extension':
       known.warned = warnedBy(entry) ?? known.warned;
       return learnSpent(known, entry);
+    case 'diagnostic':
+      if (entry.code === 'decision_expired') learnExpired(known, entry.detail);
+      return;
     case 'state-changed':
       for (const [key, value] of Object.entries(entry.writes)) known.state.set(key, value);
       return;

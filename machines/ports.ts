@@ -126,7 +126,8 @@ export type GateValue =
   | { kind: 'allow'; by?: string; args?: Json }
   | { kind: 'block'; code: string; text: string }
   | { kind: 'refuse'; code: string; text: string }
-  | { kind: 'suspend'; reason: string; payload?: Json };
+  /** `args`: what waits, where it is not what the log has of the call. */
+  | { kind: 'suspend'; reason: string; payload?: Json; args?: Json };
 export type ToolValue =
   | { kind: 'succeeded'; content: StoredPart[]; print: string; writes?: { [key: string]: Json } }
   /** `retry`: the tool may be executed again; `random` is 0 to 1, from the host. */

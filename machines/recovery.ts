@@ -7,6 +7,7 @@
 import type { CallRecord } from './callRecord.ts';
 import type { ConversationInput } from './conversationContext.ts';
 import { runOf } from './conversationSteps.ts';
+import { expired } from './decisions.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { RoundCall } from './ports.ts';
 import { printOf } from './print.ts';
@@ -20,9 +21,9 @@ export function replayable({ callId, name, args }: CallRecord): RoundCall {
 
 /** The call as it runs once more. Nobody is asked again for what was decided already. */
 export function rerunOf(record: CallRecord): Rerun {
-  const { suspension } = record;
+  const { suspension, idempotencyKey } = record;
   const decision = record.decisions.get(suspension);
-  const rerun = { call: replayable(record), suspension };
+  const rerun = { call: replayable(record), suspension, ...(idempotencyKey !== undefined && { idempotencyKey }) };
   return decision ? { ...rerun, decision } : rerun;
 }
 
@@ -47,6 +48,13 @@ function cutPromotion({ queue, runId }: Knowledge): NewEntry[] {
     : [];
 }
 
+/** Early decisions of calls that have their result, or get it from these repairs. */
+function expiries({ early, open, runId }: Knowledge, repaired: readonly NewEntry[]): NewEntry[] {
+  const closed = new Set(repaired.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
+  const over = [...early].filter((callId) => !open.has(callId) || closed.has(callId));
+  return expired(runId, over);
+}
+
 /** The entries that bring the log of a dead process to rest. */
 export function repairs(known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
   const entries: NewEntry[] = [];
@@ -54,6 +62,7 @@ export function repairs(known: Knowledge, idempotent: (name: string) => boolean)
     const record = known.calls.get(callId);
     if (record) entries.push(...repairOf(record, known, idempotent));
   }
+  entries.push(...expiries(known, entries));
   if (known.cycle !== 'running') return entries;
   return [
     ...entries,
@@ -111,7 +120,9 @@ export const restored = (known: Knowledge, settings: Settings): ConversationInpu
 /** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
 export function isUnfinished(known: Knowledge): boolean {
   // A cycle that is under way though nothing runs has lost its end.
-  const cutShort = known.cycle === 'running' || (known.cycle === 'stopped' && known.stop?.reason !== 'completed');
+  const stopped = known.cycle === 'running' || (known.cycle === 'stopped' && known.stop?.reason !== 'completed');
+  // Without its message a run has opened no cycle.
+  const cutShort = known.asked && stopped;
   const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
   return cutShort || retried || known.open.size > 0;
 }

@@ -14,6 +14,8 @@ import type { Decision, Json, NewEntry, StoredPart } from './vocabulary.ts';
 export interface Replay {
   call: RoundCall;
   suspension: number;
+  /** Where it was started before. */
+  idempotencyKey?: string;
   decision?: Decision;
   /** Do this only if the call with this id is settled: it kept its turn behind it. */
   behind?: string;
@@ -171,7 +173,7 @@ export const resumeToolCallMachine = setup({
         input: ({ context }) => {
           const [replay] = context.rest;
           if (!replay) throw new Error('a gate executes what it resolved');
-          const { call, suspension, decision } = replay;
+          const { call, suspension, idempotencyKey, decision } = replay;
           return {
             conversationId: context.conversationId,
             runId: context.runId,
@@ -181,6 +183,7 @@ export const resumeToolCallMachine = setup({
             suspensionsMax: context.suspensionsMax,
             retry: context.retry,
             after: context.phases.afterToolExecute,
+            ...(idempotencyKey !== undefined && { idempotencyKey }),
             ...(decision && { decision }),
           };
         },

@@ -36,6 +36,8 @@ export interface SuspendedCall {
 }
 /** A call that runs once more: what was decided of it still holds. */
 export interface Rerun extends SuspendedCall {
+  /** That of its first start; the log may be a copy under another id. */
+  idempotencyKey?: string;
   decision?: Decision;
 }
 /** A call of a sequential round that starts after the call it stands behind is settled. */

@@ -3,6 +3,7 @@
  * every way out writes exactly one stop or suspension, and each of its calls has one result or still waits.
  */
 import { closeCalls, closed, leftWaiting } from './closing.ts';
+import { expired } from './decisions.ts';
 import { limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
 import type { EffectRequest, Failure } from './ports.ts';
@@ -143,8 +144,8 @@ const expiredDecisions = ({ decisions, suspended, kept }: RunContext) =>
 /** What outlives the run. */
 export function outputOf(context: RunContext): RunChartOutput {
   const { end, durable, counters, suspended, kept, reruns } = context;
-  const expired = new Set(expiredDecisions(context));
-  const decisions = context.decisions.filter((held) => !expired.has(held));
+  const over = new Set(expiredDecisions(context));
+  const decisions = context.decisions.filter((held) => !over.has(held));
   return { end, durable, counters, suspended, kept, reruns, decisions };
 }
 
@@ -152,12 +153,13 @@ export function closingEntries({ context }: { context: RunContext }): NewEntry[]
   const { runId, end, suspended } = context;
   const reason = stopReason(end);
   const boundary: NewEntry = { runId, type: 'checkpoint', boundary: 'RunFinished' };
-  const expired = expiredDecisions(context).map(({ callId }): NewEntry => {
-    return { runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } };
-  });
+  const over = expired(
+    runId,
+    expiredDecisions(context).map(({ callId }) => callId),
+  );
   if (reason === null) {
-    return [...expired, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];
+    return [...over, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];
   }
   const { cause } = end;
-  return [...expired, { runId, type: 'run-stop', reason, ...(cause !== undefined && { cause }) }, boundary];
+  return [...over, { runId, type: 'run-stop', reason, ...(cause !== undefined && { cause }) }, boundary];
 }

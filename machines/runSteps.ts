@@ -2,7 +2,7 @@
  * The entries, requests and context changes of the run, one small pure function a step. Rule: each takes context and
  * event and returns data; nothing here decides where the run goes next.
  */
-import { countReply } from './limits.ts';
+import { countReply, limitReached } from './limits.ts';
 import { firstAttempt } from './modelCall.machine.ts';
 import type { EffectRequest, Phase } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
@@ -107,9 +107,10 @@ export function replyArrives({ context, event }: Args): Partial<RunContext> {
   return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters, untold: context.settled };
 }
 
-/** Why the model is called again though the reply has no calls, as the model must be told. */
+/** Why the model is called again though the reply has no calls, as the model must be told; at a limit it is not. */
 export function continuationEntries({ context }: Args): NewEntry[] {
   const { runId, reply, settings, settled, untold, steers } = context;
+  if (limitReached(context) !== undefined) return [];
   if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: 'Go on.', why: 'pause' }];
   if (!reply.empty && settled > 0 && settled === untold && steers.length === 0) {
     const words = 'Results of earlier calls came in while you answered; they stand in their place. Go on with them.';

@@ -1,10 +1,11 @@
 /**
  * TOOL_CALL (run-lifecycle, TOOL_CALL Sub-State Machine): one per tool call; ends with exactly one outcome, or
  * suspended. It takes no event from outside: a cancelled round stops this actor, and what it asked for is dropped by
- * the run. Results go from the event that brings them into the log and are not kept here. ExecuteTool holds the
- * executions of the call and the waits between them: one start, one idempotency key, one outcome.
+ * the run. Results go from the event that brings them into the log and are not kept here; while AfterToolExecute hears
+ * of one, the round has it, since a run that ends meanwhile writes it as it is. ExecuteTool holds the executions of the
+ * call and the waits between them: one start, one idempotency key, one outcome.
  */
-import { assign, setup } from 'xstate';
+import { assign, enqueueActions, setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
 import {
   door,
@@ -30,6 +31,8 @@ export interface ToolCallInput {
   retry: false | ToolRetry;
   /** Whether somebody takes part in AfterToolExecute. */
   after: boolean;
+  /** Of the start that this one repeats. */
+  idempotencyKey?: string;
   /** Set when this is the replay of a suspended call. */
   decision?: Decision;
 }
@@ -47,6 +50,10 @@ export interface ToolCallOutput {
   suspension: number;
   reason?: string;
 }
+
+export type ToolResultEntry = Extract<NewEntry, { type: 'tool-result' }>;
+/** What the call has come to, told before AfterToolExecute has heard of it. */
+export type CallConcluded = { type: 'call.concluded'; result: ToolResultEntry };
 
 export interface ToolCallContext extends ToolCallInput {
   /** Number of the execution, from 1. */
@@ -143,9 +150,12 @@ function started({ context, event }: Args): NewEntry[] {
   return by === undefined ? [entry] : [{ runId, type: 'tool-allowed', callId, by }, entry];
 }
 
+/** Ids are any text: what parts the key stands for itself in none of them. */
+const partOf = (id: string): string => id.replaceAll('%', '%25').replaceAll('/', '%2F');
+
 /** The same over retries and crashes, a new one after a new suspension. */
-const keyOf = (context: ToolCallContext): string =>
-  `${context.conversationId}/${context.call.callId}/${context.suspension}`;
+const keyOf = ({ conversationId, call, suspension, idempotencyKey }: ToolCallContext): string =>
+  idempotencyKey ?? `${partOf(conversationId)}/${partOf(call.callId)}/${suspension}`;
 
 function gateRequest({ context }: { context: ToolCallContext }): EffectRequest | undefined {
   const { call, decision, id, runId, suspension } = context;
@@ -171,7 +181,7 @@ function afterRequest(args: Args): EffectRequest | undefined {
   return code === undefined ? request : { ...request, code };
 }
 
-function resultEntries(args: Args): NewEntry[] {
+function resultEntries(args: Args): ToolResultEntry[] {
   const { runId, call } = args.context;
   const { outcome, code } = outputOf(args);
   if (outcome === 'suspended') return [];
@@ -185,8 +195,9 @@ function suspendedEntries({ context, event }: Args): NewEntry[] {
   if (value?.kind !== 'suspend' && value?.kind !== 'pending') return [];
   const suspension = output?.suspension ?? 1;
   const { reason, payload } = value;
+  const args = value.kind === 'suspend' ? value.args : undefined;
   const entry = { runId, type: 'tool-suspended' as const, callId: call.callId, suspension, reason };
-  return [payload === undefined ? entry : { ...entry, payload }];
+  return [{ ...entry, ...(payload !== undefined && { payload }), ...(args !== undefined && { args }) }];
 }
 
 const mayNot = ({ context }: { context: ToolCallContext }): boolean => context.suspension >= context.suspensionsMax;
@@ -203,6 +214,10 @@ export const toolCallMachine = setup({
     decide: assign((args) => ({ output: outputOf(args) })),
     suspend: assign(suspended),
     nextAttempt: assign(({ context }) => ({ attempt: context.attempt + 1 })),
+    conclude: enqueueActions(({ context, event, self, enqueue }) => {
+      const [result] = context.after ? resultEntries({ context, event }) : [];
+      if (result) enqueue.sendTo(self._parent ?? self, { type: 'call.concluded', result });
+    }),
   },
   guards: {
     refused: ({ context }) => context.call.refused !== undefined,
@@ -278,7 +293,7 @@ export const toolCallMachine = setup({
       always: { target: 'AfterToolExecute' },
     },
     AfterToolExecute: {
-      entry: { type: 'ask', params: afterRequest },
+      entry: ['conclude', { type: 'ask', params: afterRequest }],
       always: { guard: 'nobodyAfter', target: 'Done', actions: { type: 'log', params: resultEntries } },
       on: {
         'effect.done': { target: 'Done', actions: { type: 'log', params: resultEntries } },

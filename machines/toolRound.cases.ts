@@ -53,6 +53,12 @@ export const toolRoundCases = {
   cases: {
     'xstate.done.actor.*': done,
     'round.stopped': [{ type: 'round.stopped' }],
+    'call.concluded': [
+      {
+        type: 'call.concluded',
+        result: { runId: 'r', type: 'tool-result', callId: 'a', outcome: 'succeeded', content: [] },
+      },
+    ],
     'round.steered': ['m1', 'm2'].map((messageId) => ({ type: 'round.steered', messageId })),
   },
   projection: ({ slots, next, live, steered }: ToolRoundContext) => ({

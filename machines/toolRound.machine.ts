@@ -6,13 +6,15 @@
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
 import type { ToolRetry } from './policies.ts';
 import { door, type Phases, type RoundCall } from './ports.ts';
-import { type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
+import { type CallConcluded, type ToolCallOutput, type ToolResultEntry, toolCallMachine } from './toolCall.machine.ts';
 
 export interface Slot {
   call: RoundCall;
   /** `skipped`: a steer left it unstarted, and it has a result that says so. */
   status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
   output?: ToolCallOutput;
+  /** Of a running call: what it has come to, while AfterToolExecute still hears of it. */
+  result?: ToolResultEntry;
 }
 
 export interface ToolRoundInput {
@@ -48,12 +50,16 @@ export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
 }
 
 type CallDone = DoneActorEvent<ToolCallOutput, string>;
-export type ToolRoundEvent = CallDone | { type: 'round.stopped' } | { type: 'round.steered'; messageId: string };
+export type ToolRoundEvent =
+  | CallDone
+  | CallConcluded
+  | { type: 'round.stopped' }
+  | { type: 'round.steered'; messageId: string };
 
 type Args = { context: ToolRoundContext; event: ToolRoundEvent };
 
 const hasEnded = (event: ToolRoundEvent): event is CallDone =>
-  event.type !== 'round.stopped' && event.type !== 'round.steered';
+  event.type !== 'round.stopped' && event.type !== 'round.steered' && event.type !== 'call.concluded';
 
 const childId = (index: number): string => `call-${index}`;
 
@@ -77,6 +83,9 @@ function callInput(context: ToolRoundContext, index: number, call: RoundCall) {
   };
 }
 
+const concluded = (slot: Slot, { result }: CallConcluded): Slot =>
+  slot.call.callId === result.callId && slot.status === 'running' ? { ...slot, result } : slot;
+
 const round = setup({
   types: {} as {
     context: ToolRoundContext;
@@ -91,6 +100,9 @@ const round = setup({
     forget: stopChild(({ event }) => (hasEnded(event) ? event.actorId : '')),
     steer: assign(({ context, event }) =>
       event.type === 'round.steered' ? { steered: context.steered ?? event.messageId } : {},
+    ),
+    note: assign(({ context: { slots }, event }) =>
+      event.type === 'call.concluded' ? { slots: slots.map((slot) => concluded(slot, event)) } : {},
     ),
     // The run wants to know of a suspension at once: a decision may be waiting for it.
     report: sendTo(
@@ -154,6 +166,7 @@ export const toolRoundMachine = round.createMachine({
       entry: launch,
       on: {
         'round.steered': { actions: 'steer' },
+        'call.concluded': { actions: 'note' },
         'xstate.done.actor.*': [
           { guard: 'lastSuspends', target: 'Collected', actions: 'report' },
           { guard: 'lastCall', target: 'Collected' },

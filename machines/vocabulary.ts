@@ -93,7 +93,8 @@ export type RuntimeEntry =
   | { type: 'message-returned'; messageId: string; why: string }
   | { type: 'tool-allowed'; callId: string; by: string }
   | { type: 'tool-started'; callId: string; idempotencyKey: string; args?: Json }
-  | { type: 'tool-suspended'; callId: string; suspension: number; reason: string; payload?: Json }
+  /** `args`: those that wait, where a plugin or a decision changed them. */
+  | { type: 'tool-suspended'; callId: string; suspension: number; reason: string; payload?: Json; args?: Json }
   | { type: 'decision'; callId: string; suspension: number; decision: Decision }
   | { type: 'decision-consumed'; callId: string; suspension: number }
   | { type: 'call-settled'; callId: string; how: Settlement }

@@ -106,7 +106,9 @@ export function admit(act: { type: string }, known: Knowledge, now: Now): Admitt
     case 'message.sent':
     case 'resume.requested':
     case 'promotion.requested': {
-      const { aborted, ...event } = given;
+      const { aborted, ...asked } = given;
+      const of = { runId: known.runId, turns: known.cycleTurns };
+      const event = asked.type === 'resume.requested' ? { ...asked, of } : asked;
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
       if (event.type === 'message.sent' && !now.isIdle) return { events: [], answer: 'returned' };

@@ -2,16 +2,20 @@
  * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
  * here, at start; what differs between conversations is given when they are opened.
  */
-import { type AgentOptions, checkOptions, type InspectObserver } from './agentOptions.ts';
+import {
+  type AgentOptions,
+  checkOpening,
+  checkOptions,
+  type InspectObserver,
+  type OpenOptions,
+} from './agentOptions.ts';
 import type { Content } from './content.ts';
 import type { Conversation } from './conversation.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
-import type { EarlierMessage } from './history.ts';
-import { imageLimitsOf } from './images/limits.ts';
 import type { Model } from './models/model.ts';
 import { type Cast, type House, openConversation } from './opening.ts';
 import { mergedPolicies, modelsOf } from './options.ts';
-import { platformPorts } from './ports.ts';
+import { portsOf } from './ports.ts';
 import { redactor } from './redact.ts';
 import type { RunResult } from './run.ts';
 import { memoryStore } from './stores/memory.ts';
@@ -21,7 +25,7 @@ import { Toolbox } from './tools/prepare.ts';
 
 export interface Agent {
   /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
-  open(id?: string, options?: { history?: readonly EarlierMessage[]; cwd?: string }): Promise<Conversation>;
+  open(id?: string, options?: OpenOptions): Promise<Conversation>;
   list(): Promise<ConversationInfo[]>;
   /** One request in a fresh conversation; nobody can be asked for approval. */
   run(content: Content, options?: { signal?: AbortSignal }): Promise<RunResult>;
@@ -46,11 +50,19 @@ const harmless =
     }
   };
 
+/** An opening that fails holds nothing; whoever asked for it is told why. */
+const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
+  opening.then(
+    (conversation) => conversation.close(),
+    () => undefined,
+  );
+
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
   readonly #house: House;
   readonly #cast: Cast;
-  readonly #open = new Map<string, Conversation | undefined>();
+  /** From the moment an opening begins until the conversation is closed. */
+  readonly #open = new Map<string, Promise<Conversation>>();
   #closed = false;
 
   constructor(options: AgentOptions) {
@@ -58,7 +70,6 @@ class OpenAgent implements Agent {
     const { tools = [], plugins = [], instructions = '', inspect } = options;
     const policies = mergedPolicies(options.policies);
     const models = modelsOf(options.model, policies) as [Model, ...Model[]];
-    for (const model of models) imageLimitsOf(model);
     const unpriced = models.find(({ prices }) => !prices);
     if (policies.limits.costUsd !== false && unpriced) {
       throw new ConfigurationError(`limits.costUsd needs prices, and the model ${unpriced.id} has none`);
@@ -69,8 +80,8 @@ class OpenAgent implements Agent {
     this.#options = options;
     this.#cast = { ...cast, nest: spawning?.nest };
     this.#house = {
-      store: options.store ?? memoryStore(),
-      ports: { ...platformPorts, ...options.ports },
+      store: options.store ?? options.ports?.store ?? memoryStore(),
+      ports: portsOf(options.ports),
       redact: redactor(
         options.secrets ?? [],
         [...playing].map(({ secrets }) => secrets ?? []),
@@ -79,10 +90,8 @@ class OpenAgent implements Agent {
     };
   }
 
-  async open(
-    id: string = this.#house.ports.newId(),
-    options: { history?: readonly EarlierMessage[]; cwd?: string } = {},
-  ) {
+  async open(id: string = this.#house.ports.newId(), options: OpenOptions = {}) {
+    checkOpening(id, options);
     return this.#openAs(id, options, true);
   }
 
@@ -104,25 +113,35 @@ class OpenAgent implements Agent {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#open.values()].map((conversation) => conversation?.close()));
+    await Promise.all([...this.#open.values()].map(closeOpened));
   }
 
-  async #openAs(id: string, options: { history?: readonly EarlierMessage[]; cwd?: string }, attended: boolean) {
-    if (this.#closed) throw new RunchartError('closed', 'the agent is closed');
+  async #openAs(id: string, options: OpenOptions, attended: boolean) {
+    this.#mustBeOpen();
     if (this.#open.has(id)) throw new SessionBusyError(`the conversation ${id} is open already; close() it first`);
-    this.#open.set(id, undefined);
+    const opening = this.#begin(id, options, attended);
+    this.#open.set(id, opening);
     try {
-      const { authorize, cwd: usual = hereDirectory() } = this.#options;
-      const { history, cwd = usual } = options;
-      const closed = (): void => void this.#open.delete(id);
-      const opening = { id, cwd, history, attended, closed, authorize };
-      const { conversation } = await openConversation(this.#house, this.#cast, opening);
-      this.#open.set(id, conversation);
-      return conversation;
+      return await opening;
     } catch (error) {
       this.#open.delete(id);
       throw error;
     }
+  }
+
+  async #begin(id: string, options: OpenOptions, attended: boolean) {
+    const { authorize, cwd: usual = hereDirectory() } = this.#options;
+    const { history, cwd = usual } = options;
+    const closed = (): void => void this.#open.delete(id);
+    const opening = { id, cwd, history, attended, closed, authorize };
+    const { conversation } = await openConversation(this.#house, this.#cast, opening);
+    if (this.#closed) await conversation.close();
+    this.#mustBeOpen();
+    return conversation;
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new RunchartError('closed', 'the agent is closed');
   }
 }
 

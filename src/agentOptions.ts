@@ -3,10 +3,26 @@
  */
 import type { Decision, PendingCall } from '../machines/index.ts';
 import { ConfigurationError } from './errors.ts';
+import {
+  callback,
+  checkKeys,
+  checkObject,
+  checkOptionsOf,
+  checkValues,
+  type Form,
+  type Forms,
+  impossible,
+  isList,
+  text,
+  withMethods,
+  word,
+} from './form.ts';
+import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';
 import type { DeepPartial, Policies } from './options.ts';
 import type { Plugin } from './plugins/plugin.ts';
-import type { Ports } from './ports.ts';
+import { checkPlugin } from './plugins/pluginForms.ts';
+import { checkPorts, type Ports, storeForm } from './ports.ts';
 import type { LogStore } from './stores/store.ts';
 import { definitionOf, type Tool } from './tools/define.ts';
 
@@ -29,19 +45,27 @@ export interface AgentOptions {
   ports?: Partial<Ports>;
 }
 
-const KEYS = [
-  'model',
-  'instructions',
-  'tools',
-  'plugins',
-  'policies',
-  'store',
-  'cwd',
-  'inspect',
-  'secrets',
-  'authorize',
-  'ports',
-];
+const MODEL = "a model, for example openai('gpt-5.2')";
+const strings: Form = {
+  wanted: 'a list of strings',
+  takes: (value) => isList(value) && value.every((each) => typeof each === 'string'),
+  secret: true,
+};
+const list = (of: string): Form => ({ wanted: `a list of ${of}`, takes: isList, secret: true });
+
+/** What each option takes; `policies` have a table of their own. */
+export const agentForms: Forms = new Map([
+  ['model', { wanted: MODEL, takes: (value) => withMethods(value, 'stream'), secret: true }],
+  ['instructions', text],
+  ['tools', list('tools')],
+  ['plugins', list('plugins')],
+  ['store', storeForm],
+  ['cwd', word],
+  ['inspect', callback],
+  ['secrets', strings],
+  ['authorize', callback],
+]);
+const KEYS = [...agentForms.keys(), 'policies', 'ports'];
 
 function checkTools(tools: readonly Tool[]): void {
   const names = new Set<string>();
@@ -54,14 +78,29 @@ function checkTools(tools: readonly Tool[]): void {
 
 /** Throws ConfigurationError for an option that is unknown or cannot work. */
 export function checkOptions(options: AgentOptions): void {
-  for (const key of Object.keys(options)) {
-    if (!KEYS.includes(key)) throw new ConfigurationError(`the option ${key} is unknown; known are ${KEYS.join(', ')}`);
-  }
-  if (typeof options.model?.stream !== 'function') {
-    throw new ConfigurationError("createAgent needs a model, for example openai('gpt-5.2')");
-  }
+  checkObject('the options of createAgent', options);
+  checkKeys('the option ', options, KEYS);
+  if (options.model === undefined) throw new ConfigurationError(`createAgent needs ${MODEL}`);
+  checkValues('the option ', options, agentForms);
   checkTools(options.tools ?? []);
-  for (const plugin of options.plugins ?? []) {
-    if (typeof plugin?.name !== 'string' || plugin.name === '') throw new ConfigurationError('a plugin needs a name');
-  }
+  for (const plugin of options.plugins ?? []) checkPlugin(plugin);
+  if (options.ports !== undefined) checkPorts(options.ports);
+}
+
+/** What a conversation may be opened with. */
+export interface OpenOptions {
+  /** Earlier messages of a new conversation. */
+  history?: readonly EarlierMessage[];
+  /** Of a new conversation; an existing one keeps its own. */
+  cwd?: string;
+}
+const openForms: Forms = new Map([
+  ['history', list('messages')],
+  ['cwd', word],
+]);
+
+/** Throws ConfigurationError for an id or an option that is unknown or cannot work. */
+export function checkOpening(id: string, options: OpenOptions): void {
+  if (!word.takes(id)) throw impossible('the id of a conversation', word, id);
+  checkOptionsOf('open', options, openForms);
 }

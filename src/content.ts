@@ -26,11 +26,16 @@ export function readContent(content: Content): ReadPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content))
     throw new ConfigurationError(`content must be a string or a list of parts, got ${typeof content}`);
-  return content.map((part) => {
-    if (part?.type === 'text' && typeof part.text === 'string') return { type: 'text', text: part.text };
-    if (part?.type === 'image') return readImage(part.mediaType, part.data);
-    throw new ConfigurationError("a content part must be { type: 'text', text } or { type: 'image', mediaType, data }");
-  });
+  const parts: ReadPart[] = [];
+  // Not `map`, which passes over the holes of a list.
+  for (const part of content) parts.push(readPart(part));
+  return parts;
+}
+
+function readPart(part: ContentPart): ReadPart {
+  if (part?.type === 'text' && typeof part.text === 'string') return { type: 'text', text: part.text };
+  if (part?.type === 'image') return readImage(part.mediaType, part.data);
+  throw new ConfigurationError("a content part must be { type: 'text', text } or { type: 'image', mediaType, data }");
 }
 
 /** The same with bytes in base64, at once. */

@@ -13,6 +13,7 @@ import type {
   QueuedMessage,
   Settlement,
 } from '../machines/index.ts';
+import { closeConversation } from './closing.ts';
 import { type Content, type ReadPart, readContent } from './content.ts';
 import type { ConversationOptions } from './conversationOptions.ts';
 import { decideAt } from './deciding.ts';
@@ -26,8 +27,8 @@ import type { Run } from './run.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
 import { Runs } from './runs.ts';
 import type { Runtime } from './runtime.ts';
+import { settleAt } from './settling.ts';
 import { Streams } from './streams.ts';
-import { nestedIn } from './subAgents/nested.ts';
 
 export class Conversation {
   readonly id: string;
@@ -54,8 +55,7 @@ export class Conversation {
   }
 
   get status(): ConversationStatus {
-    const { status, expecting } = this.#runtime;
-    return expecting && status !== 'cancelling' ? 'active' : status;
+    return this.#runtime.outlook.status;
   }
 
   /** What tools and plugins wrote with `state`; frozen. */
@@ -114,17 +114,18 @@ export class Conversation {
     return this.#runs.resume(this.#options.newId());
   }
 
-  /** Settles a call whose outcome is unknown after a crash. */
+  /** Settles a call whose outcome is unknown after a crash, of this conversation or of a sub-agent that has not ended. */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
-    const read = readSettlement(how);
-    return (await this.#runtime.act({ type: 'settlement.proposed', callId, how: read })) as 'applied' | 'unknown';
+    return settleAt(this.#runtime, callId, readSettlement(how));
   }
 
   /** Ends the run under way, or the cycle that waits; resolves when its stop is durable. */
   async cancel(): Promise<void> {
     const { status } = this;
     if (status === 'idle' || status === 'error') return;
+    // A close ends what runs, and leaves what waits as it is.
+    if (status === 'waiting') this.#mustBeOpen();
     this.#mustBeOwn();
     await this.#runs.cancel();
   }
@@ -147,7 +148,10 @@ export class Conversation {
     return this.#runtime.transcript.messages();
   }
 
-  /** Ends a run as interrupted, gives queued messages back, and lets go of the store. */
+  /**
+   * Ends a run as interrupted, gives queued messages back, and lets go of the store. Rejects with RunchartError, code
+   * `store`, where the store says nothing for 5 s, and with what it says where it does not let go.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#end();
     return this.#closing;
@@ -155,17 +159,11 @@ export class Conversation {
 
   async #end(): Promise<void> {
     this.#closed = true;
-    this.#runtime.tickets.withdrawHeld();
-    do {
-      // What is given back now is not promoted when the run has ended.
-      const given = this.#runtime.queue.map(({ messageId }) => this.#runs.giveBack(messageId, 'closed'));
-      if (this.status === 'active' || this.status === 'cancelling') await this.#runs.cancel();
-      await Promise.all(given);
-    } while (this.status === 'active');
-    await nestedIn(this.#runtime.known)?.close();
-    await this.#runtime.close();
-    this.#runs.close();
-    this.#options.closed();
+    try {
+      await closeConversation(this.#runtime, this.#runs);
+    } finally {
+      this.#options.closed();
+    }
   }
 
   #mustBeOpen(): void {

@@ -2,15 +2,7 @@
  * Does what charts ask for: calls models, runs tools, passes gates and phases. Rule: one executor a kind; each answers
  * with a value, and rejects only where the runtime itself cannot go on.
  */
-import type {
-  EffectRequest,
-  EffectValue,
-  Json,
-  Knowledge,
-  ModelValue,
-  ToolCall,
-  ToolValue,
-} from '../machines/index.ts';
+import type { EffectRequest, EffectValue, Json, Knowledge, ModelValue, ToolValue } from '../machines/index.ts';
 import { contextUse } from './contextUse.ts';
 import { holdsImage, type Images } from './images/images.ts';
 import type { Execute } from './journal.ts';
@@ -27,9 +19,10 @@ import type { Redact } from './redact.ts';
 import { adopt } from './subAgents/nested.ts';
 import { thrownText } from './thrown.ts';
 import type { ToolContext } from './tools/define.ts';
+import { withEditNote } from './tools/editNote.ts';
 import { executeTool } from './tools/execute.ts';
 import type { PreparedCall, Toolbox, Waiting } from './tools/prepare.ts';
-import { cut, erred } from './tools/result.ts';
+import { erred } from './tools/result.ts';
 import type { ToolRetrying } from './tools/retry.ts';
 import { guardListeners } from './tools/signal.ts';
 
@@ -60,12 +53,13 @@ export class Effects {
   #attempt: Attempt | undefined;
 
   constructor(options: EffectsOptions) {
-    const { around, plugins, toolbox, attended } = options;
+    const { around, plugins, toolbox, attended, policies, redact } = options;
+    const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
     this.#known = around.known;
-    this.#phases = new PhaseRunner(plugins, around);
+    this.#phases = new PhaseRunner(plugins, around, limits);
     const ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
-    this.#gate = new Gate({ plugins, around, toolbox, attended, ready });
+    this.#gate = new Gate({ plugins, around, toolbox, attended, limits, ready });
   }
 
   /** Text of the reply under way. */
@@ -160,7 +154,8 @@ export class Effects {
     const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
     // It may be executed again, just as it was prepared.
     if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);
-    return decision?.action === 'edit' ? told(value, prepared.call, resultBytes) : value;
+    const record = this.#known.calls.get(callId);
+    return withEditNote(value, { call: prepared.call, record, suspension: request.suspension }, resultBytes);
   }
 
   /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
@@ -188,10 +183,3 @@ const replySeen = (value: Extract<ModelValue, { kind: 'reply' }>): Surroundings[
   text: value.items.map((item) => (item.type === 'assistant' ? item.text : '')).join(''),
   calls: value.items.flatMap((item) => (item.type === 'tool-call' ? [item] : [])),
 });
-
-/** The model learns that it was not its own arguments that ran. */
-function told(value: ToolValue, call: ToolCall, most: number): ToolValue {
-  if (value.kind === 'pending') return value;
-  const note = `The user changed the arguments of this call before it ran: ${cut(JSON.stringify(call.args), most)}`;
-  return { ...value, content: [...value.content, { type: 'text', text: note }] };
-}

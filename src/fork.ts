@@ -1,12 +1,26 @@
 /**
  * A new conversation that begins as another one did. Rule: entries are copied and nothing is executed; the one that is
  * forked is read and left as it is; calls that were cut off are closed when the new one is opened, as after a crash.
+ * Its sub-agents come with it, under ids of their own.
  */
 import type { LogEntry } from '../machines/index.ts';
 import { ConfigurationError } from './errors.ts';
+import { refuseNoPlace } from './places.ts';
 import type { LogHandle, LogStore } from './stores/store.ts';
+import { type Family, familyIn, renamed } from './subAgents/kin.ts';
 
 type Parts = Extract<LogEntry, { type: 'user-message' }>['content'];
+type Parent = NonNullable<Extract<LogEntry, { type: 'conversation' }>['parent']>;
+
+/** One log that is copied. */
+interface Copy {
+  from: string;
+  to: string;
+  /** Whose sub-agent the new one is. */
+  parent?: Parent;
+  /** How many of its entries. */
+  placeIn(log: readonly LogEntry[]): number;
+}
 
 /** Blobs stand beside the log that names them. */
 async function copied(content: Parts, from: LogHandle, to: LogHandle): Promise<Parts> {
@@ -20,39 +34,115 @@ async function copied(content: Parts, from: LogHandle, to: LogHandle): Promise<P
   return parts;
 }
 
-async function forkedEntry(entry: LogEntry, id: string, from: LogHandle, to: LogHandle): Promise<LogEntry> {
-  // The id there is the sub-agent's, of which it tells.
-  const forked = entry.type === 'sub-agent' ? { ...entry } : { ...entry, conversationId: id };
-  // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
-  if (forked.type === 'conversation') delete forked.parent;
-  return 'content' in forked ? { ...forked, content: await copied(forked.content, from, to) } : forked;
+async function entriesOf(handle: LogHandle): Promise<LogEntry[]> {
+  const entries: LogEntry[] = [];
+  for await (const entry of handle.read()) entries.push(entry);
+  return entries;
+}
+
+const ownerOf = ([first]: readonly LogEntry[]): string | undefined =>
+  first?.type === 'conversation' ? first.parent?.conversationId : undefined;
+
+class Fork {
+  readonly #store: LogStore;
+  /** Logs in which nothing is, and those this fork wrote. */
+  readonly #empty = new Set<string>();
+  readonly #written = new Set<string>();
+
+  constructor(store: LogStore) {
+    this.#store = store;
+  }
+
+  /** Resolves with how many entries were copied. Sub-agents come first: a log never names one that is still to be copied. */
+  async copy({ from, to, parent, placeIn }: Copy): Promise<number> {
+    const source = await this.#store.open(from);
+    try {
+      const log = await entriesOf(source);
+      if (log.length === 0) this.#empty.add(from);
+      const place = placeIn(log);
+      const target = await this.#openEmpty(to, parent);
+      try {
+        if (place === 0) return 0;
+        const { family, placeOf } = familyIn(log, place, from, to);
+        for (const kin of family.values()) {
+          const { callId } = kin;
+          const own = { conversationId: to, callId };
+          await this.copy({ from: kin.from, to: kin.to, parent: own, placeIn: (entries) => placeOf(kin, entries) });
+        }
+        const entries: LogEntry[] = [];
+        for (const entry of log.slice(0, place)) {
+          entries.push(await this.#entry(entry, { to, parent, family, source, target }));
+        }
+        await target.append(entries, 0);
+        this.#empty.delete(to);
+        this.#written.add(to);
+        return entries.length;
+      } finally {
+        await target.close();
+      }
+    } finally {
+      await source.close();
+    }
+  }
+
+  /** Nothing is left of logs that were only looked into, and of a fork that failed. */
+  async clear(failed: boolean): Promise<void> {
+    const left = failed ? [...this.#written, ...this.#empty] : this.#empty;
+    for (const id of left) await this.#store.delete(id).catch(() => undefined);
+  }
+
+  async #openEmpty(id: string, parent: Parent | undefined): Promise<LogHandle> {
+    const handle = await this.#store.open(id);
+    try {
+      const written = await entriesOf(handle);
+      if (written.length === 0) {
+        this.#empty.add(id);
+        return handle;
+      }
+      // Its conversation is about to be made: what is there is left of one that was deleted, or of a fork cut short.
+      const isLeft = parent !== undefined && ownerOf(written) === parent.conversationId;
+      if (!isLeft)
+        throw new ConfigurationError(`the conversation ${JSON.stringify(id)} exists already; fork into a new id`);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    await handle.close();
+    await this.#store.delete(id);
+    return this.#openEmpty(id, parent);
+  }
+
+  async #entry(
+    entry: LogEntry,
+    to: { to: string; parent: Parent | undefined; family: Family; source: LogHandle; target: LogHandle },
+  ): Promise<LogEntry> {
+    const { family, parent, source, target } = to;
+    // The id there is the sub-agent's, of which it tells.
+    const own = entry.type === 'sub-agent' ? entry : { ...entry, conversationId: to.to };
+    const forked = { ...renamed(own, family) };
+    if (forked.type === 'conversation') {
+      // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
+      delete forked.parent;
+      if (parent) forked.parent = parent;
+    }
+    return 'content' in forked ? { ...forked, content: await copied(forked.content, source, target) } : forked;
+  }
 }
 
 /**
- * Copies the first `until` entries of a conversation, all of them where it is not given, into the new conversation `to`.
- * Rejects with ConfigurationError where there is nothing to copy or `to` exists already, and with SessionBusyError while
- * somebody has either of them open.
+ * Copies the first `until` entries of a conversation, all of them where it is not given, into the new conversation `to`,
+ * and the logs of the sub-agents they name. Rejects with ConfigurationError where `until` is no whole number of at least
+ * 1, there is nothing to copy, or `to` exists already, and with SessionBusyError while somebody has one of them open.
  */
 export async function forkConversation(store: LogStore, from: string, to: string, until?: number): Promise<void> {
   if (from === to) throw new ConfigurationError(`a fork needs an id of its own, got ${JSON.stringify(to)} for both`);
-  const source = await store.open(from);
+  refuseNoPlace(until, 1);
+  const fork = new Fork(store);
+  let count = 0;
   try {
-    const target = await store.open(to);
-    try {
-      for await (const _ of target.read()) {
-        throw new ConfigurationError(`the conversation ${JSON.stringify(to)} exists already; fork into a new id`);
-      }
-      const entries: LogEntry[] = [];
-      for await (const entry of source.read()) {
-        if (until !== undefined && entry.seq >= until) break;
-        entries.push(await forkedEntry(entry, to, source, target));
-      }
-      if (entries.length === 0) throw new ConfigurationError(`${JSON.stringify(from)} has no entries to fork`);
-      await target.append(entries, 0);
-    } finally {
-      await target.close();
-    }
+    count = await fork.copy({ from, to, placeIn: (log) => Math.min(until ?? log.length, log.length) });
+    if (count === 0) throw new ConfigurationError(`${JSON.stringify(from)} has no entries to fork`);
   } finally {
-    await source.close();
+    await fork.clear(count === 0);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Earlier messages as the entries of a new log. Rule: each request becomes a cycle with its stop; a call without a
- * result keeps none, and the model is told so by the projection.
+ * Earlier messages as the entries of a new log. Rule: each request becomes a cycle with its stop, and each call has a
+ * result: where the messages hold none, one that says so. So no call of the past is ever run.
  */
 import type { Message, NewEntry } from '../machines/index.ts';
 import { type Content, storedContent } from './content.ts';
@@ -22,14 +22,34 @@ function assistantEntries(message: Extract<EarlierMessage, { role: 'assistant' }
   return [...texts, ...calls];
 }
 
+function noResult(callId: string): NewEntry {
+  const text = 'The earlier messages hold no result of this call. It was not run here.';
+  const content = [{ type: 'text' as const, text }];
+  return { runId: null, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' };
+}
+
+/** The results of calls that have none behind them, in their order; an id that is used again names its first call. */
+function missingResults(history: readonly EarlierMessage[]): (message: EarlierMessage, index: number) => NewEntry[] {
+  const last = new Map<string, number>();
+  for (const [index, message] of history.entries()) if (message?.role === 'tool') last.set(message.callId, index);
+  const called = new Set<string>();
+  return (message, index) => {
+    if (message.role !== 'assistant') return [];
+    const ids = new Set(message.toolCalls.map(({ callId }) => callId).filter((callId) => !called.has(callId)));
+    for (const callId of ids) called.add(callId);
+    return [...ids].filter((callId) => (last.get(callId) ?? -1) < index).map(noResult);
+  };
+}
+
 /** Entries for `open(id, { history })`. Throws ConfigurationError where it is no list of messages of known roles. */
 export function historyEntries(history: readonly EarlierMessage[], newId: () => string): NewEntry[] {
   if (!Array.isArray(history)) {
     throw new ConfigurationError(`history must be a list of messages, got ${typeof history}`);
   }
   const entries: NewEntry[] = [];
+  const missing = missingResults(history);
   let open = false;
-  for (const message of history) {
+  for (const [index, message] of history.entries()) {
     switch (message?.role) {
       case 'user':
         if (open) entries.push(STOP);
@@ -43,7 +63,7 @@ export function historyEntries(history: readonly EarlierMessage[], newId: () => 
         open = true;
         break;
       case 'assistant':
-        entries.push(...assistantEntries(message));
+        entries.push(...assistantEntries(message), ...missing(message, index));
         break;
       case 'tool': {
         const { callId, isError } = message;

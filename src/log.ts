@@ -20,6 +20,7 @@ export class ConversationLog {
   readonly #live = new Subject<LogEntry>();
   /** The append under way; the next one waits for it. */
   #tail: Promise<void> | undefined;
+  #answers = 0;
 
   /** `known`: what the durable entries say, kept up to date by a listener. */
   constructor(options: { id: string; handle: LogHandle; entries: LogEntry[]; redact: Redact; known: Knowledge }) {
@@ -58,11 +59,25 @@ export class ConversationLog {
     });
   }
 
-  /** Waits for what is being appended, then lets go of the store. */
-  async close(): Promise<void> {
+  /** Whether an append is under way. */
+  get owes(): boolean {
+    return this.#tail !== undefined;
+  }
+
+  /** How many appends have come to an end, stored or not; those that end at once are not counted. */
+  get answers(): number {
+    return this.#answers;
+  }
+
+  /** Waits for what is being appended. */
+  async settled(): Promise<void> {
     await this.#tail?.catch(() => undefined);
+  }
+
+  /** Lets go of the store. */
+  close(): Promise<void> {
     this.#live.complete();
-    await this.#handle.close();
+    return this.#handle.close();
   }
 
   #append(due: () => readonly NewEntry[], at: number): void | Promise<void> {
@@ -80,6 +95,7 @@ export class ConversationLog {
     const mine = before.then(store, store);
     this.#tail = mine;
     const done = (): void => {
+      this.#answers += 1;
       if (this.#tail === mine) this.#tail = undefined;
     };
     mine.then(done, done);

@@ -1,21 +1,21 @@
 /** What a plain message is, by state and policy (request-cycle-model, User Message Kinds). */
-import { AgentBusyError, ConfigurationError } from './errors.ts';
+import { AgentBusyError } from './errors.ts';
+import { checkOptionsOf, choice, type Forms, withMethods } from './form.ts';
 import type { ConversationStatus } from './live.ts';
 import type { Policies } from './options.ts';
 
-/** What the caller asked for. Throws ConfigurationError for what is no kind or no signal: it would reach the log. */
+export const sendForms: Forms = new Map([
+  ['kind', choice('steer', 'followUp')],
+  ['signal', { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true }],
+]);
+
+/** What the caller asked for. Throws ConfigurationError for an option that is unknown, or is no kind or no signal: it would reach the log. */
 export function kindAsked(options: {
   signal?: AbortSignal;
   kind?: 'steer' | 'followUp';
 }): 'steer' | 'followUp' | undefined {
-  const { kind, signal } = options;
-  if (kind !== undefined && kind !== 'steer' && kind !== 'followUp') {
-    throw new ConfigurationError(`send: kind must be 'steer' or 'followUp' or left out, got ${String(kind)}`);
-  }
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-    throw new ConfigurationError(`send: signal must be an AbortSignal, got ${String(signal)}`);
-  }
-  return kind;
+  checkOptionsOf('send', options, sendForms);
+  return options.kind;
 }
 
 /** Throws AgentBusyError where the policy is to reject. */

@@ -5,6 +5,7 @@
 import { type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
 import type { AgentOptions } from './agentOptions.ts';
 import { Conversation } from './conversation.ts';
+import { readable } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
 import { type EarlierMessage, historyEntries } from './history.ts';
 import type { Model } from './models/model.ts';
@@ -14,6 +15,7 @@ import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
 import { Runtime } from './runtime.ts';
 import type { LogHandle, LogStore } from './stores/store.ts';
+import { toleratedBy } from './stores/tolerated.ts';
 import type { Birth, Nest } from './subAgents/nested.ts';
 import type { Toolbox } from './tools/prepare.ts';
 
@@ -72,7 +74,7 @@ export async function openConversation(house: House, cast: Cast, opening: Openin
 async function opened(house: House, cast: Cast, opening: Opening, handle: LogHandle): Promise<Opened> {
   const { id, history, closed, authorize } = opening;
   const entries: LogEntry[] = [];
-  for await (const entry of handle.read()) entries.push(entry);
+  for await (const entry of handle.read()) entries.push(readable(entry));
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
   const keeper = keeperOf(entries, opening);
@@ -85,7 +87,9 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
   const birth: Birth = (child, childCast) => openConversation(house, childCast, { ...child, cwd, attended });
   const nested = cast.nest?.({ id, runtime, policies, birth });
-  const begin = fresh ? headOf(house, opening) : keeper === undefined ? runtime.repairs() : [];
+  const tolerated = keeper === undefined ? toleratedBy(handle.notices ?? [], entries) : [];
+  const mended = keeper === undefined ? runtime.repairs() : [];
+  const begin = fresh ? [...headOf(house, opening), ...tolerated] : [...tolerated, ...mended];
   const write = async (made: readonly NewEntry[]): Promise<void> => {
     if (made.length > 0) await runtime.log.append(made, ports.now());
   };

@@ -5,7 +5,9 @@
 import { type ChartPolicies, defaultPolicies, type Settings, type ToolRetry } from '../machines/index.ts';
 import { type ContextPolicy, contextDefaults, thresholdsOf } from './contextPolicy.ts';
 import { ConfigurationError } from './errors.ts';
+import { impossible } from './form.ts';
 import type { Model } from './models/model.ts';
+import { checkModel } from './models/modelForms.ts';
 import type { TextCallFormat } from './models/textCalls.ts';
 import { type Plugin, phasesOf } from './plugins/plugin.ts';
 import { policyForms } from './policyForms.ts';
@@ -39,18 +41,7 @@ export const defaults: Policies = {
 /** What `toolRetry` is where it is no longer false; `retryable` has no default of its own. */
 const toolRetryDefaults = { attempts: 3, baseMs: 500, factor: 2, capMs: 5000, jitter: 0.1, retryable: undefined };
 
-const SHOWN_MAX = 200;
-/** What came, in a line: JSON where it is more than a number. */
-function shown(value: unknown): string {
-  try {
-    const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
-    return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
-  } catch {
-    return typeof value;
-  }
-}
-const impossible = (path: string, wanted: string, value: unknown): ConfigurationError =>
-  new ConfigurationError(`${path ? `policies.${path}` : 'policies'} must be ${wanted}, got ${shown(value)}`);
+const named = (path: string): string => (path ? `policies.${path}` : 'policies');
 
 function checked(path: string, value: unknown, normal: unknown): unknown {
   if (path === 'toolRetry') return value === false ? value : merged(path, value, toolRetryDefaults);
@@ -58,12 +49,13 @@ function checked(path: string, value: unknown, normal: unknown): unknown {
   if (!form) return merged(path, value, normal as object);
   // A copy: what was checked stays as it is.
   if (form.takes(value)) return Array.isArray(value) ? [...value] : value;
-  throw impossible(path, form.wanted, value);
+  throw impossible(named(path), form, value);
 }
 
 function merged(path: string, given: unknown, normal: object): object {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw impossible(path, path === 'toolRetry' ? 'false or an object' : 'an object', given);
+    const wanted = path === 'toolRetry' ? 'false or an object' : 'an object';
+    throw impossible(named(path), { wanted }, given);
   }
   const result: Record<string, unknown> = { ...normal };
   for (const [key, value] of Object.entries(given)) {
@@ -80,9 +72,10 @@ function merged(path: string, given: unknown, normal: object): object {
 export const mergedPolicies = (given: DeepPartial<Policies> | undefined): Policies =>
   merged('', given === undefined ? {} : given, defaults) as Policies;
 
-/** The agent's model and its fallbacks, each once. */
+/** The agent's model and its fallbacks, each once. Throws ConfigurationError for one that cannot be called. */
 export const modelsOf = (model: Model, policies: Policies): Model[] => {
   const models = [model, ...policies.modelRetry.fallbackModels];
+  models.forEach(checkModel);
   return models.filter((candidate, index) => models.findIndex(({ id }) => id === candidate.id) === index);
 };
 

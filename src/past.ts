@@ -12,6 +12,8 @@ import {
   type PendingCall,
   type QueuedMessage,
 } from '../machines/index.ts';
+import { readable } from './entryShape.ts';
+import { refuseNoPlace } from './places.ts';
 import { type ConversationView, project } from './projector/index.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
 
@@ -29,11 +31,16 @@ export interface Past {
   readonly state: { readonly [key: string]: Json };
 }
 
-/** The conversation behind its first `until` entries; all of them where it is not given. Constant only in the length of the log. */
+/**
+ * The conversation behind its first `until` entries, none of them for 0; all of them where it is not given. Throws
+ * ConfigurationError where `until` is no whole number, and CorruptLogError for an entry without the fields of its type.
+ * Constant only in the length of the log.
+ */
 export function pastOf(entries: readonly LogEntry[], until: number = entries.length): Past {
-  const counted = entries.slice(0, Math.max(0, until));
+  refuseNoPlace(until, 0);
+  const counted = entries.slice(0, until);
   const known = nothingKnown();
-  for (const entry of counted) learn(known, entry);
+  for (const entry of counted) learn(known, readable(entry));
   return {
     until: counted.length,
     cycle: known.cycle,

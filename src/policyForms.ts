@@ -3,52 +3,36 @@
  * is a group of others; a value that passes can work.
  */
 import { contextForm, isContextPolicy } from './contextPolicy.ts';
+import { callback, choice, type Form, flag, isList, number, withMethods } from './form.ts';
 import { textCallFormats } from './models/textCalls.ts';
 
-export interface PolicyForm {
-  /** Behind "must be". */
-  wanted: string;
-  takes(value: unknown): boolean;
-}
-
-const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);
-const isList = (value: unknown): value is unknown[] => Array.isArray(value);
 const once = (values: readonly unknown[]): boolean => new Set(values).size === values.length;
 
-const choice = (...choices: string[]): PolicyForm => ({
-  wanted: `one of ${choices.map((each) => `"${each}"`).join(', ')}`,
-  takes: (value) => choices.includes(value as string),
-});
-const number = (least: number): PolicyForm => ({
-  wanted: `a number of at least ${least}`,
-  takes: (value) => isNumber(value) && value >= least,
-});
-const whole = (least: number): PolicyForm => ({
+const whole = (least: number): Form => ({
   wanted: `a whole number of at least ${least}`,
   takes: (value) => Number.isSafeInteger(value) && (value as number) >= least,
 });
-const orFalse = ({ wanted, takes }: PolicyForm): PolicyForm => ({
+const orFalse = ({ wanted, takes }: Form): Form => ({
   wanted: `false or ${wanted}`,
   takes: (value) => value === false || takes(value),
 });
 /** Each of the choices at most once. */
-const some = (...choices: string[]): PolicyForm => ({
+const some = (...choices: string[]): Form => ({
   wanted: `a list of ${choices.join(', ')}, each at most once`,
   takes: (value) => isList(value) && once(value) && value.every((each) => choices.includes(each as string)),
 });
-const flag: PolicyForm = { wanted: 'true or false', takes: (value) => typeof value === 'boolean' };
-const models: PolicyForm = {
+const models: Form = {
   wanted: 'a list of models',
-  takes: (value) =>
-    isList(value) && value.every((each) => typeof (each as { stream?: unknown } | null)?.stream === 'function'),
+  takes: (value) => isList(value) && value.every((each) => withMethods(each, 'stream')),
+  secret: true,
 };
-const context: PolicyForm = {
+const context: Form = {
   wanted: contextForm,
   takes: (value) => isContextPolicy(value) && value.every((step) => Object.keys(step).length === 2),
 };
 
 /** What both kinds of retry have. */
-const retry = (path: string): [string, PolicyForm][] => [
+const retry = (path: string): [string, Form][] => [
   [`${path}.attempts`, whole(1)],
   [`${path}.baseMs`, number(0)],
   [`${path}.factor`, number(1)],
@@ -56,7 +40,7 @@ const retry = (path: string): [string, PolicyForm][] => [
   [`${path}.jitter`, number(0)],
 ];
 
-export const policyForms: ReadonlyMap<string, PolicyForm> = new Map([
+export const policyForms: ReadonlyMap<string, Form> = new Map([
   ['whileActive', choice('reject', 'steer', 'followUp')],
   ['steerAt', choice('afterRound', 'afterTool')],
   ['queueDrain', choice('one', 'all')],
@@ -68,7 +52,7 @@ export const policyForms: ReadonlyMap<string, PolicyForm> = new Map([
   ['decisionsDuringRound', choice('immediate', 'atGate')],
   ['onToolFailure', choice('tellModel', 'failRun')],
   ...retry('toolRetry'),
-  ['toolRetry.retryable', { wanted: 'a function', takes: (value) => typeof value === 'function' }],
+  ['toolRetry.retryable', callback],
   ...retry('modelRetry'),
   ['modelRetry.respectRetryAfter', flag],
   ['modelRetry.maxRetryAfterMs', number(0)],

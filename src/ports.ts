@@ -3,9 +3,12 @@
  * each, so that a test or a replay decides what time it is.
  */
 import type { Journal } from '../machines/index.ts';
+import { callback, checkKeys, checkObject, checkValues, type Form, type Forms, withMethods } from './form.ts';
 import type { ScaleImage } from './images/scale.ts';
+import type { LogStore } from './stores/store.ts';
 
 export interface Ports {
+  /** Milliseconds since 1970. A log is not written without a finite number. */
   now(): number;
   newId(): string;
   /** 0 to 1. */
@@ -14,6 +17,8 @@ export interface Ports {
   setTimer(ms: number, fire: () => void): () => void;
   /** Scales an image that is larger than a model takes; the platform's canvas or sharp where it is not given. */
   scaleImage?: ScaleImage;
+  /** Where conversations are kept if the agent names no store of its own. */
+  store?: LogStore;
   /** Puts another journal around or in place of the embedded one: recording, replaying, another host. */
   journal?(embedded: Journal, conversationId: string): Journal;
 }
@@ -36,4 +41,34 @@ export const platformPorts: Ports = {
   newId: () => crypto.randomUUID(),
   random: () => Math.random(),
   setTimer: platformTimer,
+};
+
+export const storeForm: Form = {
+  wanted: 'a store with open, list and delete',
+  takes: (value) => withMethods(value, 'open', 'list', 'delete'),
+  secret: true,
+};
+
+const NAMES = [
+  'now',
+  'newId',
+  'random',
+  'setTimer',
+  'scaleImage',
+  'store',
+  'journal',
+] as const satisfies (keyof Ports)[];
+export const portForms: Forms = new Map(NAMES.map((name) => [name, name === 'store' ? storeForm : callback]));
+
+/** Throws ConfigurationError for a port that is unknown or no function. */
+export function checkPorts(given: Partial<Ports>): void {
+  checkObject('the option ports', given);
+  checkKeys('ports.', given, NAMES);
+  checkValues('ports.', given, portForms);
+}
+
+/** What is given, the platform's for the rest. */
+export const portsOf = (given: Partial<Ports> = {}): Ports => {
+  const own = NAMES.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]]));
+  return { ...platformPorts, ...Object.fromEntries(own) };
 };

@@ -1,5 +1,9 @@
-/** The receipts of messages. Rule: each is settled once, by the log or by the end of the conversation. */
+/**
+ * The receipts of messages. Rule: each is settled once, by the log or by the end of the conversation, and what is not
+ * known is not told: a receipt that cannot say what became of its message rejects.
+ */
 
+import type { RunchartError } from './errors.ts';
 import type { Run } from './run.ts';
 import type { Runtime } from './runtime.ts';
 import { NotStored } from './tickets.ts';
@@ -9,22 +13,44 @@ type Delivery = 'delivered' | 'returned';
 type Lasting = Pick<Run, 'result'>;
 type Keeper = Pick<Runtime, 'log' | 'queue'>;
 
-/** What became of a message; resolves once. */
+/** What became of a message. */
 export interface Receipt {
   readonly messageId: string;
+  /**
+   * Resolves once. Rejects with RunchartError, code `store`, where the message could not be taken off the queue of the
+   * log, or the store did not say so: it may still be queued, and the next opening lists it then.
+   */
   readonly delivered: Promise<Delivery>;
 }
 
+interface Owed {
+  settle(how: Delivery): void;
+  refuse(why: RunchartError): void;
+}
+
 export class Receipts {
-  readonly #open = new Map<string, (how: Delivery) => void>();
+  readonly #open = new Map<string, Owed>();
 
   open(messageId: string): Receipt {
-    const delivered = new Promise<Delivery>((resolve) => void this.#open.set(messageId, resolve));
+    const delivered = new Promise<Delivery>((settle, refuse) => void this.#open.set(messageId, { settle, refuse }));
+    // Most hosts do not look at most receipts.
+    delivered.catch(() => undefined);
     return { messageId, delivered };
   }
 
+  /** Of receipts that are not settled. */
+  get messageIds(): readonly string[] {
+    return [...this.#open.keys()];
+  }
+
   settle(messageId: string, how: Delivery): void {
-    this.#open.get(messageId)?.(how);
+    this.#open.get(messageId)?.settle(how);
+    this.#open.delete(messageId);
+  }
+
+  /** Nobody knows any more what became of the message. */
+  refuse(messageId: string, why: RunchartError): void {
+    this.#open.get(messageId)?.refuse(why);
     this.#open.delete(messageId);
   }
 
@@ -45,10 +71,5 @@ export class Receipts {
       if (runtime.queue.some((message) => message.messageId === messageId)) return;
     }
     this.settle(messageId, 'returned');
-  }
-
-  /** Nothing is delivered any more. */
-  close(): void {
-    for (const messageId of [...this.#open.keys()]) this.settle(messageId, 'returned');
   }
 }

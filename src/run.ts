@@ -97,6 +97,13 @@ export class RunHandle implements Run {
     else this.#onEnd.add(act);
   }
 
+  /** Calls back where the signal is aborted before the run is over; nobody listens to it any more then. */
+  heed(signal: AbortSignal | undefined, aborted: () => void): void {
+    if (!signal || signal.aborted) return;
+    signal.addEventListener('abort', aborted, { once: true });
+    this.onEnd(() => signal.removeEventListener('abort', aborted));
+  }
+
   finish(result: RunResult): void {
     if (this.#ended) return;
     this.#ended = true;

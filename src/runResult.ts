@@ -38,14 +38,16 @@ export function pendingCalls(known: Knowledge): PendingCall[] {
   return nested ? [...pending, ...nested.pending] : pending;
 }
 
-/** Calls whose outcome is unknown and not settled. */
-export const unsettledCalls = ({ unsettled, calls }: Knowledge): PendingCall[] =>
-  [...unsettled].flatMap((callId) => {
-    const record = calls.get(callId);
+/** Calls whose outcome is unknown and not settled, those of sub-agents behind the conversation's own. */
+export function unsettledCalls(known: Knowledge): PendingCall[] {
+  const own = [...known.unsettled].flatMap((callId) => {
+    const record = known.calls.get(callId);
     if (!record) return [];
     const { name, args, suspension } = record;
     return [{ callId, name, args, reason: 'unknown', suspension, path: [callId] }];
   });
+  return [...own, ...(nestedIn(known)?.unsettled ?? [])];
+}
 
 /** A run whose message was given back before it began. */
 export const givenBack = (runId: string): RunOutput => ({

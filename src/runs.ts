@@ -5,11 +5,11 @@
 import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../machines/index.ts';
 import type { Sent, Starting } from './acts.ts';
 import { type Receipt, Receipts } from './receipts.ts';
+import { Returns } from './returns.ts';
 import { RunHandle } from './run.ts';
 import { RunFeed } from './runFeed.ts';
 import { givenBack, notBegun, nothingDone, runResult } from './runResult.ts';
 import type { Runtime } from './runtime.ts';
-import { thrownText } from './thrown.ts';
 
 const GO_ON = 'Go on where you stopped.';
 
@@ -18,6 +18,7 @@ export class Runs {
   readonly #feed: RunFeed;
   readonly #handles = new Map<string, RunHandle>();
   readonly #receipts = new Receipts();
+  readonly #returns: Returns;
   /** Runs that came to be one with another. */
   readonly #joined = new WeakMap<RunHandle, RunHandle>();
   /** What was asked for and may still wait for its turn, by the run that it would start. */
@@ -28,14 +29,24 @@ export class Runs {
     runtime.log.listen((entry) => this.#hear(entry));
     this.#feed = new RunFeed(runtime);
     runtime.onEnded = (output) => this.#finish(this.open(output.runId), output);
+    this.#returns = new Returns(runtime, this.#receipts, (output) => {
+      const handle = this.#handles.get(output.runId);
+      if (handle) this.#finish(handle, output);
+    });
   }
 
-  /** The run under way, or the one that was asked for and starts next. */
+  /** The run that goes on, or the one that was asked for and starts next. */
   get current(): RunHandle | undefined {
-    const { runId } = this.#runtime;
-    if (runId !== undefined) return this.open(runId);
-    for (const [handle, act] of this.#asked) if (this.#runtime.starts(act)) return handle;
+    const { runId, outlook } = this.#runtime;
+    if (runId !== undefined && !outlook.over) return this.open(runId);
+    for (const [handle, act] of this.#asked) if (outlook.starts(act)) return handle;
     return undefined;
+  }
+
+  /** The same, or a run whose stop is durable and that has yet to be told as over. */
+  get underWay(): RunHandle | undefined {
+    const { runId } = this.#runtime;
+    return runId === undefined ? this.current : this.open(runId);
   }
 
   open(runId: string): RunHandle {
@@ -52,20 +63,19 @@ export class Runs {
 
   /** The run that the message belongs to: a steer's is the one under way, another one's is its own. */
   send(message: Sent, signal?: AbortSignal): RunHandle {
-    const steered = message.kind === 'steer' ? this.current : undefined;
-    const handle = steered ?? this.open(runOf(message.messageId));
+    const { messageId, kind } = message;
+    // What nobody wants any more is no part of another run.
+    const steered = kind === 'steer' && !signal?.aborted ? this.current : undefined;
+    const handle = steered ?? this.open(runOf(messageId));
+    // The run that a steer is for is not its caller's: only the message is taken back, while it waits.
+    handle.heed(signal, () => void (steered ? this.#takeBack(message) : this.cancel(handle)));
     if (steered) {
-      this.#receipts.follow(message.messageId, this.#runtime.act(message), handle, this.#runtime);
+      this.#receipts.follow(messageId, this.#runtime.act(message), handle, this.#runtime);
       return handle;
     }
-    if (signal && !signal.aborted) {
-      const cancel = (): void => void this.cancel(handle);
-      signal.addEventListener('abort', cancel, { once: true });
-      handle.onEnd(() => signal.removeEventListener('abort', cancel));
-    }
     const act = signal?.aborted ? { ...message, aborted: true } : message;
-    void this.#ask(handle, act, (error) => this.#lose(handle, message.messageId, error)).then((answer) => {
-      if (answer === 'returned') this.#giveBack(message.messageId, givenBack(handle.id));
+    void this.#ask(handle, act, (error) => this.#returns.lose(handle, messageId, error)).then((answer) => {
+      if (answer === 'returned') this.#returns.returned(messageId);
     });
     return handle;
   }
@@ -113,15 +123,13 @@ export class Runs {
   }
 
   /** Takes a message off the queue again. */
-  async giveBack(messageId: string, why: string): Promise<void> {
-    // A store that fails now keeps the message queued in the log; the next opening finds it.
-    const lost = (): void => this.#giveBack(messageId, givenBack(runOf(messageId)));
-    await this.#runtime.act({ type: 'message.returned', messageId, why }).catch(lost);
+  giveBack(messageId: string, why: string): Promise<void> {
+    return this.#returns.takeOff(messageId, why);
   }
 
-  close(): void {
-    this.#receipts.close();
-    for (const handle of [...this.#handles.values()]) this.#finish(handle, givenBack(handle.id));
+  /** `silence`: the store did not say what became of what it was given. */
+  close(silence?: unknown): void {
+    this.#returns.close([...this.#handles.values()], silence);
   }
 
   #made(runId: string): RunHandle {
@@ -134,6 +142,12 @@ export class Runs {
     const answer = await this.#runtime.act(act).catch((error: unknown) => lost?.(error));
     this.#asked.delete(handle);
     return answer;
+  }
+
+  #takeBack(message: Sent): Promise<void> {
+    const { tickets } = this.#runtime;
+    if (tickets.waits(message)) tickets.withdraw(message);
+    return this.giveBack(message.messageId, 'cancelled');
   }
 
   #start(runId: string, act: Starting): RunHandle {
@@ -157,22 +171,8 @@ export class Runs {
     void other.result.then((result) => handle.finish(result));
   }
 
-  /** A message that could not be stored was not accepted. */
-  #lose(handle: RunHandle, messageId: string, error: unknown): void {
-    void this.#receipts.lose(messageId, error, handle, this.#runtime);
-    const { runId, queue } = this.#runtime;
-    if (handle.ended || runId === handle.id || queue.some((message) => message.messageId === messageId)) return;
-    this.#giveBack(messageId, notBegun(handle.id, 'store', `the message is not stored: ${thrownText(error)}`));
-  }
-
-  #giveBack(messageId: string, output: RunOutput): void {
-    this.#receipts.settle(messageId, 'returned');
-    const handle = this.#handles.get(output.runId);
-    if (handle) this.#finish(handle, output);
-  }
-
   #hear(entry: LogEntry): void {
-    if (entry.type === 'message-returned') this.#giveBack(entry.messageId, givenBack(runOf(entry.messageId)));
+    if (entry.type === 'message-returned') this.#returns.returned(entry.messageId);
     else if (entry.type === 'run-started' || entry.type === 'run-resumed') {
       const run = this.#living(entry.runId);
       if (run) run.since = entry.seq;

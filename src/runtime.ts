@@ -6,6 +6,7 @@ import { Subject } from 'rxjs';
 import {
   conversationMachine,
   createTranscript,
+  type Journal,
   type Json,
   type Knowledge,
   type LogEntry,
@@ -22,17 +23,19 @@ import { type Act, admit, diagnostic, lateResult } from './acts.ts';
 import { bound } from './charts.ts';
 import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';
+import { RunchartError } from './errors.ts';
 import { Images } from './images/images.ts';
-import { EmbeddedJournal } from './journal.ts';
 import type { ConversationStatus, Live } from './live.ts';
 import { ConversationLog } from './log.ts';
 import { watcherFailed } from './observers.ts';
 import { settingsOf } from './options.ts';
+import { Outlook } from './outlook.ts';
+import type { Ports } from './ports.ts';
 import type { RuntimeOptions } from './runtimeOptions.ts';
 import { Standing } from './standing.ts';
 import { thrownText } from './thrown.ts';
 import { Tickets } from './tickets.ts';
-import { wiredEffects } from './wiring.ts';
+import { wiredEffects, wiredJournal } from './wiring.ts';
 
 /** Rebuilt once a process with the driver's actions. */
 let chart: typeof conversationMachine | undefined;
@@ -47,13 +50,15 @@ export class Runtime {
   readonly observerFailed: (error: unknown) => void;
   readonly #options: RuntimeOptions;
   readonly #effects: Effects;
-  readonly #journal;
+  readonly #journal: Journal;
   #driver: Driver | undefined;
   #standing: Standing | undefined;
   readonly tickets: Tickets = new Tickets(
     (event) => this.#journal.put({ type: 'act', event }),
     (message) => this.diagnose('image_not_stored', { message }),
+    (act) => this.outlook.mustWait(act),
   );
+  readonly outlook: Outlook = new Outlook(() => this.#standing, this.tickets, this.known);
   #state: { readonly [key: string]: Json } | undefined;
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
@@ -68,16 +73,12 @@ export class Runtime {
     const { log, known, transcript, live, images } = this;
     const diagnose = (code: string, detail?: Json): void => this.diagnose(code, detail);
     this.#effects = wiredEffects(options, { log, known, transcript, live, images, diagnose, state: () => this.state });
-    const embedded = new EmbeddedJournal({
+    this.#journal = wiredJournal(options, log, {
       execute: this.#effects.execute,
-      append: (batch, at) => this.log.follow(batch, at),
-      now: ports.now,
-      setTimer: ports.setTimer,
       cycleMs: () => known.cycleMs,
       ended: ({ result }) => this.onEnded(result),
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
-    this.#journal = ports.journal?.(embedded, id) ?? embedded;
     this.observerFailed = watcherFailed(options, (event) => this.#journal.put({ type: 'act', event }), diagnose);
   }
 
@@ -98,6 +99,7 @@ export class Runtime {
       ...(inspect && { inspect }),
     });
     this.#standing = new Standing(this.#driver.root);
+    this.outlook.changed();
     this.#driver.start(ports.now());
   }
 
@@ -106,6 +108,7 @@ export class Runtime {
     return repairs(this.known, (name) => this.#options.toolbox.isIdempotent(name));
   }
 
+  /** What the chart says; `outlook` knows what a host is told. */
   get status(): ConversationStatus {
     return this.#standing?.status ?? 'idle';
   }
@@ -117,18 +120,6 @@ export class Runtime {
   /** Puts an act; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
   act(event: Act): Promise<unknown> {
     return this.tickets.send(event);
-  }
-
-  /** Whether an act has not been delivered yet, and starts a run when it is. */
-  starts(act: Act): boolean {
-    if (!this.tickets.waits(act)) return false;
-    if (act.type === 'message.sent') return this.#standing?.isStartedBy(act.kind) === true;
-    return act.type === 'resume.requested' || act.type === 'promotion.requested';
-  }
-
-  /** Something that waits for its turn starts a run. */
-  get expecting(): boolean {
-    return [...this.tickets.waiting].some((act) => this.starts(act));
   }
 
   /** The run under way, durable or not yet. */
@@ -146,8 +137,10 @@ export class Runtime {
     const partial = this.#options.policies.partialReply === 'keep' ? this.#effects.partial : '';
     const event: Act = { type: 'cancel.requested', ...(partial && { partial }) };
     const answered = this.tickets.open(event);
+    if (this.tickets.closed) return answered;
     this.#journal.put({ type: 'act', event, priority: 'cancel' });
     this.#driver?.hurry();
+    this.#tell();
     return answered;
   }
 
@@ -159,11 +152,15 @@ export class Runtime {
     if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
 
-  async close(): Promise<void> {
-    await this.tickets.allAnswered();
+  /** Nothing is taken any more: acts are refused as closed. */
+  stop(): void {
+    this.tickets.close(new RunchartError('closed', `the conversation ${this.#options.id} is closed; open it again`));
     this.#driver?.stop();
     this.live.complete();
-    await this.log.close();
+  }
+
+  get setTimer(): Ports['setTimer'] {
+    return this.#options.ports.setTimer;
   }
 
   #fold(entry: LogEntry): void {
@@ -180,7 +177,12 @@ export class Runtime {
 
   #settled(acts: readonly object[]): void {
     this.tickets.settle(acts);
-    const status = this.#standing?.changed();
+    this.tickets.advance();
+    this.#tell();
+  }
+
+  #tell(): void {
+    const status = this.outlook.changed();
     if (status && this.live.observed) this.live.next({ type: 'status', status });
   }
 

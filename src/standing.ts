@@ -1,6 +1,6 @@
 /** Where a conversation stands now, read off its chart. Rule: it is ahead of the log by what is not durable yet. */
 import type { AnyActorRef, SnapshotFrom } from 'xstate';
-import { type conversationMachine, type QueuedMessage, runOf } from '../machines/index.ts';
+import { type conversationMachine, type Knowledge, type QueuedMessage, runOf } from '../machines/index.ts';
 import type { ConversationStatus } from './live.ts';
 
 /** States without states inside. */
@@ -12,19 +12,9 @@ const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
 
 export class Standing {
   readonly #root: AnyActorRef;
-  #told: ConversationStatus;
 
   constructor(root: AnyActorRef) {
     this.#root = root;
-    this.#told = this.status;
-  }
-
-  /** The status, where it is another one than at the last call. */
-  changed(): ConversationStatus | undefined {
-    const { status } = this;
-    if (status === this.#told) return undefined;
-    this.#told = status;
-    return status;
   }
 
   get status(): ConversationStatus {
@@ -50,6 +40,17 @@ export class Standing {
   get isOpenEnded(): boolean {
     const { run } = this.#snapshot.children;
     return this.status === 'active' && run?.getSnapshot().matches('active') === true;
+  }
+
+  /** Where the log says that what is carried out is over, and nothing follows it by itself: what is left then. */
+  restsAs({ runId, cycle, stop }: Knowledge): 'idle' | 'error' | undefined {
+    const { children, context, value } = this.#snapshot;
+    if (cycle !== 'stopped' || !stop || runId !== context.runId) return undefined;
+    const run = children.run?.getSnapshot();
+    if (run ? !run.matches('CommitFinished') : value !== 'closing') return undefined;
+    const promotes = context.settings.policies.promoteFollowUpOn.includes(stop.reason);
+    if (promotes && context.queue.some(({ kind }) => kind === 'followUp')) return undefined;
+    return run?.context.end.termination === 'Error' ? 'error' : 'idle';
   }
 
   /** The run under way, also where it only waits for the stop before it. */

@@ -24,20 +24,24 @@ export class NotStored extends RunchartError {
 export class Tickets {
   readonly #put: (act: Act) => void;
   readonly #report: (message: string) => void;
-  /** Not put yet: one whose images are being stored comes first. */
+  readonly #mustWait: (act: Act) => boolean;
+  #closed = false;
+  /** Not put yet: one whose images are being stored, or that must wait, comes first. */
   readonly #line = new Set<Act>();
   readonly #waiting = new Map<object, Ticket>();
   readonly #delivered = new Map<object, Ticket>();
 
-  /** `report`: hears of what could not be stored. */
-  constructor(put: (act: Act) => void, report: (message: string) => void) {
+  /** `report`: hears of what could not be stored. `mustWait`: the act is not to be put before the next `advance`. */
+  constructor(put: (act: Act) => void, report: (message: string) => void, mustWait: (act: Act) => boolean) {
     this.#put = put;
     this.#report = report;
+    this.#mustWait = mustWait;
   }
 
   /** Puts an act when its turn has come. */
   send(act: Act): Promise<unknown> {
     const answered = this.open(act);
+    if (this.#closed) return answered;
     // What is given back was delivered before all of these.
     if (act.type === 'message.returned') this.#put(act);
     else {
@@ -47,7 +51,7 @@ export class Tickets {
           (content) => {
             act.content = content;
             delete act.kept;
-            this.#advance();
+            this.advance();
           },
           (error) => {
             const failure = new NotStored(error);
@@ -55,12 +59,15 @@ export class Tickets {
           },
         );
       }
-      this.#advance();
+      this.advance();
     }
     return answered;
   }
 
   open(act: Act): Promise<unknown> {
+    if (this.#closed) {
+      return Promise.reject(new RunchartError('closed', `the conversation is closed: ${act.type} came too late`));
+    }
     let ticket: Omit<Ticket, 'answered'> | undefined;
     const answered = new Promise((resolve, reject) => {
       ticket = { resolve, reject };
@@ -125,10 +132,24 @@ export class Tickets {
     }
   }
 
-  /** In order, as far as images are stored. */
-  #advance(): void {
+  /** Nothing is put any more: what has no answer yet is refused for this reason, and whatever comes as closed. */
+  close(why: Error): void {
+    this.#closed = true;
+    this.#line.clear();
+    for (const open of [this.#waiting, this.#delivered]) {
+      for (const { reject } of open.values()) reject(why);
+      open.clear();
+    }
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Puts what need not wait any more, in order. */
+  advance(): void {
     for (const act of this.#line) {
-      if ('kept' in act) return;
+      if ('kept' in act || this.#mustWait(act)) return;
       this.#line.delete(act);
       this.#put(act);
     }
@@ -140,7 +161,7 @@ export class Tickets {
     const ticket = this.#waiting.get(act);
     this.#waiting.delete(act);
     if (ticket) answer(ticket);
-    this.#advance();
+    this.advance();
     return true;
   }
 }

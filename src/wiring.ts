@@ -1,8 +1,9 @@
-/** Wires the executors of one conversation to what it knows. Rule: they see its folds and never its chart. */
+/** Wires executors and journal of one conversation to what it knows. Rule: they see its folds and never its chart. */
 import type { Subject } from 'rxjs';
-import type { Json, Knowledge, Transcript } from '../machines/index.ts';
+import type { Journal, Json, Knowledge, Transcript } from '../machines/index.ts';
 import { Effects } from './effects.ts';
 import type { Images } from './images/images.ts';
+import { EmbeddedJournal, type JournalOptions } from './journal.ts';
 import type { Live } from './live.ts';
 import type { ConversationLog } from './log.ts';
 import type { Surroundings } from './plugins/phases.ts';
@@ -36,4 +37,15 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   const send = (signal: Live): void => signals.next(signal);
   const live = () => (signals.observed ? send : undefined);
   return new Effects({ models, toolbox, plugins, policies, ports, around, redact, attended, live, state, images });
+}
+
+/** The journal that the host put around the embedded one, or that one itself. */
+export function wiredJournal(
+  { id, ports }: RuntimeOptions,
+  log: ConversationLog,
+  wires: Omit<JournalOptions, 'append' | 'now' | 'setTimer'>,
+): Journal {
+  const { now, setTimer } = ports;
+  const embedded = new EmbeddedJournal({ ...wires, append: (batch, at) => log.follow(batch, at), now, setTimer });
+  return ports.journal?.(embedded, id) ?? embedded;
 }

@@ -97,7 +97,8 @@ export function replayUntil(options: ReplayOptions, until: number = options.reco
   });
   runtime.start();
   const replayed = { log: runtime.log.entries.slice(), charts: chartsOf(actors) };
-  void runtime.close();
+  runtime.stop();
+  void runtime.log.close();
   const strayed = replaying?.strayed;
   if (strayed === undefined) return replayed;
   throw new RunchartError(

@@ -1,7 +1,8 @@
 /**
  * One attempt of a model call: reads the parts, shows deltas as live signals, and answers with a reply or a failure.
  * Rule: never rejects; a stream without `finish` is a failure; a part of no known form is left out, with a diagnostic;
- * a deaf stream does not hold the attempt once it is aborted or its time is up.
+ * a deaf stream does not hold the attempt once it is aborted or its time is up, and a reply that had its `finish` by
+ * then counts.
  */
 import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
 import type { Live } from '../live.ts';
@@ -97,7 +98,10 @@ export class Attempt {
     const { abort, model, runId, random, timeouts, setTimer } = this.#options;
     const clock = new AttemptClock({ timeouts, setTimer, expire: (error) => abort.abort(error) });
     try {
-      await this.#read(clock);
+      await this.#read(clock).catch((error: unknown) => {
+        // The reply is whole: a model that keeps its stream open after it is waited for no longer, and not asked again.
+        if (this.#finish === undefined || !(abort.signal.reason instanceof ModelError)) throw error;
+      });
       this.#reply.end();
       if (this.#finish === undefined) throw new ModelError({ code: 'stream-incomplete' });
       if (this.#finish === 'content-filter') throw new ModelError({ code: 'content-filter' });

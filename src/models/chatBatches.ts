@@ -15,9 +15,9 @@ export type BatchSource = () => Promise<Batch>;
 
 /**
  * What is still read after the finish reason (for usage and `[DONE]`) and after `[DONE]` (until the server closes, so
- * that the connection can be used again): in all so many bytes, each read so long.
+ * that the connection can be used again): in all so many bytes, and so long, whatever comes meanwhile.
  */
-const PATIENCE = { finished: { bytes: 1024 * 1024, waitMs: 5000 }, done: { bytes: 64 * 1024, waitMs: 50 } } as const;
+const PATIENCE = { finished: { bytes: 1024 * 1024, waitMs: 2000 }, done: { bytes: 64 * 1024, waitMs: 50 } } as const;
 const WHOLE_BYTES = 8 * 1024 * 1024;
 
 export function eventBatches(body: ResponseBody, secrets: readonly string[]): BatchSource {
@@ -25,13 +25,20 @@ export function eventBatches(body: ResponseBody, secrets: readonly string[]): Ba
   const reply = new ChatReply((part) => parts.push(part), secrets);
   const events = eventStream((data, name, cut) => reply.event(data, name, cut));
   let trailing = 0;
+  let phase = reply.phase;
+  let began = 0;
 
   async function nextBytes(): Promise<Uint8Array | undefined> {
     if (reply.phase === 'reading') return body.read();
+    if (phase !== reply.phase) {
+      phase = reply.phase;
+      began = performance.now();
+    }
     const patience = PATIENCE[reply.phase];
-    if (trailing > patience.bytes) return undefined;
+    const leftMs = began + patience.waitMs - performance.now();
+    if (trailing > patience.bytes || leftMs <= 0) return undefined;
     try {
-      const bytes = await body.readWithin(patience.waitMs);
+      const bytes = await body.readWithin(leftMs);
       trailing += 1 + (bytes?.length ?? 0);
       return bytes;
     } catch {

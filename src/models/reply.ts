@@ -37,6 +37,8 @@ export interface ReplyOptions {
 }
 
 const ID_LONGEST = 256;
+/** Neither white space nor a character that only formats, such as a zero width space. */
+const VISIBLE = /[^\s\p{Cf}]/u;
 /** More calls of one reply are not even answered one by one. */
 const CALLS_MOST = 1_024;
 
@@ -132,7 +134,7 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   let empty = true;
   for (const item of [...raw.items, ...found]) {
     if (item.type !== 'call') {
-      if (item.type === 'assistant' && item.text.trim() !== '') empty = false;
+      if (item.type === 'assistant' && VISIBLE.test(item.text)) empty = false;
       items.push(item as AgentItem);
       continue;
     }

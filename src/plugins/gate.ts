@@ -1,12 +1,22 @@
 /**
  * The gate before a tool runs (run-lifecycle, BeforeToolExecute): arguments, then plugins, which may rewrite them, then
  * permission for what will really run; a block beats a suspension and that beats an allow. Rule: anything that goes
- * wrong here blocks; a replay is checked again, but nobody is asked twice.
+ * wrong here blocks; a replay is checked again, but nobody is asked twice about the same arguments, and none run but
+ * those that somebody was asked about.
  */
-import type { CallRecord, Decision, EffectRequest, GateValue, Json, ToolCall } from '../../machines/index.ts';
+import {
+  type CallRecord,
+  canonical,
+  type Decision,
+  type EffectRequest,
+  type GateValue,
+  type Json,
+  type ToolCall,
+} from '../../machines/index.ts';
 import { thrownText } from '../thrown.ts';
 import { ownGateOf } from '../tools/define.ts';
 import type { PreparedCall, Toolbox, Waiting } from '../tools/prepare.ts';
+import { cut, type ResultLimits } from '../tools/result.ts';
 import { PHASE_MS, phaseContext, type Surroundings } from './phases.ts';
 import { type Plugin, within } from './plugin.ts';
 import { readVerdict } from './verdict.ts';
@@ -19,6 +29,7 @@ export interface GateOptions {
   toolbox: Toolbox;
   /** Somebody can be asked for approval. */
   attended: boolean;
+  limits: ResultLimits;
   /** The call as it will run. */
   ready(prepared: PreparedCall): void;
 }
@@ -48,19 +59,35 @@ export class Gate {
     if (!record) return refuse('error', 'the call is not in the log');
     // An answer that came before the call was known to wait for approval is no approval: it is asked for again.
     if (decision?.action === 'answer' && record.reason === 'permission') return this.#approval(record.name);
+    // Nor is an approval that came before it was known that others than the model's arguments wait.
+    if (decision?.action === 'approve' && record.unseen === request.suspension) return this.#approval(record.name);
     const preparation = await toolbox.prepare(callOf(record, decision), waiting);
     if (preparation.kind === 'refused') return refuse(preparation.code, preparation.text);
     const verdict = await this.#ask(preparation.prepared, request, signal);
     if (verdict.kind !== 'passed') return verdict;
     const { prepared, suspend } = verdict;
-    const asked = decision ? undefined : await this.#permission(prepared, signal);
+    const { args } = prepared.call;
+    const holds = decision !== undefined && this.#same(args, preparation.prepared.call.args);
+    const asked = holds ? undefined : await this.#askedAbout(prepared, decision, signal);
     const stays = asked ?? suspend;
+    if (stays?.kind === 'suspend') return this.#same(args, record.args) ? stays : { ...stays, args };
     if (stays) return stays;
     ready(prepared);
-    const { args } = prepared.call;
-    const changed = args !== record.args;
+    const changed = record.changed || args !== record.args;
     const by = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
     return { kind: 'allow', ...(changed && { args }), ...(by && { by }) };
+  }
+
+  /** As the log shows them. */
+  #same(a: Json, b: Json): boolean {
+    const { redact } = this.#options.limits;
+    return a === b || canonical(redact(a)) === canonical(redact(b));
+  }
+
+  /** An approval is one of certain arguments, and an answer tells those who asked, who may have put it into them. */
+  async #askedAbout(prepared: PreparedCall, decision: Decision | undefined, signal: AbortSignal) {
+    const isApproval = decision !== undefined && decision.action !== 'answer';
+    return isApproval ? this.#approval(prepared.definition.name) : this.#permission(prepared, signal);
   }
 
   /** Nothing where the call may go on without being asked for. */
@@ -99,7 +126,7 @@ export class Gate {
       if ('code' in verdict) return verdict.code;
       const { said } = verdict;
       if (!said) continue;
-      if (said.block !== undefined) return block('blocked', `Blocked by ${plugin.name}: ${said.block}`);
+      if (said.block !== undefined) return this.#blocked(`Blocked by ${plugin.name}: ${said.block}`);
       suspend ??= said.suspend;
       if (said.args !== undefined) {
         const again = await this.#rewritten(prepared, said.args, { setTimer: this.#options.around.setTimer, signal });
@@ -108,6 +135,11 @@ export class Gate {
       }
     }
     return { kind: 'passed' as const, prepared, suspend };
+  }
+
+  #blocked(words: string): GateValue {
+    const { redact, resultBytes } = this.#options.limits;
+    return block('blocked', cut(redact(words), resultBytes));
   }
 
   async #verdict(plugin: Plugin, prepared: PreparedCall, request: GateRequest, signal: AbortSignal) {
@@ -123,7 +155,7 @@ export class Gate {
     try {
       const { setTimer } = around;
       const act = (): unknown => plugin.beforeToolExecute?.(context);
-      const said = readVerdict(await within(PHASE_MS, { setTimer, signal }, act));
+      const said = readVerdict(await within(PHASE_MS, { setTimer, signal }, act), this.#options.limits);
       return { said };
     } catch (error) {
       if (signal.aborted) throw error;

@@ -3,6 +3,8 @@
  * silence, since what the plugin wanted would not happen: the failure names plugin, phase and field.
  */
 import type { Json, Phase } from '../../machines/index.ts';
+import type { Content } from '../content.ts';
+import { toJson } from '../json.ts';
 import type { RequestPatch } from '../request.ts';
 import { RequiredPluginError } from './plugin.ts';
 
@@ -12,27 +14,43 @@ export interface PhaseAnswer {
   terminate?: string;
   state?: { [key: string]: Json };
   request?: RequestPatch;
+  result?: Content;
 }
 
 const isObject = (value: unknown): value is { [key: string]: unknown } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const isText = (value: unknown): boolean => typeof value === 'string';
+const isState = (value: unknown): boolean => {
+  const json = toJson(value);
+  return json.kind === 'parsed' && isObject(json.value);
+};
 const isSpec = (value: unknown): boolean =>
   isObject(value) && isText(value.name) && isText(value.description) && isObject(value.parameters);
+
+const IN_STEPS: readonly Phase[] = ['stepStart', 'beforeInference', 'afterInference', 'stepEnd'];
 
 interface Field {
   path: readonly [string] | readonly ['request', string];
   isFit(value: unknown): boolean;
   expected: string;
+  /** The phases it has a meaning in; every one where it is not given. */
+  phases?: readonly Phase[];
 }
 const FIELDS: readonly Field[] = [
   { path: ['context'], isFit: isText, expected: 'a text' },
-  { path: ['terminate'], isFit: isText, expected: 'a text, the reason' },
-  { path: ['request'], isFit: isObject, expected: 'an object' },
+  { path: ['terminate'], isFit: isText, expected: 'a text, the reason', phases: IN_STEPS },
+  { path: ['state'], isFit: isState, expected: 'an object of keys and JSON values', phases: ['runStart'] },
+  {
+    path: ['result'],
+    isFit: (value) => isText(value) || Array.isArray(value),
+    expected: 'a text or a list of parts',
+    phases: ['afterToolExecute'],
+  },
+  { path: ['request'], isFit: isObject, expected: 'an object', phases: ['runStart', ...IN_STEPS] },
   { path: ['request', 'system'], isFit: isText, expected: 'a text' },
   {
     path: ['request', 'tools'],
-    isFit: (value) => Array.isArray(value) && value.every(isSpec),
+    isFit: (value) => Array.isArray(value) && [...value].every(isSpec),
     expected: 'a list of { name, description, parameters }',
   },
   {
@@ -47,18 +65,24 @@ const FIELDS: readonly Field[] = [
   },
 ];
 
-const came = (value: unknown): string =>
-  value === null ? 'null' : Array.isArray(value) ? 'a list that holds something else' : `${typeof value}`;
+function came(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list that holds something else';
+  const json = toJson(value);
+  return json.kind === 'refused' ? `a value that is no JSON: ${json.why}` : typeof value;
+}
 
 const at = (answer: unknown, path: Field['path']): unknown =>
   path.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), answer);
 
-/** Throws where a field is of another kind than the phase may answer. */
+/** Throws where a field is of another kind than the phase may answer, or where it would change nothing. */
 export function readAnswer(plugin: string, phase: Phase, answer: PhaseAnswer): PhaseAnswer {
-  for (const { path, isFit, expected } of FIELDS) {
+  for (const { path, isFit, expected: form, phases = [phase] } of FIELDS) {
     const value = at(answer, path);
-    if (value === undefined || isFit(value)) continue;
+    const has = phases.includes(phase);
+    if (value === undefined || (has && isFit(value))) continue;
     const field = path.join('.');
+    const expected = has ? form : `it in ${phases.join(', ')} only`;
     throw new RequiredPluginError(
       `the plugin ${JSON.stringify(plugin)} answered ${phase} with a ${field} that cannot be used: expected ${expected}, got ${came(value)}; leave ${field} out to change nothing`,
     );

@@ -12,10 +12,10 @@ import type {
   StoredPart,
   Transcript,
 } from '../../machines/index.ts';
-import { storedContent } from '../content.ts';
 import { toJson } from '../json.ts';
 import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
+import { type ResultLimits, replacedContent } from '../tools/result.ts';
 import { type PhaseAnswer, readAnswer } from './phaseAnswer.ts';
 import { type PhaseContext, type Plugin, RequiredPluginError, within } from './plugin.ts';
 
@@ -54,10 +54,12 @@ const isOver = ({ failure, termination }: PhaseRequest): boolean => failure !== 
 export class PhaseRunner {
   readonly #plugins: readonly Plugin[];
   readonly #around: Surroundings;
+  readonly #limits: ResultLimits;
 
-  constructor(plugins: readonly Plugin[], around: Surroundings) {
+  constructor(plugins: readonly Plugin[], around: Surroundings, limits: ResultLimits) {
     this.#plugins = plugins;
     this.#around = around;
+    this.#limits = limits;
   }
 
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
@@ -73,7 +75,7 @@ export class PhaseRunner {
         const verdict = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
         this.#around.next.addContext(verdict.context);
         if (verdict.request) this.#around.next.patch(verdict.request);
-        if (verdict.state) writes = { ...writes, ...this.#stateOf(plugin, verdict.state) };
+        if (phase === 'runStart') writes = { ...writes, ...stateOf(verdict) };
         if (typeof verdict.terminate === 'string') {
           terminate ??= { kind: 'terminate', by: plugin.name, reason: verdict.terminate };
         }
@@ -97,15 +99,17 @@ export class PhaseRunner {
         outcome,
         result: content,
       };
-      // A result of no known form is the plugin's fault, so it is read where its faults are caught.
+      // An answer that cannot be used is the plugin's fault, so it is read where its faults are caught.
       const act = async () => {
-        const said = await plugin.afterToolExecute?.(context);
-        return said && { context: said.context, result: said.result && storedContent(said.result) };
+        const said = (await plugin.afterToolExecute?.(context)) as PhaseAnswer | undefined;
+        if (!said) return undefined;
+        const { context: added, result } = readAnswer(plugin.name, 'afterToolExecute', said);
+        return { added, result: result === undefined ? undefined : replacedContent(result, this.#limits) };
       };
       const verdict = await this.#guarded(plugin, 'afterToolExecute', { ms: PHASE_MS, strict: true, signal }, act);
       if (!verdict) continue;
-      this.#around.next.addContext(verdict.context);
-      content = verdict.result || content;
+      this.#around.next.addContext(verdict.added);
+      content = verdict.result ?? content;
     }
     return content;
   }
@@ -148,11 +152,10 @@ export class PhaseRunner {
       return undefined;
     }
   }
+}
 
-  #stateOf(plugin: Plugin, state: { [key: string]: Json }): { [key: string]: Json } {
-    const json = toJson(state);
-    if (json.kind === 'parsed') return json.value as { [key: string]: Json };
-    this.#around.diagnose('plugin_error', { plugin: plugin.name, phase: 'runStart', message: json.why });
-    return {};
-  }
+/** A copy of what was read as an object of JSON. */
+function stateOf({ state }: PhaseAnswer): { [key: string]: Json } {
+  const json = toJson(state ?? {});
+  return json.kind === 'parsed' ? (json.value as { [key: string]: Json }) : {};
 }

@@ -54,7 +54,7 @@ export interface Plugin {
   runEnd?(c: PhaseContext & { termination: Termination }): Awaitable<void>;
 }
 
-const NAMES: readonly Phase[] = [
+export const PHASES: readonly Phase[] = [
   'runStart',
   'stepStart',
   'beforeInference',
@@ -68,7 +68,7 @@ const NAMES: readonly Phase[] = [
 /** Which phases somebody takes part in. */
 export const phasesOf = (plugins: readonly Plugin[]): Phases =>
   Object.fromEntries(
-    NAMES.map((phase) => [phase, plugins.some((plugin) => typeof plugin[phase] === 'function')]),
+    PHASES.map((phase) => [phase, plugins.some((plugin) => typeof plugin[phase] === 'function')]),
   ) as Record<Phase, boolean>;
 
 /** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */

@@ -1,6 +1,7 @@
 /**
  * The file of one conversation, open for writing. Rule: one write call an append, of whole lines; a write that fails
- * is taken back; nothing is written to a file that is no longer the one that was opened and checked.
+ * is taken back; nothing is written to a file that is no longer the one that was opened and checked, by its inode and
+ * length.
  */
 import { constants, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -131,7 +132,10 @@ export class JsonlFile {
     await this.#file.close();
   }
 
-  /** By path: one call tells deleted, replaced and changed, and the open handle keeps the inode from being used again. */
+  /**
+   * By path: one call tells deleted, replaced and changed, and the open handle keeps the inode from being used again. The
+   * time of the last change is not asked: two writes may share one, and some file systems correct it afterwards.
+   */
   #refuseChanged(): void {
     const found = statSync(this.#path, { throwIfNoEntry: false });
     const what =

@@ -44,6 +44,8 @@ export function headerLine(conversationId: string): string {
 /** Throws RunchartError `store` for an entry no reader would take back. */
 export function entryLine(entry: LogEntry, headerId: string): Buffer {
   const { seq, at, conversationId, runId, ...rest } = entry;
+  const odd = envelopeFault(at, conversationId, runId, rest.type);
+  if (odd !== null) throw new RunchartError('store', `entry ${seq} (${entry.type}) cannot be stored: ${odd}`);
   const short: { [key: string]: unknown } = { seq, at };
   if (conversationId !== headerId) short.conversationId = conversationId;
   if (runId !== null) short.runId = runId;
@@ -108,9 +110,12 @@ export function judgeLine(bytes: Buffer, form: Form, expected: number, whole: bo
   return { kind: 'not_json', why: 'it is not JSON' };
 }
 
+/** Behind these a torn record may go on with an object of its own. */
+const BEFORE_VALUE = new Set([':', ',', '[']);
+
 /**
- * The complete record behind a torn one on the same line. Only in a line that is whole: at a torn end, arguments that
- * look like a record could be taken for one.
+ * The complete record behind a torn one on the same line. Only in a line that is whole, and not where the torn record
+ * could go on with an object: arguments that look like a record could be taken for one.
  */
 function spliceOf(text: string, form: Form, expected: number): LogEntry | null {
   const start = `{"seq":${expected},`;
@@ -118,6 +123,7 @@ function spliceOf(text: string, form: Form, expected: number): LogEntry | null {
   for (let tries = 0; tries < MAX_SPLICES; tries += 1) {
     at = text.indexOf(start, at + 1);
     if (at === -1) return null;
+    if (BEFORE_VALUE.has(text.slice(0, at).trimEnd().slice(-1))) continue;
     const value = parsed(text.slice(at));
     const entry = value === undefined ? 'not JSON' : restored(value, form, text.length);
     if (typeof entry !== 'string') return entry;
@@ -133,12 +139,18 @@ function restored(found: unknown, form: Form, length: number): LogEntry | string
   if (value === null) return `it is no record of version ${form.version}`;
   const { seq, at, conversationId = form.conversationId, runId = null, ...rest } = value;
   if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${shown(seq)}, expected a whole number`;
-  if (typeof at !== 'number') return `its time is ${shown(at)}, expected a number`;
-  if (typeof conversationId !== 'string') return 'its conversationId is not a text';
-  if (runId !== null && typeof runId !== 'string') return 'its runId is neither a text nor null';
-  if (typeof own(value, 'type') !== 'string') return `its type is ${shown(own(value, 'type'))}, expected a text`;
+  const odd = envelopeFault(at, conversationId, runId, own(value, 'type'));
+  if (odd !== null) return odd;
   // What a type's own fields hold is the reader's to judge: a newer version may know more types.
   return { seq, at, conversationId, runId, ...rest } as unknown as LogEntry;
+}
+
+/** What is wrong with the fields every entry has; the same is asked when it is written and when it is read. */
+function envelopeFault(at: unknown, conversationId: unknown, runId: unknown, type: unknown): string | null {
+  if (!Number.isFinite(at)) return `its time is ${shown(at)}, expected a finite number`;
+  if (typeof conversationId !== 'string') return 'its conversationId is not a text';
+  if (runId !== null && typeof runId !== 'string') return 'its runId is neither a text nor null';
+  return typeof type === 'string' ? null : `its type is ${shown(type)}, expected a text`;
 }
 
 /** A level takes at least two characters, so a short line needs no walk. */
@@ -168,6 +180,8 @@ function own(value: StoredRecord, key: string): unknown {
 }
 
 function shown(value: unknown): string {
+  // NaN and Infinity have no JSON of their own.
+  if (typeof value === 'number') return String(value);
   return (JSON.stringify(value) ?? 'nothing').slice(0, 80);
 }
 

@@ -74,7 +74,7 @@ class Scanner {
       return;
     }
     if (!line.whole && (judged.kind === 'not_json' || judged.kind === 'encoding')) {
-      this.#notice('torn_tail', { bytes: line.bytes.length });
+      this.#notice('torn_tail', { line: this.#number, bytes: line.bytes.length });
       return;
     }
     if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);

@@ -1,8 +1,9 @@
 /**
  * Which process is it, and does it still live. Rule: a process is named by its number and the time it started, so a
- * number that was given away again does not count; what cannot be seen from here is taken to live.
+ * number that was given away again does not count; what cannot be seen from here is taken to live, unless all that is
+ * known of it is that its container is another one under this host's name: then it is the one that was here before.
  */
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 export interface ProcessIdentity {
@@ -23,8 +24,8 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
 }
 
 export function lives(found: ProcessIdentity): boolean {
-  // The same host, booted or started anew since: its processes of before are gone. Another host cannot be asked.
-  if (found.space !== ownSpace()) return found.host !== hostname();
+  // Another host cannot be asked.
+  if (found.space !== ownSpace()) return found.host !== hostname() || livesElsewhere(found);
   try {
     process.kill(found.pid, 0);
   } catch (cause) {
@@ -34,6 +35,44 @@ export function lives(found: ProcessIdentity): boolean {
   const state = stateOf(found.pid);
   if (state === null || found.started === null) return true;
   return state.started === found.started && !state.ended;
+}
+
+/** The first namespace of a boot: it ends with the boot alone, and has the same number everywhere (PROC_PID_INIT_INO). */
+const FIRST_NAMESPACE = 'pid:[4026531836]';
+
+/**
+ * Of this host's name and another space. Of an earlier boot nothing is left. What runs in a namespace within this one
+ * is seen; what runs in the first one, around this one, is not. Any other namespace is that of an earlier start of this
+ * container, which took its processes along.
+ */
+function livesElsewhere({ space, pid, started }: ProcessIdentity): boolean {
+  const [boot, namespace] = space.split(' ');
+  if (boot === '' || boot !== ownSpace().split(' ')[0]) return false;
+  return namespace === FIRST_NAMESPACE || (started !== null && isWithin(pid, started));
+}
+
+/** A process has a number in each namespace from here down to its own; the last is the one it knows. */
+function isWithin(pid: number, started: string): boolean {
+  return processes().some((seen) => {
+    const numbers =
+      /^NSpid:(.*)$/m
+        .exec(textOf(`/proc/${seen}/status`))?.[1]
+        ?.trim()
+        .split(/\s+/) ?? [];
+    if (numbers.length < 2 || numbers.at(-1) !== String(pid)) return false;
+    const state = stateOf(seen);
+    return state !== null && state.started === started && !state.ended;
+  });
+}
+
+function processes(): number[] {
+  try {
+    return readdirSync('/proc')
+      .filter((name) => /^[1-9]\d*$/.test(name))
+      .map(Number);
+  } catch {
+    return [];
+  }
 }
 
 /** Null where /proc does not exist or hides the process. */

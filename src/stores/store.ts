@@ -25,7 +25,7 @@ export interface LogHandle {
   append(entries: readonly LogEntry[], expectedSeq: number): Promise<void>;
   /** The same where a store can do it at once: durable when it returns; the driver prefers it. Throws what `append` rejects with. */
   appendNow?(entries: readonly LogEntry[], expectedSeq: number): void;
-  /** What opening tolerated, such as a torn last line; at most one of each code. */
+  /** What opening tolerated, such as a torn last line; at most one of each code. Each is logged once by code and detail. */
   readonly notices?: readonly Diagnostic[];
   /** Waits for what was asked for, then gives the lease back. May be called again. */
   close(): Promise<void>;

@@ -3,12 +3,14 @@
  * call has its result when all have ended, and is suspended when all that are left wait for a person. Cancelled in
  * reverse order of their beginning.
  */
-import type { Decision, Json, PendingCall } from '../../machines/index.ts';
+import type { PendingCall } from '../../machines/index.ts';
 import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/define.ts';
 import type { Child } from './child.ts';
 import { reportOf } from './ending.ts';
 import type { Places } from './places.ts';
 import type { Task } from './task.ts';
+import { WAITS, waitingPayload } from './waiting.ts';
+import type { Word } from './wake.ts';
 
 export interface BroodOptions {
   callId: string;
@@ -20,11 +22,12 @@ export interface BroodOptions {
   places: Places;
   resultBytes: number;
   /** Tells the parent's chart that the call has something to go on with. */
-  wake(decision: Decision): Promise<void>;
+  wake(word: Word): Promise<void>;
 }
 
-/** Why a call waits whose sub-agents do. */
-export const WAITS = 'sub-agent';
+/** What they did was done for other tasks; to say that it was done for these would be a lie. */
+export const BEGUN =
+  'The sub-agents of this call had begun on its tasks, so they were ended: other tasks need another call.';
 
 const inOrder = (children: readonly Child[]): Child[] =>
   children
@@ -68,6 +71,11 @@ export class Brood {
     return this.children.flatMap((child) => child.pending.map((call) => ({ ...call, path: [callId, ...call.path] })));
   }
 
+  get unsettled(): PendingCall[] {
+    const { callId } = this.#options;
+    return this.children.flatMap((child) => child.unsettled.map((call) => ({ ...call, path: [callId, ...call.path] })));
+  }
+
   /** Works until all have ended, or those that are left wait. Rejects where the call was cancelled. */
   async raise({ signal, progress }: Pick<ToolContext, 'signal' | 'progress'>): Promise<ToolResult> {
     const cancel = (): void => this.cancel();
@@ -85,9 +93,9 @@ export class Brood {
     return this.#outcome();
   }
 
-  /** A person has decided about a call of this sub-agent. */
-  async decided(child: Child, decision: Decision): Promise<void> {
-    if (!this.#signal) await this.#options.wake(decision);
+  /** A person has decided about a call of this sub-agent, or wants it run again. */
+  async decided(child: Child, word: Word): Promise<void> {
+    if (!this.#signal) await this.#options.wake(word);
     else if (child.goesOn && !this.#working.has(child) && !this.#queue.includes(child)) {
       this.#queue.push(child);
       this.#go();
@@ -140,10 +148,7 @@ export class Brood {
   #outcome(): ToolResult {
     const waiting = this.children.filter(({ ending }) => !ending);
     if (waiting.length > 0) {
-      const payload: Json = {
-        waiting: waiting.map(({ task, pending }) => ({ id: task.id, calls: pending.map(({ callId }) => callId) })),
-      };
-      return waitingWithin({ reason: WAITS, payload });
+      return waitingWithin({ reason: WAITS, payload: waitingPayload(waiting) });
     }
     const ended = this.#ended.flatMap(({ task, ending }) => (ending ? [{ task, ending }] : []));
     return toolResult.success(reportOf(ended, this.#options.resultBytes));

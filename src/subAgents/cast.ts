@@ -3,7 +3,6 @@
  * tool that spawns (conversation-requirements, REQ-BED-009). Checked when the agent is made.
  */
 import { ConfigurationError } from '../errors.ts';
-import { imageLimitsOf } from '../images/limits.ts';
 import type { Cast } from '../opening.ts';
 import { modelsOf } from '../options.ts';
 import { definitionOf, type Tool } from '../tools/define.ts';
@@ -48,7 +47,6 @@ function castOf(name: string, options: SubAgentOptions, tools: readonly Tool[], 
     limits: { ...limits, turns: turns + 1, runMs, costUsd: false as const, tokens: false as const },
   };
   const models = options.model ? modelsOf(options.model, policies) : agent.models;
-  for (const model of models) imageLimitsOf(model);
   const unpriced = models.find(({ prices }) => !prices);
   if (limits.costUsd !== false && unpriced) {
     throw new ConfigurationError(`limits.costUsd needs prices, and the model ${unpriced.id} of ${name} has none`);

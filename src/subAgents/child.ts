@@ -3,11 +3,13 @@
  * in its parent's log before it begins and once it has ended, with what it used; nothing else of it gets there.
  */
 import {
+  type CallRecord,
   type Decision,
   type DecisionReceipt,
   type Knowledge,
   openCalls,
   type PendingCall,
+  type Settlement,
   type Spent,
   type SubAgentChange,
   spentIn,
@@ -32,6 +34,9 @@ export interface ChildOptions {
   /** What its log said when it was closed. */
   left(known: Knowledge): void;
 }
+
+/** Its outcome was unknown, and it is to run once more. */
+const isRetried = ({ settled, status }: CallRecord): boolean => settled === 'retry' && status === 'ended';
 
 export class Child {
   readonly task: Task;
@@ -61,11 +66,21 @@ export class Child {
     return this.ending ? [] : (this.#opened?.conversation.pending ?? []);
   }
 
-  /** There is something to do: it has not begun, was cut short, or somebody decided. */
+  get unsettled(): readonly PendingCall[] {
+    return this.ending ? [] : (this.#opened?.conversation.unsettled ?? []);
+  }
+
+  /** How many entries its log has, while it is open. */
+  get upTo(): number {
+    return this.#opened?.runtime.log.entries.length ?? 0;
+  }
+
+  /** There is something to do: it has not begun, was cut short, somebody decided, or wants a call run again. */
   get goesOn(): boolean {
     if (this.ending) return false;
     if (this.#opened?.conversation.status !== 'waiting') return true;
-    return openCalls(this.#opened.runtime.known).decisions.length > 0;
+    const { known } = this.#opened.runtime;
+    return openCalls(known).decisions.length > 0 || [...known.calls.values()].some(isRetried);
   }
 
   /** What it used and the parent's log does not know yet; nothing where it did not use any. */
@@ -78,6 +93,11 @@ export class Child {
   /** Takes a decision about one of its calls. */
   async decide(decision: Decision): Promise<DecisionReceipt> {
     return this.#opened ? this.#opened.conversation.decide(decision) : 'unknown';
+  }
+
+  /** Takes the host's word on one of its calls. */
+  async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
+    return this.#opened ? this.#opened.conversation.settle(callId, how) : 'unknown';
   }
 
   /** Opens the log of one that has begun and not ended. Rejects where somebody else holds it. */

@@ -2,7 +2,15 @@
  * What stands within a conversation: the calls of its sub-agents. Rule: a conversation without any has nothing here and
  * pays nothing, and an app without any has none of their code; who asks for it knows the conversation by its fold.
  */
-import type { CallRecord, Decision, DecisionReceipt, Knowledge, NewEntry, PendingCall } from '../../machines/index.ts';
+import type {
+  CallRecord,
+  Decision,
+  DecisionReceipt,
+  Knowledge,
+  NewEntry,
+  PendingCall,
+  Settlement,
+} from '../../machines/index.ts';
 import type { Model } from '../models/model.ts';
 import type { Cast, Opened, Opening } from '../opening.ts';
 import type { Policies } from '../options.ts';
@@ -13,12 +21,16 @@ import type { Task } from './task.ts';
 export interface Nested {
   /** Calls of sub-agents that wait for a person, each with its path. */
   readonly pending: readonly PendingCall[];
+  /** Calls of sub-agents whose outcome is unknown and not settled, each with its path. */
+  readonly unsettled: readonly PendingCall[];
   /** The call waits only for what is pending within it: nobody is to decide about the call itself. */
   waitsWithin(record: CallRecord): boolean;
   /** A call of a sub-agent, and the ids that lead to it. */
   find(callId: string): { record: CallRecord; path: string[] } | undefined;
   /** Takes a decision to the sub-agent whose call it is about. */
   decide(decision: Decision): Promise<DecisionReceipt>;
+  /** Takes the host's word on an unknown outcome to the sub-agent whose call it is about. */
+  settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'>;
   /** Keeps an id for a call of this conversation; false where another one of the family has it. */
   claims(callId: string): boolean;
   /** Does the tasks of a spawn call, or goes on with them. */

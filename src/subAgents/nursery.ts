@@ -9,23 +9,26 @@ import {
   type Knowledge,
   type NewEntry,
   type PendingCall,
+  type Settlement,
   type SubAgentChange,
   subAgentEntries,
 } from '../../machines/index.ts';
 import type { Policies } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/define.ts';
-import { Brood, WAITS } from './brood.ts';
+import { BEGUN, Brood } from './brood.ts';
 import { overBudget } from './budget.ts';
 import type { SpawnCast, SpawnCasts } from './cast.ts';
 import { Child } from './child.ts';
 import type { Claims } from './claims.ts';
-import { type Birth, type Nest, type Nested, nestedIn, nestWithin } from './nested.ts';
+import { type Found, keeperIn } from './keeper.ts';
+import { type Birth, type Nest, type Nested, nestWithin } from './nested.ts';
 import { PastCalls } from './past.ts';
 import { Places } from './places.ts';
 import { childIdOf, type Task, tasksOf } from './task.ts';
 import { ToldBook } from './told.ts';
-import { wakeCall, wakingEntries } from './wake.ts';
+import { WAITS } from './waiting.ts';
+import { type Word, wakeCall, wakingEntries } from './wake.ts';
 import { openWard } from './ward.ts';
 
 export interface NurseryOptions {
@@ -36,14 +39,6 @@ export interface NurseryOptions {
   /** Of its family. */
   claims: Claims;
   birth: Birth;
-}
-
-/** What they did was done for other tasks; to say that it was done for these would be a lie. */
-const BEGUN = 'The sub-agents of this call had begun on its tasks, so they were ended: other tasks need another call.';
-
-interface Found {
-  record: CallRecord;
-  path: string[];
 }
 
 export class Nursery implements Nested {
@@ -73,7 +68,11 @@ export class Nursery implements Nested {
   }
 
   get pending(): readonly PendingCall[] {
-    return [...this.#broods].flatMap(([callId, brood]) => (this.#isOver(callId) ? [] : brood.pending));
+    return this.#atWork.flatMap((brood) => brood.pending);
+  }
+
+  get unsettled(): readonly PendingCall[] {
+    return this.#atWork.flatMap((brood) => brood.unsettled);
   }
 
   waitsWithin({ callId, reason }: CallRecord): boolean {
@@ -81,17 +80,24 @@ export class Nursery implements Nested {
   }
 
   find(callId: string): Found | undefined {
-    return this.#keeper(callId) ?? this.#past.find(callId);
+    return keeperIn(this.#broods, callId) ?? this.#past.find(callId);
   }
 
   async decide(decision: Decision): Promise<DecisionReceipt> {
-    const found = this.#keeper(decision.callId);
+    const found = keeperIn(this.#broods, decision.callId);
     if (!found) return this.#past.receipt(decision);
     const receipt = await found.child.decide(decision);
     if (receipt === 'applied' || receipt === 'held' || receipt === 'duplicate') {
       await found.brood.decided(found.child, decision);
     }
     return receipt;
+  }
+
+  async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
+    const found = keeperIn(this.#broods, callId);
+    const answer = (await found?.child.settle(callId, how)) ?? 'unknown';
+    if (found && answer === 'applied' && 'retry' in how) await found.brood.decided(found.child, { callId });
+    return answer;
   }
 
   claims(callId: string): boolean {
@@ -132,19 +138,12 @@ export class Nursery implements Nested {
     this.#options.claims.leave(this.#known);
   }
 
-  #isOver(callId: string): boolean {
-    return this.#known.calls.get(callId)?.status === 'ended';
+  get #atWork(): Brood[] {
+    return [...this.#broods].flatMap(([callId, brood]) => (this.#isOver(callId) ? [] : [brood]));
   }
 
-  #keeper(callId: string): (Found & { brood: Brood; child: Child }) | undefined {
-    for (const [outer, brood] of this.#broods) {
-      for (const child of brood.children) {
-        const record = child.known?.calls.get(callId);
-        const inner = record ? { record, path: [callId] } : child.known && nestedIn(child.known)?.find(callId);
-        if (inner) return { record: inner.record, path: [outer, ...inner.path], brood, child };
-      }
-    }
-    return undefined;
+  #isOver(callId: string): boolean {
+    return this.#known.calls.get(callId)?.status === 'ended';
   }
 
   #dissolve(callId: string, brood: Brood): Promise<void> {
@@ -165,7 +164,7 @@ export class Nursery implements Nested {
     if (living || !spawn || spawn.most < 1) return living;
     const children = tasks.map((task) => this.#child(callId, task, spawn));
     const { resultBytes } = this.#options.policies.limits;
-    const wake = (decision: Decision): Promise<void> => wakeCall(this.#options.runtime, callId, decision);
+    const wake = (word: Word): Promise<void> => wakeCall(this.#options.runtime, callId, word);
     const brood = new Brood({ callId, children, most: spawn.most, places: this.#places, resultBytes, wake });
     this.#broods.set(callId, brood);
     return brood;

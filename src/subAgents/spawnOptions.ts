@@ -28,11 +28,12 @@ export const spawnOptionsOf = (tool: Tool): SubAgentOptions | undefined => spawn
 export function checkSpawnOptions(options: SubAgentOptions): void {
   const stray = Object.keys(options).find((key) => !KEYS.includes(key));
   if (stray !== undefined) throw new ConfigurationError(`subAgents knows no option ${stray}, only ${KEYS.join(', ')}`);
-  const { maxSubAgents, model, limits = {} } = options;
+  const { maxSubAgents, model, tools, limits = {} } = options;
   if (maxSubAgents !== undefined && !(Number.isInteger(maxSubAgents) && maxSubAgents >= 1)) {
     throw new ConfigurationError(`maxSubAgents must be a whole number of at least 1, got ${maxSubAgents}`);
   }
   if (model !== undefined && typeof model.stream !== 'function') throw new ConfigurationError('model must be a Model');
+  if (tools !== undefined && !Array.isArray(tools)) throw new ConfigurationError('tools must be a list of tools');
   for (const [key, value] of Object.entries(limits)) {
     if (key !== 'turns' && key !== 'runMs') throw new ConfigurationError(`limits knows turns and runMs, not ${key}`);
     if (value !== undefined && !(typeof value === 'number' && value >= (key === 'turns' ? 1 : 0))) {

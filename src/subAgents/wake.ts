@@ -5,8 +5,11 @@
 import type { CallRecord, Decision, Knowledge, NewEntry } from '../../machines/index.ts';
 import type { Runtime } from '../runtime.ts';
 
+/** What somebody said of a call within. */
+export type Word = Pick<Decision, 'callId' | 'by'>;
+
 /** What a decision within the call comes to for the call itself; nothing where that is over or decided already. */
-function answerTo(record: CallRecord | undefined, within?: Decision): (Decision & { suspension: number }) | undefined {
+function answerTo(record: CallRecord | undefined, within?: Word): (Decision & { suspension: number }) | undefined {
   if (!record || record.status === 'ended') return undefined;
   const { callId, status } = record;
   const suspension = status === 'suspended' ? record.suspension : record.suspension + 1;
@@ -22,7 +25,7 @@ export function wakingEntries({ calls, runId }: Knowledge, callId: string): NewE
 }
 
 /** Resolves when it is durable. A call that a crash cut off needs none: it runs again when it is resumed. */
-export async function wakeCall(runtime: Runtime, callId: string, within: Decision): Promise<void> {
+export async function wakeCall(runtime: Runtime, callId: string, within: Word): Promise<void> {
   const record = runtime.known.calls.get(callId);
   const cutOff = record?.status === 'started' && (runtime.status === 'idle' || runtime.status === 'error');
   const decision = cutOff ? undefined : answerTo(record, within);

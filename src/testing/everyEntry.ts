@@ -23,7 +23,7 @@ const bodies: Bodies = {
   'message-returned': { messageId: 'm2', why: 'closed' },
   'tool-allowed': { callId: 'c1', by: 'rule' },
   'tool-started': { callId: 'c1', idempotencyKey: 'k', args: { b: 0 } },
-  'tool-suspended': { callId: 'c1', suspension: 1, reason: 'approval', payload: null },
+  'tool-suspended': { callId: 'c1', suspension: 1, reason: 'approval', payload: null, args: { b: 1 } },
   decision: { callId: 'c1', suspension: 1, decision: { callId: 'c1', action: 'answer', payload: false } },
   'decision-consumed': { callId: 'c1', suspension: 1 },
   'call-settled': { callId: 'c1', how: { ran: 'done' } },

@@ -5,7 +5,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Decision, GroupName, Json, LogEntry, StoredPart } from '../../machines/vocabulary.ts';
 import { type ContentPart, storedContent } from '../content.ts';
-import { ConfigurationError } from '../errors.ts';
+import { checkTool } from './toolForms.ts';
 
 export interface ToolContext {
   callId: string;
@@ -43,13 +43,9 @@ export interface Tool {
 
 const definitions = new WeakMap<Tool, ToolDefinition>();
 
-/** Makes a tool. Throws ConfigurationError where name, schema or execute are missing. */
+/** Makes a tool. Throws ConfigurationError for what is missing, unknown or cannot work. */
 export function defineTool<S extends StandardSchemaV1>(tool: ToolDefinition<S>): Tool {
-  if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
-  if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
-  if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
-    throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);
-  }
+  checkTool(tool as unknown as ToolDefinition);
   const made: Tool = Object.freeze({ name: tool.name, description: tool.description ?? '' });
   definitions.set(made, tool as unknown as ToolDefinition);
   return made;
@@ -117,5 +113,8 @@ const isPart = (part: unknown): part is ContentPart =>
 
 /** Stored parts of a content list, or undefined where the value is no such list. */
 export function partsOf(value: unknown): StoredPart[] | undefined {
-  return Array.isArray(value) && value.length > 0 && value.every(isPart) ? storedContent(value) : undefined;
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  // Not `every`, which passes over the holes of a list.
+  for (const part of value) if (!isPart(part)) return undefined;
+  return storedContent(value);
 }

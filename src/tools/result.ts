@@ -3,6 +3,7 @@
  * a secret is one that nobody finds), and never half a value without a word about it.
  */
 import { hash, type Json, type StoredPart, type ToolValue } from '../../machines/index.ts';
+import { type Content as GivenContent, storedContent } from '../content.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../redact.ts';
 import { partsOf, type ToolAnswer } from './define.ts';
@@ -70,17 +71,26 @@ function bounded(parts: readonly StoredPart[], { resultBytes, redact }: ResultLi
 
 type Content = StoredPart[] | { code: string; why: string };
 
+function ofParts(parts: readonly StoredPart[], limits: ResultLimits): Content {
+  const sizes = parts.map((part) => (part.type === 'image' ? part.data.length : 0));
+  const tooLarge = sizes.some((size) => size > IMAGE_MOST) || sizes.reduce((a, b) => a + b, 0) > IMAGES_MOST;
+  if (tooLarge) return { code: 'too_large', why: `an image may have ${IMAGE_MOST} bytes, encoded` };
+  return bounded(parts, limits);
+}
+
+/** What a plugin puts in place of a result, bounded like one. Throws for what is no content, or too large to cut. */
+export function replacedContent(given: GivenContent, limits: ResultLimits): StoredPart[] {
+  const content = ofParts(storedContent(given), limits);
+  if ('code' in content) throw new RangeError(content.why);
+  return content;
+}
+
 function contentOf(value: unknown, limits: ResultLimits): Content {
   const { redact, resultBytes } = limits;
   if (value === undefined) return text('(no output)');
   if (typeof value === 'string') return text(cut(redact(value), resultBytes));
   const parts = partsOf(value);
-  if (parts) {
-    const sizes = parts.map((part) => (part.type === 'image' ? part.data.length : 0));
-    const tooLarge = sizes.some((size) => size > IMAGE_MOST) || sizes.reduce((a, b) => a + b, 0) > IMAGES_MOST;
-    if (tooLarge) return { code: 'too_large', why: `an image may have ${IMAGE_MOST} bytes, encoded` };
-    return bounded(parts, limits);
-  }
+  if (parts) return ofParts(parts, limits);
   const json = toJson(value);
   if (json.kind === 'refused') return { code: 'not_json', why: `the tool's result is no JSON: ${json.why}` };
   return text(cut(redact(JSON.stringify(json.value)), resultBytes));
@@ -99,10 +109,13 @@ function side(what: string, value: unknown, { redact, resultBytes }: ResultLimit
   return { value: json.value };
 }
 
+/** Why a call waits, whoever suspends it. */
+export const reasonText = (reason: string, { redact }: ResultLimits): string => cut(redact(reason), REASON_BYTES);
+
 function suspension(suspend: unknown, limits: ResultLimits): ToolValue {
   const { reason, payload } = (suspend ?? {}) as { reason?: unknown; payload?: unknown };
   if (typeof reason !== 'string') return erred('error', 'the tool suspended its call without a reason');
-  const said = cut(limits.redact(reason), REASON_BYTES);
+  const said = reasonText(reason, limits);
   if (payload === undefined) return { kind: 'pending', reason: said };
   const read = side('the payload of the suspension', payload, limits);
   return 'kind' in read ? read : { kind: 'pending', reason: said, payload: read.value };

@@ -32,7 +32,12 @@ const nonsense: [string, unknown][] = [
   ['false', false],
   ['a number', 0],
   ['a list', ['block']],
+  ['an empty list', []],
+  ['a Map', new Map([['block', 'x']])],
+  ['an instance that says nothing', new (class Denial {})()],
   ['an unknown word', { deny: 'x' }],
+  ['an unknown word beside a block that is undefined', { block: undefined, deny: 'x' }],
+  ['an unknown word beside arguments', { args: { path: 'a' }, allow: false }],
   ['a block without a reason', { block: true }],
   ['a block with an object', { block: {} }],
   ['a suspension without a reason', { suspend: {} }],
@@ -57,10 +62,13 @@ test.each(nonsense)('a check that answers %s blocks the call', async (_, verdict
   expect(codesOf(log)).toEqual(['plugin_error']);
 });
 
-test.each([undefined, null, {}])('a check that answers %s has nothing to say', async (verdict) => {
-  const { log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins: [saying(verdict)] });
-  expect(outcomeOf(log)).toBe('succeeded');
-});
+test.each([undefined, null, {}, { block: undefined }, Object.create(null)])(
+  'a check that answers %s has nothing to say',
+  async (verdict) => {
+    const { log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins: [saying(verdict)] });
+    expect(outcomeOf(log)).toBe('succeeded');
+  },
+);
 
 test.each([
   ['throws', throwing(new Error('x'))],

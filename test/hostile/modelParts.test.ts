@@ -155,6 +155,31 @@ test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])(
   },
 );
 
+test.each([
+  ['says nothing more', undefined],
+  ['sends what is no part', 'model_part'],
+])('a reply that has its finish counts also where the stream then stays open and %s', async (_, code) => {
+  let count = 0;
+  const { result, log, clock } = await playStream(async function* () {
+    count += 1;
+    yield* say('whole');
+    if (code) yield null;
+    await new Promise(() => undefined);
+  });
+  expect([count, result.termination, result.text, clock.waiting]).toEqual([1, 'NaturalEnd', 'whole', 0]);
+  expect(codesOf(log)).toEqual(code ? [code] : []);
+});
+
+test.each(['\u200b', '\u2060\n', '\ufeff \u00ad'])(
+  'a reply of characters that show nothing, %j, is an empty one',
+  async (text) => {
+    const { result } = await playStream(async function* () {
+      yield* say(text);
+    });
+    expect([result.cause, result.turns]).toEqual(['empty_replies', 3]);
+  },
+);
+
 test('what comes after the end of a reply does not belong to it', async () => {
   const { result, log } = await playStream(async function* () {
     yield* say('done');

@@ -68,6 +68,13 @@ const converted: [string, () => unknown, string][] = [
   ['an object with undefined fields', () => ({ a: undefined, b: 1 }), '{"b":1}'],
   ['an own __proto__', () => JSON.parse('{"__proto__":{"polluted":1},"a":1}'), '{"a":1}'],
   ['a list with holes', () => Object.assign([], { 1: 'b', length: 2 }), '[null,"b"]'],
+  ['a list of holes', () => new Array(2), '[null,null]'],
+  ['a list of holes as an explicit result', () => toolResult.success(new Array(2)), '[null,null]'],
+  [
+    'content with a hole',
+    () => Object.assign([], { 1: { type: 'text', text: 'b' } }),
+    '[null,{"type":"text","text":"b"}]',
+  ],
   ['a list that looks like content and is none', () => [{ type: 'text' }, 5], '[{"type":"text"},5]'],
   ['a toJSON that answers something else', () => ({ toJSON: () => ({ b: 2 }) }), '{"b":2}'],
 ];

@@ -118,6 +118,12 @@ describe('an image is refused, with what was expected and what came,', () => {
     expect(refusal(() => read('A'.repeat(most * 2)))).toContain(`may be ${most}`);
   });
 
+  it('and so is a hole in a list', () => {
+    const hole = 'content part must be';
+    expect(() => readContent(new Array(2))).toThrow(hole);
+    expect(() => readContent(Object.assign([], { 1: { type: 'text' as const, text: 'b' } }))).toThrow(hole);
+  });
+
   it('and so is what is no part at all', () => {
     for (const content of [[null], [5], [{}], [{ type: 'video' }], [{ type: 'text' }], {}, 7, undefined])
       expect(() => readContent(content as never)).toThrow(ConfigurationError);

@@ -1,10 +1,15 @@
 /** Back in time: a conversation and its charts at any place, and a new conversation from there. Nothing is executed. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { forkConversation } from '../../src/fork.ts';
 import { type LogEntry, memoryStore, subAgents } from '../../src/index.ts';
 import { replayUntil } from '../../src/journals/index.ts';
+import { jsonlStore } from '../../src/node.ts';
 import { pastOf } from '../../src/past.ts';
 import { project } from '../../src/projector/index.ts';
+import { childIdOf } from '../../src/subAgents/task.ts';
 import { askedTool, calls, call as made, scripted } from '../hostile/bench.ts';
 import { bench, only, resultText } from '../support/agent.ts';
 import { byTask, logOf, spawn, submit } from '../support/family.ts';
@@ -73,15 +78,21 @@ describe('a fork', () => {
     expect(ran).toEqual(['c1']);
   });
 
-  it('keeps which sub-agents a call had, and their logs stay those of the other one', async () => {
+  it('looks like the other one where its calls had sub-agents, which come with it under ids of their own', async () => {
     const model = byTask({ alpha: [[submit('s', 'A')]], beta: [[submit('s', 'B')]] });
     const on = await bench({ replies: [[spawn('p', 'alpha', 'beta')], 'done'], tools: [subAgents({ model })] });
     await on.conversation.send('hi').result;
     const log = on.conversation.log();
     await on.agent.close();
     await forkConversation(on.store, 'c', 'fork');
-    const told = (entries: readonly LogEntry[]) => entries.filter(({ type }) => type === 'sub-agent');
-    expect(told(await logOf(on.store, 'fork'))).toEqual(told(log));
+    const told = (entries: readonly LogEntry[], of: string) =>
+      entries.flatMap((each) =>
+        each.type === 'sub-agent'
+          ? [each.phase + ['a', 'b'].filter((task) => childIdOf(of, 'p', task) === each.conversationId)]
+          : [],
+      );
+    expect(told(await logOf(on.store, 'fork'), 'fork')).toEqual(told(log, 'c'));
+    expect(told(log, 'c').sort()).toEqual(['endeda', 'endedb', 'starteda', 'startedb']);
     expect(project(await logOf(on.store, 'fork'))).toEqual(project(log));
   });
 
@@ -110,6 +121,47 @@ describe('a fork', () => {
     await expect(forkConversation(store, 'c', 'c')).rejects.toMatchObject({ code: 'configuration' });
     await expect(forkConversation(store, 'nobody', 'new')).rejects.toMatchObject({ code: 'configuration' });
     await expect(forkConversation(memoryStore(), 'c', 'new')).rejects.toMatchObject({ code: 'configuration' });
+  });
+});
+
+describe('a place of a log', () => {
+  const none = [Number.NaN, 2.5, -1, Number.POSITIVE_INFINITY, 2 ** 53, '3', null] as number[];
+
+  it('is a whole number: anything else is refused with what was expected and what came', async () => {
+    const { agent, conversation, store } = await twoRequests();
+    const log = conversation.log();
+    await agent.close();
+    for (const until of none) {
+      expect(() => pastOf(log, until)).toThrow(/expected a whole number of at least 0, got /);
+      await expect(forkConversation(store, 'c', 'new', until)).rejects.toThrow(
+        /expected a whole number of at least 1, got /,
+      );
+    }
+    await expect(forkConversation(store, 'c', 'new', 0)).rejects.toMatchObject({ code: 'configuration' });
+    expect(await logOf(store, 'new')).toEqual([]);
+  });
+
+  it('behind the last entry is all of them', async () => {
+    const { agent, conversation, store } = await twoRequests();
+    const log = conversation.log();
+    await agent.close();
+    expect(pastOf(log, log.length + 1).until).toBe(log.length);
+    await forkConversation(store, 'c', 'new', log.length + 1);
+    expect(await logOf(store, 'new')).toHaveLength(log.length);
+  });
+});
+
+describe('a fork of nothing', () => {
+  it('is refused and leaves no files of either conversation', async () => {
+    const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
+    try {
+      await expect(forkConversation(jsonlStore(place), 'nobody', 'new')).rejects.toMatchObject({
+        code: 'configuration',
+      });
+      expect(await readdir(place)).toEqual([]);
+    } finally {
+      await rm(place, { recursive: true, force: true });
+    }
   });
 });
 

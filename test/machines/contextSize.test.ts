@@ -108,6 +108,12 @@ describe('what a log says was pruned', () => {
     expect(transcript([...whole, pruned(['a'])]).size().reported).toBe(900 - (400 - shown.length) / 4);
   });
 
+  it('INV-2: the policies of an agent change nothing: what one of them made of the messages is in the log', () => {
+    const entries = of([...whole, pruned(['a'])]);
+    const policies = { context: [], partialReply: 'discard' };
+    expect(modelMessages(entries, policies)).toEqual(modelMessages(entries));
+  });
+
   it.each([
     ['a call that waits', pruned(['b'])],
     ['a call nobody made', pruned(['z', '__proto__'])],

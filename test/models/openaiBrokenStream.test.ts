@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { eventStream } from '../../src/models/eventStream.ts';
 import {
   codesIn,
@@ -79,6 +79,29 @@ describe('a stream that is not whole', () => {
     expect(error).toBeUndefined();
     expect(codesIn(parts)).toEqual(['cut_after_finish']);
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'stop' });
+  });
+
+  it('a server that sends a finish reason and keeps the connection alive without an end mark is left after two seconds', async () => {
+    vi.useFakeTimers();
+    try {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(utf8(frame(textDelta('hello'), finished('stop')))),
+        pull: (controller) =>
+          new Promise((resolve) => {
+            setTimeout(() => {
+              controller.enqueue(utf8(': alive\n\n'));
+              resolve();
+            }, 500);
+          }),
+      });
+      const played = play(modelOf(() => new Response(body, { headers: { 'content-type': 'text/event-stream' } })));
+      await vi.advanceTimersByTimeAsync(2_000);
+      const { parts, error } = await played;
+      expect([error, textIn(parts)]).toEqual([undefined, 'hello']);
+      expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'stop' });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('a server that does not close after the end mark is left', async () => {

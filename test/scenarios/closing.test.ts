@@ -1,7 +1,8 @@
 /** What was asked for before a conversation closes is answered, and the answer is true (run-lifecycle, RESUME_TOOL_CALL). */
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { createAgent, type LogStore, memoryStore } from '../../src/index.ts';
 import { bench, only } from '../support/agent.ts';
-import { call } from '../support/model.ts';
+import { call, scripted } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
@@ -25,3 +26,72 @@ it.each([{ synchronous: true }, { synchronous: false }])(
     await expect(on.conversation.decide({ callId: 'c1', action: 'approve' })).rejects.toThrow(/closed/);
   },
 );
+
+/** A store whose opening takes until it is let through. */
+function slowStore() {
+  const inner = memoryStore();
+  let pass = (): void => {};
+  const passed = new Promise<void>((resolve) => (pass = resolve));
+  const store: LogStore = {
+    ...inner,
+    async open(id) {
+      await passed;
+      return inner.open(id);
+    },
+  };
+  return { inner, store, pass };
+}
+
+describe('an agent that is closed', () => {
+  it('lets go of a conversation that is still being opened: the opener is told, and another agent may open it', async () => {
+    const { inner, store, pass } = slowStore();
+    const model = scripted(['late']);
+    const agent = createAgent({ model, store });
+    const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
+    let over = false;
+    const closed = agent.close().then(() => (over = true));
+    await Promise.resolve();
+    expect(over).toBe(false);
+    pass();
+    await Promise.all([closed, told]);
+    const other = createAgent({ model, store: inner });
+    expect((await other.open('y')).status).toBe('idle');
+    await other.close();
+  });
+
+  it('with a store that opens at once, an opening of the same tick ends with the agent too', async () => {
+    const agent = createAgent({ model: scripted(['late']) });
+    const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
+    await agent.close();
+    await told;
+  });
+
+  it('calls no model for a request of the same tick', async () => {
+    const model = scripted(['late']);
+    const agent = createAgent({ model });
+    const told = expect(agent.run('x')).rejects.toMatchObject({ code: 'closed' });
+    await agent.close();
+    await told;
+    expect(model.calls).toHaveLength(0);
+  });
+
+  it('is closed also where an opening fails', async () => {
+    const agent = createAgent({
+      model: scripted([]),
+      store: { ...memoryStore(), open: () => Promise.reject(new Error('no disk')) },
+    });
+    const told = expect(agent.open('y')).rejects.toThrow('no disk');
+    await agent.close();
+    await told;
+  });
+
+  it('that is closed twice is closed once its conversations are', async () => {
+    const { store, pass } = slowStore();
+    const agent = createAgent({ model: scripted([]), store });
+    const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
+    const closings = [agent.close(), agent.close()];
+    pass();
+    await Promise.all([...closings, told]);
+    await expect(agent.open('z')).rejects.toMatchObject({ code: 'closed' });
+  });
+});

@@ -31,6 +31,41 @@ async function diedInCall(idempotent: boolean, replies: readonly Reply[]) {
   return { ...(await bench({ replies, tools: [tool], store })), keys };
 }
 
+describe('a run whose message was lost with the rest of its first append', () => {
+  /** What is left of a log when the process dies at the append behind its first `kept` entries, one entry of it stored. */
+  async function torn(requests: readonly string[], replies: readonly Reply[]) {
+    const before = await bench({ replies });
+    for (const request of requests) await before.conversation.send(request).result;
+    const log = before.conversation.log();
+    const last = log.map(({ type }) => type).lastIndexOf('run-started');
+    return bench({ replies: ['again'], store: await storeWith(log.slice(0, last + 1)) });
+  }
+
+  it.each([[['first']], [['first', 'second']]])(
+    'is not continued: resume() finds nothing to do (%s)',
+    async (requests) => {
+      const { conversation, model } = await torn(requests, ['one', 'two']);
+      const before = conversation.log();
+      expect(only(before, 'run-stop').at(-1)).toBe('run-stop interrupted crash');
+      expect(await conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', turns: 0 });
+      expect(model.calls).toHaveLength(0);
+      expect(conversation.log()).toEqual(before);
+      expect((await conversation.send('third').result).text).toBe('again');
+    },
+  );
+
+  it('is left behind where a message is queued: resume() promotes that', async () => {
+    const { conversation } = await torn(['first'], ['one']);
+    const queued = [...conversation.log()];
+    const at = { seq: queued.length, at: 0, conversationId: 'c', runId: null };
+    const content = [{ type: 'text' as const, text: 'next' }];
+    queued.push({ ...at, type: 'message-queued', messageId: 'q', kind: 'followUp', content });
+    const on = await bench({ replies: ['promoted'], store: await storeWith(queued) });
+    expect((await on.conversation.resume().result).text).toBe('promoted');
+    expect(lines(on.model.calls[0]?.messages ?? [])).toEqual(['user next']);
+  });
+});
+
 describe('a call that was started and has no outcome', () => {
   it('B12: is unknown, never run again by itself, and the model is told', async () => {
     const { conversation, keys, model } = await diedInCall(false, ['went on']);

@@ -62,16 +62,18 @@ describe('a message that cannot be stored', () => {
   );
 
   it('that comes while the run’s end is being stored does not change that end', async () => {
-    const store = troubledStore({ synchronous: true });
+    const store = troubledStore();
     const { conversation } = await bench({ store, replies: ['done'] });
-    store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
-    let later: ReturnType<typeof conversation.send> | undefined;
-    conversation.log$().subscribe(({ type }) => {
-      if (type === 'run-stop') later = conversation.send('lost', { kind: 'followUp' });
-    });
-    const result = await conversation.send('hi').result;
-    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
-    expect((await later?.result)?.termination).toBe('Error');
+    let stored = (): void => {};
+    const after = new Promise<void>((resolve) => (stored = resolve));
+    const ends = (entries: readonly LogEntry[]): boolean => commits(entries, 'RunFinished');
+    store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : ends(entries) ? { after } : 'stored'));
+    const run = conversation.send('hi');
+    while (!store.tried.some(ends)) await flush();
+    const later = conversation.send('lost', { kind: 'followUp' });
+    stored();
+    expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect((await later.result).termination).toBe('Error');
     expect(conversation.status).toBe('idle');
   });
 });
@@ -147,10 +149,17 @@ describe('a conversation that waits', () => {
   });
 
   it('is closed by a cancel though a message that came meanwhile could not be stored', async () => {
-    const { conversation, store } = await waiting(true);
-    store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
-    conversation.log$().subscribe(({ type }) => type === 'run-stop' && conversation.followUp('lost'));
-    await conversation.cancel();
+    const { conversation, store } = await waiting(false);
+    let stored = (): void => {};
+    const after = new Promise<void>((resolve) => (stored = resolve));
+    store.trouble((entries) =>
+      holds(entries, 'message-queued') ? 'failed' : holds(entries, 'run-stop') ? { after } : 'stored',
+    );
+    const cancelled = conversation.cancel();
+    const lost = conversation.followUp('lost');
+    stored();
+    await cancelled;
+    expect(await lost.delivered).toBe('returned');
     expect(conversation.status).toBe('idle');
     expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
       'tool-result c1 cancelled cancelled',

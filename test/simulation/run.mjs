@@ -1,8 +1,10 @@
 /**
  * `npm run simulate`: many simulated lives, one seed each. `--seed N` the first seed (with `--runs 1`, the default where a
  * seed is given, that life is shown), `--runs N` how many, `--minutes N` until the time is up. A broken invariant ends it
- * with the seed, the shortest tape that was found and the line that repeats it; the exit code is 1.
+ * with the seed, the shortest tape that was found and the line that repeats it; the exit code is 1. `--twice` lives each
+ * life a second time and compares the logs; the digest of all logs compares two processes, or two versions of Node.
  */
+import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { shrink, simulate } from '../../dist/src/testing/index.js';
 
@@ -36,12 +38,16 @@ const show = ({ log, violations, steps, crashes }) => {
 const cpu = process.cpuUsage();
 const totals = { lives: 0, steps: 0, crashes: 0, entries: 0 };
 const faults = new Map();
+const lengths = [];
+const digest = createHash('sha256');
 for (let seed = first; totals.lives < runs && Date.now() < until; seed++) {
   const report = await simulate({ seed, ...size, ...(tape && { tape }) });
   totals.lives += 1;
   totals.steps += report.steps;
   totals.crashes += report.crashes;
   totals.entries += report.log.length;
+  lengths.push(report.steps);
+  digest.update(JSON.stringify(report.log));
   for (const [kind, count] of Object.entries(report.faults)) faults.set(kind, (faults.get(kind) ?? 0) + count);
   if (values.twice) {
     const again = await simulate({ seed, ...size });
@@ -65,8 +71,10 @@ const seconds = (used.user + used.system) / 1e6;
 const mean = (total) => (total / totals.lives).toFixed(1);
 console.log(
   `${totals.lives} lives, seeds ${first} to ${first + totals.lives - 1}, no invariant broken: mean ${mean(totals.steps)} steps, ` +
+    `median ${lengths.sort((a, b) => a - b)[Math.floor(lengths.length / 2)]}, ` +
     `${mean(totals.entries)} entries, ${totals.crashes} crashes, ${(totals.lives / seconds).toFixed(0)} lives a second of CPU`,
 );
+console.log(`digest of all logs: ${digest.digest('hex').slice(0, 32)}`);
 const counts = [...faults].sort(([, a], [, b]) => b - a);
 console.log(counts.map(([kind, count]) => `${kind} ${count}`).join(', '));
 process.exit(0);

@@ -1,7 +1,7 @@
 /** One tape drives everything: seeds, recorded lists and shrunken ones. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import { createAgent, memoryStore } from '../../src/index.ts';
 import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
 
 const text = (value: unknown): string => JSON.stringify(value);
@@ -51,6 +51,35 @@ describe('a simulated life', () => {
     });
     expect(report.violations).toEqual([]);
     expect(made).toBeGreaterThan(1);
+  });
+});
+
+describe('an agent of the caller', () => {
+  const model = () => scriptedModel(Array(50).fill('hello'));
+
+  it('needs no store of its own: its log outlives each crash', async () => {
+    const lives = [];
+    for (let seed = 1; seed <= 20; seed++) {
+      lives.push(await simulate({ seed, agent: (ports) => createAgent({ model: model(), ports }) }));
+    }
+    expect(lives.flatMap(({ violations }) => violations)).toEqual([]);
+    expect(lives.filter(({ crashes, log }) => crashes > 2 && log.length > 10)).not.toEqual([]);
+  });
+
+  it('is told where it keeps its log in a place that no crash takes it from', async () => {
+    const { violations } = await simulate({
+      seed: 1,
+      agent: (ports) => createAgent({ model: model(), ports, store: memoryStore() }),
+    });
+    expect(violations[0]).toMatchObject({ invariant: 'setup', detail: expect.stringContaining('another store') });
+  });
+
+  it('is told where it leaves out the ports, so that no seed decides what it does', async () => {
+    const { violations } = await simulate({
+      seed: 1,
+      agent: (_, { store }) => createAgent({ model: model(), store }),
+    });
+    expect(violations).toContainEqual({ invariant: 'setup', detail: expect.stringContaining('ports') });
   });
 });
 

@@ -22,9 +22,10 @@ export interface Child {
 
 /**
  * For the top of a test file. The returned function runs a script as a module of its own in a new process; the script
- * has `jsonlStore`, `say(text)` (prints a line), `entry(seq)` (an entry of conversation `c`) and `directory`.
+ * has `jsonlStore`, `say(text)` (prints a line), `entry(seq)` (an entry of conversation `c`) and `directory`. `within`:
+ * the command that starts it.
  */
-export function children(): (directory: string, script: string) => Child {
+export function children(): (directory: string, script: string, within?: readonly string[]) => Child {
   let folder = '';
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'runchart-child-'));
@@ -33,7 +34,7 @@ export function children(): (directory: string, script: string) => Child {
     await build({ entryPoints: [source], bundle: true, platform: 'node', format: 'esm', outfile, logLevel: 'error' });
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
-  return (directory, script) => {
+  return (directory, script, within = []) => {
     const prelude = `
       import { writeSync } from 'node:fs';
       import { jsonlStore } from ${JSON.stringify(pathToFileURL(join(folder, 'jsonl.mjs')).href)};
@@ -42,12 +43,13 @@ export function children(): (directory: string, script: string) => Child {
       const entry = (seq) => ({ seq, at: seq, conversationId: 'c', runId: null, type: 'notice', code: 'n', text: 't' });
       setInterval(() => {}, 1000);
     `;
-    return start(prelude + script);
+    return start(prelude + script, within);
   };
 }
 
-function start(script: string): Child {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+function start(script: string, within: readonly string[]): Child {
+  const [command = process.execPath, ...args] = [...within, process.execPath, '--input-type=module', '-e', script];
+  const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');

@@ -1,7 +1,9 @@
 /** What an append of the JSONL store does to its file, and what it refuses to do. */
 import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { createAgent, type LogEntry } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { scriptedModel } from '../../src/testing/index.ts';
 import {
   all,
   conversation,
@@ -61,6 +63,38 @@ describe('what is written', () => {
       await handle.append([notice('c', 2)], 2);
     });
     expect(sync).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe('what no reader would take back', () => {
+  const without = { ...notice('c', 0), type: undefined } as unknown as LogEntry;
+  const odd: [what: string, entry: LogEntry][] = [
+    ['the time NaN', { ...notice('c', 0), at: Number.NaN }],
+    ['the time Infinity', { ...notice('c', 0), at: Number.POSITIVE_INFINITY }],
+    ['a time that is a text', { ...notice('c', 0), at: '5' as unknown as number }],
+    ['no type', without],
+    ['a run id that is a number', { ...notice('c', 0), runId: 7 as unknown as string }],
+  ];
+  for (const [what, entry] of odd) {
+    test(`an entry with ${what} is refused before a byte is written, and the next one is stored`, async () => {
+      const { store } = await place();
+      await opened(store, 'c', async (handle) => {
+        await refused('store', () => handle.append([entry], 0));
+        await handle.append([notice('c', 0)], 0);
+      });
+      expect(await stored(store, 'c')).toEqual([notice('c', 0)]);
+    });
+  }
+
+  test('a clock that does not tell the time opens nothing, and leaves a log that another process opens', async () => {
+    for (const now of [() => Number.NaN, () => '5' as unknown as number]) {
+      const { store } = await place();
+      const model = scriptedModel(['yes', 'yes']);
+      await refused('store', () => createAgent({ model, store, cwd: '/', ports: { now } }).open('c'));
+      const agent = createAgent({ model, store, cwd: '/' });
+      expect(await (await agent.open('c')).send('go').result).toMatchObject({ termination: 'NaturalEnd' });
+      await agent.close();
+    }
   });
 });
 

@@ -207,8 +207,12 @@ describe('who counts as living', () => {
     await write(store, 'c', [notice('c', 0)]);
   });
 
-  test('a host that was started again has none of its earlier processes; another host is believed', async () => {
+  test('of this host, an earlier boot and an earlier start of a container have no processes; another host is believed', async () => {
+    const [boot = ''] = own.space.split(' ');
     expect(lives({ ...own, space: 'an earlier boot' })).toBe(false);
+    expect(lives({ ...own, space: 'earlier pid:[4026531836]' })).toBe(false);
+    expect(lives({ ...own, space: `${boot} pid:[1]` })).toBe(false);
+    expect(lives({ ...own, space: `${boot} pid:[1]`, host: 'another-host' })).toBe(true);
     expect(lives({ ...own, space: 'another boot', host: 'another-host' })).toBe(true);
     const store = await leasedBy(JSON.stringify({ ...own, space: 'x', host: 'another-host', token: 7 }));
     await expect(store.open('c')).rejects.toThrow(`process ${process.pid} on another-host`);

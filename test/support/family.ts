@@ -2,7 +2,7 @@
  * Sub-agents on a bench: a model of their own that has one script a task, and what their logs say. Rule: a sub-agent's
  * log is read from the store, as anybody could read it.
  */
-import type { LogEntry, LogStore, Model } from '../../src/index.ts';
+import { type LogEntry, type LogStore, type Model, memoryStore } from '../../src/index.ts';
 import { childIdOf } from '../../src/subAgents/task.ts';
 import { call, type Reply, type ScriptedModel, scripted } from './model.ts';
 
@@ -68,4 +68,38 @@ export function reported(log: readonly LogEntry[], callId: string): Reported[] {
   const found = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
   const [part] = found?.type === 'tool-result' && found.outcome === 'succeeded' ? found.content : [];
   return part?.type === 'text' ? (JSON.parse(part.text) as Reported[]) : [];
+}
+
+/** What another process finds when the one that wrote these logs has died. */
+export async function storeOf(logs: { [id: string]: readonly LogEntry[] }): Promise<LogStore> {
+  const store = memoryStore();
+  for (const [id, log] of Object.entries(logs)) {
+    const handle = await store.open(id);
+    await handle.append([...log], 0);
+    await handle.close();
+  }
+  return store;
+}
+
+/** A store that gives out copies of its logs while they are held. */
+export function watched() {
+  const inner = memoryStore();
+  const logs: { [id: string]: LogEntry[] } = {};
+  const store: LogStore = {
+    ...inner,
+    async open(id) {
+      const handle = await inner.open(id);
+      const kept: LogEntry[] = [];
+      logs[id] = kept;
+      const { appendNow: _, ...rest } = handle;
+      return {
+        ...rest,
+        async append(entries, seq) {
+          await handle.append(entries, seq);
+          kept.push(...entries);
+        },
+      };
+    },
+  };
+  return { store, copy: () => structuredClone(logs) };
 }

@@ -143,7 +143,10 @@ export class MessageLife {
         const { messageId, delivered } = conversation[act.do](act.do);
         const promised: Promised = { messageId, told: [], receipt: true };
         this.#promised.push(promised);
-        void delivered.then((how) => promised.told.push(how));
+        void delivered.then(
+          (how) => promised.told.push(how),
+          () => promised.told.push('unknown'),
+        );
         return;
       }
       case 'resume':
@@ -268,6 +271,9 @@ export class MessageLife {
       if (told.length !== 1) say(`the receipt of ${messageId} was settled ${told.length} times`);
       if (told[0] === 'delivered' && delivered !== 1) say(`${messageId} was delivered, and is not in the log`);
       if (told[0] === 'returned' && delivered !== 0) say(`${messageId} was returned, and is in the log`);
+      const stays = queued.includes(messageId);
+      if (told[0] !== undefined && told[0] !== 'delivered' && stays !== (told[0] === 'unknown'))
+        say(`the receipt of ${messageId} says ${told[0]}, and it ${stays ? 'stays' : 'does not stay'} queued`);
       if (count('message-queued', messageId) > delivered + returned && !queued.includes(messageId))
         say(`${messageId} is lost`);
     }

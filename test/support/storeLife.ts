@@ -177,10 +177,12 @@ class Lives {
     if (how === 'send') return this.#hear(conversation.send('words'));
     const { messageId, delivered } = conversation[how]('words');
     const life = this.#life;
-    void delivered.then((said) => {
+    const heard = (said: string): void => {
       if (life !== this.#life || said !== 'delivered') return;
       this.#tell(`${messageId} delivered`, (entry) => entry.type === 'user-message' && entry.messageId === messageId);
-    });
+    };
+    // A store that fails leaves open what became of it.
+    delivered.then(heard, () => undefined);
   }
 
   #decide(conversation: Conversation): void {
@@ -235,7 +237,8 @@ class Lives {
       await this.#clock.advance(this.#chance.one([0, 0, 1, 20, 60, 150, 400]));
     }
     const end = this.#chance.one(['kill', 'close', 'quiet', 'quiet']);
-    if (end === 'close') void conversation.close();
+    // It rejects where the store says nothing any more.
+    if (end === 'close') void conversation.close().catch(() => undefined);
     if (end !== 'kill') await this.#clock.advance(QUIET_MS);
     const { status } = conversation;
     if (end === 'quiet' && !store.stuck && (status === 'active' || status === 'cancelling'))

@@ -64,12 +64,13 @@ export class Host {
     const { life } = this.#world;
     this.#opening = true;
     this.#agent = this.#make();
+    const { length: durable } = this.#store.logOf(CONVERSATION);
     this.#agent.open(CONVERSATION).then(
       (conversation) => {
         if (life !== this.#world.life) return;
         this.#opening = false;
         this.conversation = conversation;
-        this.#told.opened(conversation);
+        this.#told.opened(conversation, durable);
       },
       (error: unknown) => {
         if (life !== this.#world.life) return;

@@ -86,6 +86,8 @@ export class SimulatedModel implements Model {
         return this.#over(said);
       case 'hang':
       case 'deaf':
+        // What came to its end counts, also where the connection stays open behind it.
+        this.#over(said);
         return void (await this.#never(signal, fault));
       case 'network':
         throw new TypeError('fetch failed');

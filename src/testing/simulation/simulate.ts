@@ -35,8 +35,9 @@ export interface SimulationReport {
 export interface SimulationOptions {
   seed: number;
   /**
-   * The agent to simulate, made anew for every process of the run: give it `ports` as its ports, and `world.store` as
-   * its store, so that it outlives a crash. `world.model` calls the tools it is offered, and fails as models do.
+   * The agent to simulate, made anew for every process of the run: give it `ports` as its ports. Its log is kept in
+   * `world.store`, which outlives a crash, also where the agent names no store. `world.model` calls the tools it is
+   * offered, and fails as models do. An agent without these ports, or with another store, is the violation `setup`.
    */
   agent?(ports: Partial<Ports>, world: { store: LogStore; model: SimulatedModel }): Agent;
   /** Choices to make instead of the seed's. */
@@ -52,6 +53,9 @@ export interface SimulationOptions {
   inspect?(event: unknown, choices: number): void;
 }
 
+/** Of an agent that no seed decides. */
+const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })';
+
 /** Lives one life. Never rejects for a defect it finds: that is a violation in the report. */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
   const { seed, tape: numbers, prefix, inspect } = options;
@@ -62,9 +66,10 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const model = new SimulatedModel(world);
   const own = ownAgent(world, store, model, inspect && ((event) => inspect(event, tape.taken.length)));
   const make = options.agent ?? own;
-  const host = new Host(world, store, () => make(world.ports(), { store, model }));
+  const host = new Host(world, store, () => make({ ...world.ports(), store }, { store, model }));
   const life = new Life(world, store, host);
   await life.run(options.maxSteps ?? profile.steps);
+  if (!world.isAsked) world.violate('setup', NO_PORTS);
   return {
     seed,
     steps: life.steps,

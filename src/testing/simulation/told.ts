@@ -9,6 +9,9 @@ import type { Run } from '../../run.ts';
 import type { SimulatedStore } from './store.ts';
 import { CONVERSATION, type World } from './world.ts';
 
+/** Of an agent whose log a crash would not be taken from. */
+const OTHER_STORE = 'the agent keeps its log in another store: name none, or wrap the one that is given';
+
 export class Told {
   readonly #owed = new Set<string>();
   readonly #world: World;
@@ -33,12 +36,14 @@ export class Told {
     this.#owed.clear();
   }
 
-  /** What a fresh process knows is what the log says. */
-  opened(conversation: Conversation): void {
+  /** What a fresh process knows is what the log says; `durable`: how many entries when it began to open. */
+  opened(conversation: Conversation, durable: number): void {
+    if (!this.#store.logs.has(CONVERSATION)) return this.#world.violate('setup', OTHER_STORE);
     if (this.isMisled) return;
-    const stored = this.#store.logOf(CONVERSATION);
-    const same = conversation.log().length === stored.length;
-    this.#world.hold(same, 'I20', () => `${conversation.log().length} entries were read of ${stored.length}`);
+    const { length: stored } = this.#store.logOf(CONVERSATION);
+    const { length: read } = conversation.log();
+    // Where it goes on by itself, what it writes is durable a moment before it is shown.
+    this.#world.hold(read >= durable && read <= stored, 'I20', () => `${read} entries were read of ${durable}`);
   }
 
   /** A run whose result says that it is over has its end in the log. */
@@ -61,7 +66,18 @@ export class Told {
       const place = this.#store.watchOf(CONVERSATION).messages.places.get(messageId);
       const isTrue = (word === 'delivered') === (place === 'delivered');
       this.#world.hold(isTrue, 'I29', () => `${messageId} is ${place}, told ${word}`);
-    });
+    }, this.#leftOpen(messageId));
+  }
+
+  /** The message is left to the next opening: it is still queued then, unless a store failed. */
+  #leftOpen(messageId: string): (error: unknown) => void {
+    return (error) => {
+      this.#owed.delete(messageId);
+      const { queued } = this.#store.watchOf(CONVERSATION).messages;
+      const left = queued.includes(messageId) || this.#world.storeFailed;
+      this.#world.hold(left, 'I29', () => `the receipt of ${messageId} says ${String(error)}`);
+      this.refused('deliver', error);
+    };
   }
 
   /** A refusal with a type is an answer; anything else is a defect. */

@@ -47,6 +47,8 @@ export class World {
   timers: Timer[] = [];
   /** Milliseconds since the beginning; setting the wall clock does not change them. */
   steady = 0;
+  /** The agent takes its ids, and so its time, from here. */
+  isAsked = false;
   #jumped = 0;
   #ids = 0;
 
@@ -62,6 +64,7 @@ export class World {
     return {
       now: () => BEGINNING + this.steady + this.#jumped,
       newId: () => {
+        this.isAsked = true;
         this.#ids += 1;
         return `id${this.#ids}`;
       },

@@ -1,0 +1,74 @@
+/**
+ * Whether an entry that comes from a store has the fields its type is read by. Rule: only what reading a log depends on
+ * is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its seq.
+ */
+import type { LogEntry } from '../machines/index.ts';
+import { CorruptLogError } from './errors.ts';
+
+type Fields = { [key: string]: unknown };
+type Check = (value: unknown) => boolean;
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const text: Check = (value) => typeof value === 'string';
+const number: Check = (value) => typeof value === 'number';
+const texts: Check = (value) => Array.isArray(value) && value.every(text);
+const maybe =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const fields =
+  (checks: { [key: string]: Check }): Check =>
+  (value) =>
+    isFields(value) && Object.keys(checks).every((key) => checks[key]?.(value[key]));
+
+const textPart = fields({ text });
+const imagePart = fields({ mediaType: text, data: text });
+const otherPart = fields({ type: text });
+const part: Check = (value) =>
+  isFields(value) && (value.type === 'text' ? textPart : value.type === 'image' ? imagePart : otherPart)(value);
+const content: Check = (value) => Array.isArray(value) && value.every(part);
+const call = fields({ callId: text, name: text, argsText: maybe(text) });
+const words = fields({ type: text, text });
+const item: Check = (value) => isFields(value) && (value.type === 'tool-call' ? call : words)(value);
+const usage = fields({ inputTokens: number, outputTokens: number });
+const cost: Check = (value) => value === null || number(value);
+const named = { messageId: text };
+const ofCall = { callId: text };
+const ofSuspension = { callId: text, suspension: number };
+
+const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map(
+  Object.entries({
+    conversation: { cwd: text, createdAt: number, parent: maybe(fields({ conversationId: text, callId: text })) },
+    'user-message': { ...named, content },
+    'message-queued': { ...named, content },
+    'message-returned': named,
+    'agent-output': { item },
+    'model-reply': { usage, costUsd: cost },
+    'tool-allowed': ofCall,
+    'tool-started': ofCall,
+    'tool-suspended': { ...ofSuspension, reason: text },
+    decision: { ...ofSuspension, decision: fields({ action: text }) },
+    'decision-consumed': ofSuspension,
+    'call-settled': { ...ofCall, how: isFields },
+    'tool-result': { ...ofCall, outcome: text, content },
+    'state-changed': { writes: isFields },
+    continuation: { text },
+    compaction: { upToSeq: number, summary: text },
+    'run-suspended': { waiting: texts },
+    'run-stop': { reason: text },
+  }),
+);
+
+/** The entry itself. Throws CorruptLogError `corrupt`. */
+export function readable(entry: LogEntry): LogEntry {
+  const checks = SHAPES.get(entry.type) ?? {};
+  const found = entry as unknown as Fields;
+  for (const field of Object.keys(checks)) {
+    if (checks[field]?.(found[field])) continue;
+    const got = (JSON.stringify(found[field]) ?? 'nothing').slice(0, 80);
+    const where = `entry ${entry.seq} (${entry.type}) of conversation "${entry.conversationId}"`;
+    throw new CorruptLogError('corrupt', `${where} cannot be used: its ${field} is ${got}; the log was left as it is`);
+  }
+  return entry;
+}

@@ -1,0 +1,81 @@
+/**
+ * The sub-agents that a place of a log knows, for whoever copies the log. Rule: a copy holds all that was done before
+ * the place, so that nothing is done twice: where it is not known how far a sub-agent was, the copy goes on to where
+ * its parent's log says so next. What waited there for a person waits in the copy.
+ */
+import { type CallRecord, countedIn, type LogEntry, learn, nothingKnown } from '../../machines/index.ts';
+import { childIdOf, tasksOf } from './task.ts';
+import { fieldsOf, WAITS, waitingPlace } from './waiting.ts';
+
+export interface Kin {
+  callId: string;
+  taskId: string;
+  from: string;
+  to: string;
+  ended: boolean;
+}
+
+/** By their ids in the log, which is that of `from`; a sub-agent that none of a call's tasks leads to is nobody's. */
+export type Family = ReadonlyMap<string, Kin>;
+
+interface FamilyTree {
+  family: Family;
+  /** How many entries of a sub-agent's log belong to the copy; all where nothing says so. */
+  placeOf(kin: Kin, log: readonly LogEntry[]): number;
+}
+
+/** What a person had decided about the sub-agent when the call was decided is known there. */
+function withDecision(place: number, { suspension, decisions }: CallRecord, log: readonly LogEntry[]): number {
+  const decision = decisions.get(suspension);
+  const { decided } = fieldsOf(decision?.action === 'answer' ? decision.payload : undefined);
+  const next = log[place];
+  return next?.type === 'decision' && next.callId === decided ? place + 1 : place;
+}
+
+/** Where the entries behind the place say of the sub-agent how far it is. */
+function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: Kin): number | undefined {
+  for (const entry of rest) {
+    if (entry.type === 'sub-agent' && entry.conversationId === from && entry.phase === 'ended') return undefined;
+    if (entry.type === 'tool-suspended' && entry.callId === callId) return waitingPlace(entry.payload, taskId);
+    const counted = countedIn(entry);
+    if (counted?.conversationId === from) return counted.upTo;
+  }
+  return undefined;
+}
+
+/** Those that the first `place` entries know of, under the ids that they have as sub-agents of `to`. */
+export function familyIn(log: readonly LogEntry[], place: number, from: string, to: string): FamilyTree {
+  const known = nothingKnown();
+  const family = new Map<string, Kin>();
+  for (const entry of log.slice(0, place)) {
+    learn(known, entry);
+    if (entry.type !== 'sub-agent') continue;
+    const { callId, conversationId: id } = entry;
+    const task = tasksOf(known.calls.get(callId)?.args ?? null).find((each) => childIdOf(from, callId, each.id) === id);
+    const kin = family.get(id);
+    if (kin) kin.ended ||= entry.phase === 'ended';
+    else if (task) {
+      const ended = entry.phase === 'ended';
+      family.set(id, { callId, taskId: task.id, from: id, to: childIdOf(to, callId, task.id), ended });
+    }
+  }
+  const placeOf = (kin: Kin, own: readonly LogEntry[]): number => {
+    const record = known.calls.get(kin.callId);
+    if (place >= log.length || kin.ended || !record || record.status === 'ended') return own.length;
+    const waits = record.status === 'suspended' && record.reason === WAITS;
+    const until = waits ? waitingPlace(record.payload, kin.taskId) : nextPlace(log.slice(place), kin);
+    if (until === undefined) return own.length;
+    return Math.min(waits ? withDecision(until, record, own) : until, own.length);
+  };
+  return { family, placeOf };
+}
+
+/** An entry of the log, with the ids that its sub-agents have in the copy. */
+export function renamed(entry: LogEntry, family: Family): LogEntry {
+  const counted = countedIn(entry);
+  const kin = family.get(entry.type === 'sub-agent' ? entry.conversationId : (counted?.conversationId ?? ''));
+  if (!kin) return entry;
+  if (entry.type === 'sub-agent') return { ...entry, conversationId: kin.to };
+  if (entry.type !== 'extension') return entry;
+  return { ...entry, value: { ...fieldsOf(entry.value), conversationId: kin.to } };
+}

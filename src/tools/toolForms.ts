@@ -1,0 +1,46 @@
+/**
+ * What `defineTool` takes. Rule: a key that is misspelt is refused, since a tool that was meant to ask first would run
+ * without asking.
+ */
+import { ConfigurationError } from '../errors.ts';
+import {
+  callback,
+  checkKeys,
+  checkValues,
+  choice,
+  type Form,
+  type Forms,
+  flag,
+  isLiteral,
+  span,
+  text,
+} from '../form.ts';
+import type { ToolDefinition } from './define.ts';
+
+const approval: Form = {
+  wanted: 'true, false or a function',
+  takes: (value) => flag.takes(value) || callback.takes(value),
+};
+
+/** Name, parameters and execute have words of their own. */
+export const toolForms: Forms = new Map([
+  ['description', text],
+  ['readOnly', flag],
+  ['idempotent', flag],
+  ['timeoutMs', span(0)],
+  ['group', choice('read-group', 'write-group', 'bash-group', 'other-group')],
+  ['needsApproval', approval],
+]);
+const KEYS = ['name', 'parameters', 'execute', ...toolForms.keys()];
+
+/** Throws ConfigurationError for what is missing, unknown or cannot work. */
+export function checkTool(tool: ToolDefinition): void {
+  if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
+  if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
+  if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
+    throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);
+  }
+  const prefix = `tool "${tool.name}": `;
+  if (isLiteral(tool)) checkKeys(prefix, tool, KEYS);
+  checkValues(prefix, tool, toolForms);
+}

@@ -1,0 +1,111 @@
+/** Entries that are JSON and yet no entries: whoever reads a log says which one it is. */
+import { appendFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import { readable } from '../src/entryShape.ts';
+import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
+import { everyEntry } from '../src/testing/everyEntry.ts';
+import { scriptedModel } from '../src/testing/index.ts';
+import { conversation, notice, stamped, write } from '../src/testing/storeCase.ts';
+import { place } from './stores/place.ts';
+
+const open = async (store: LogStore): Promise<string> => {
+  const agent = createAgent({ model: scriptedModel(['yes']), store, cwd: '/' });
+  try {
+    const opened = await agent.open('c');
+    opened.view();
+    opened.messages();
+    return 'opened';
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  } finally {
+    await agent.close();
+  }
+};
+
+const past = (log: readonly LogEntry[]): string => {
+  try {
+    pastOf(log);
+    return 'read';
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+};
+
+const WRONG: readonly (Json | undefined)[] = [undefined, null, 5, 'x', [], {}, '__proto__', -1, [null]];
+
+/** Every log that differs from this one in one field of its last entry, two levels deep. */
+function* damaged(log: readonly LogEntry[]): Generator<{ what: string; log: LogEntry[] }> {
+  const last = log.at(-1) as unknown as { [key: string]: unknown };
+  for (const path of pathsOf(last)) {
+    for (const wrong of WRONG) {
+      const copy = structuredClone(log) as LogEntry[];
+      const holder = path
+        .slice(0, -1)
+        .reduce((at, key) => at[key] as typeof last, copy.at(-1) as unknown as typeof last);
+      const key = path.at(-1) ?? '';
+      if (wrong === undefined) delete holder[key];
+      else holder[key] = wrong;
+      yield { what: `${last.type}: ${path.join('.')} = ${JSON.stringify(wrong)}`, log: copy };
+    }
+  }
+}
+
+function pathsOf(value: object, levels = 3): string[][] {
+  const kept = Object.entries(value).filter(
+    ([key]) => levels < 3 || !['seq', 'at', 'type', 'conversationId', 'runId'].includes(key),
+  );
+  return kept.flatMap(([key, inner]) => {
+    const deeper = typeof inner === 'object' && inner !== null && levels > 1 ? pathsOf(inner, levels - 1) : [];
+    return [[key], ...deeper.map((path) => [key, ...path])];
+  });
+}
+
+const call = stamped('c', 1, {
+  type: 'agent-output',
+  item: { type: 'tool-call', callId: 'c1', name: 'read', args: {} },
+});
+const words = stamped('c', 1, { type: 'agent-output', item: { type: 'assistant', text: 'hello' } });
+
+describe('an entry without the fields of its type', () => {
+  test('entries of every type are taken, with fields and types nobody knows', () => {
+    for (const entry of everyEntry('c')) {
+      const more = { ...entry, more: 1 };
+      expect(readable(more)).toBe(more);
+    }
+    const later = { ...notice('c', 0), type: 'later' } as unknown as LogEntry;
+    expect(readable(later)).toBe(later);
+    const odd = { ...notice('c', 0), type: 'constructor' } as unknown as LogEntry;
+    expect(readable(odd)).toBe(odd);
+  });
+
+  test('a conversation with one is refused as corrupt, by number, type and field, and is left as it was', async () => {
+    const { store, path } = await place();
+    await write(store, 'c', [conversation('c'), notice('c', 1)]);
+    await appendFile(path('c.jsonl'), '{"seq":2,"at":1,"type":"agent-output"}\n');
+    const agent = createAgent({ model: scriptedModel([]), store });
+    const said = /entry 2 \(agent-output\) of conversation "c" .* its item is nothing/;
+    await expect(agent.open('c')).rejects.toThrow(said);
+    await expect(agent.open('c')).rejects.toMatchObject({ name: 'CorruptLogError', code: 'corrupt' });
+    await agent.close();
+  });
+
+  test('whatever one field of an entry holds, opening and the past answer, or say that the log is corrupt', async () => {
+    const wrong: string[] = [];
+    let refused = 0;
+    const ends = [words, ...everyEntry('c').map((entry) => ({ ...entry, seq: 2 }) as LogEntry)];
+    for (const end of ends) {
+      const before = end.seq === 1 ? [conversation('c')] : [conversation('c'), call];
+      for (const { what, log } of damaged([...before, end])) {
+        const store = memoryStore();
+        await write(store, 'c', log);
+        const answers = [await open(store), past(log)];
+        if (answers.some((answer) => !['opened', 'read', 'corrupt'].includes(answer)))
+          wrong.push(`${what}: ${answers}`);
+        if (answers[0] === 'corrupt') refused += 1;
+        if ((answers[0] === 'corrupt') !== (answers[1] === 'corrupt')) wrong.push(`${what}: ${answers}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(refused).toBeGreaterThan(100);
+  });
+});

@@ -1,0 +1,194 @@
+/** Acting at the moment a run is over in the log, or is being cancelled (request-cycle-model, Boundary Rule). */
+import { describe, expect, it } from 'vitest';
+import type { Conversation, LogEntry, Run } from '../../src/index.ts';
+import { bench, only } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { call, deaf } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+const both = [{ synchronous: true }, { synchronous: false }];
+
+/** Acts once, at the first of these moments. */
+const moments: [string, (on: Conversation, act: () => void) => void][] = [
+  ['its run-stop', (on, act) => onEntry(on, ({ type }) => type === 'run-stop', act)],
+  [
+    'its last checkpoint',
+    (on, act) => onEntry(on, (each) => 'boundary' in each && each.boundary === 'RunFinished', act),
+  ],
+  ['a view that is idle', (on, act) => onView(on, act)],
+];
+function onEntry(on: Conversation, wanted: (entry: LogEntry) => boolean, act: () => void): void {
+  let done = false;
+  on.log$().subscribe((each) => {
+    if (done || !wanted(each)) return;
+    done = true;
+    act();
+  });
+}
+function onView(on: Conversation, act: () => void): void {
+  let done = false;
+  on.view$.subscribe(({ state, cycles }) => {
+    if (done || state !== 'idle' || cycles.length === 0) return;
+    done = true;
+    act();
+  });
+}
+
+describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
+  it.each(moments)('sends at %s: the conversation is idle, and the message starts the next run', async (_, at) => {
+    const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
+    let next: Run | undefined;
+    const statuses: string[] = [];
+    at(on.conversation, () => {
+      statuses.push(on.conversation.status);
+      next = on.conversation.send('again');
+      statuses.push(on.conversation.status);
+      expect(() => on.conversation.send('and again')).toThrow(/busy/);
+    });
+    expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: 'one' });
+    expect(await next?.result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
+    expect(statuses).toEqual(['idle', 'active']);
+    expect(only(on.conversation.log(), 'user-message', 'message-queued', 'run-stop', 'diagnostic')).toEqual([
+      'user-message direct hi',
+      'run-stop completed end_turn',
+      'user-message direct again',
+      'run-stop completed end_turn',
+    ]);
+  });
+
+  it('at the stop of a cancelled run, a message starts the next run, and resume() goes on with the same cycle', async () => {
+    for (const act of ['send', 'resume'] as const) {
+      const on = await bench({ replies: [deaf(), 'two'], store: troubledStore(how) });
+      let next: Run | undefined;
+      moments[0]?.[1](on.conversation, () => {
+        next = act === 'send' ? on.conversation.send('again') : on.conversation.resume();
+      });
+      on.conversation.send('hi');
+      await on.clock.advance(0);
+      await on.conversation.cancel();
+      await on.clock.advance(0);
+      expect(await next?.result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
+      expect(on.conversation.view().cycles).toHaveLength(act === 'send' ? 2 : 1);
+    }
+  });
+
+  it('a steer and a followUp are delivered at once, as direct', async () => {
+    for (const kind of ['steer', 'followUp'] as const) {
+      const store = troubledStore(how);
+      const on = await bench({ replies: ['one', 'two'], store, policies: { promoteFollowUpOn: [] } });
+      let delivered: Promise<string> | undefined;
+      moments[0]?.[1](on.conversation, () => {
+        ({ delivered } = on.conversation[kind]('again'));
+      });
+      await on.conversation.send('hi').result;
+      expect(await delivered).toBe('delivered');
+      expect(only(on.conversation.log(), 'user-message', 'message-queued')).toEqual([
+        'user-message direct hi',
+        'user-message direct again',
+      ]);
+    }
+  });
+
+  it('where a followUp is promoted next, the conversation is busy at the stop before it', async () => {
+    const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
+    const said: string[] = [];
+    onEntry(
+      on.conversation,
+      ({ type }) => type === 'model-reply',
+      () => on.conversation.followUp('later'),
+    );
+    moments[0]?.[1](on.conversation, () => {
+      said.push(on.conversation.status);
+      expect(() => on.conversation.send('now')).toThrow(/busy/);
+    });
+    await on.conversation.send('hi').result;
+    await on.conversation.resume().result;
+    expect(said).toEqual(['active']);
+    expect(only(on.conversation.log(), 'user-message')).toEqual([
+      'user-message direct hi',
+      'user-message followUp later',
+    ]);
+  });
+
+  it('a subscriber at any other entry of a run that goes on finds it busy', async () => {
+    const on = await bench({
+      replies: [[call('c1', 'echo', { m: 'a' })], 'done'],
+      tools: [echoTool().tool],
+      store: troubledStore(how),
+    });
+    const free = new Set<string>();
+    on.conversation.log$(1).subscribe((each) => {
+      if (on.conversation.status !== 'active') free.add('boundary' in each ? each.boundary : each.type);
+    });
+    await on.conversation.send('hi').result;
+    expect([...free]).toEqual(['run-stop', 'RunFinished']);
+  });
+});
+
+it('at the stop of a cycle that was cancelled while it waited, a message starts the next run', async () => {
+  const replies = [[call('c1', 'ask', { m: 'a' })], 'two'];
+  const on = await bench({ replies, tools: [echoTool('ask').tool], plugins: [asks().plugin] });
+  let next: Run | undefined;
+  moments[0]?.[1](on.conversation, () => {
+    next = on.conversation.send('again');
+  });
+  await on.conversation.send('hi').result;
+  await on.conversation.cancel();
+  expect(await next?.result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
+});
+
+it('from the moment of a cancel the conversation is cancelling, also while the store holds it up, and send() says so', async () => {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const { conversation } = await bench({ clock, store, replies: ['done', 'next'] });
+  const told: string[] = [];
+  conversation.live$.subscribe((signal) => void (signal.type === 'status' && told.push(signal.status)));
+  store.trouble((entries) => (entries.some(({ type }) => type === 'model-reply') ? { afterMs: 40 } : 'stored'));
+  conversation.send('hi');
+  await clock.advance(10);
+  expect(conversation.status).toBe('active');
+  const cancelled = conversation.cancel();
+  expect(conversation.status).toBe('cancelling');
+  expect(() => conversation.send('too')).toThrow(/cancellation in progress/);
+  await clock.until(cancelled);
+  expect(told).toEqual(['active', 'cancelling', 'idle']);
+  expect(conversation.status).toBe('idle');
+});
+
+describe('a steer with a signal', () => {
+  const running = async () => {
+    const on = await bench({ replies: [deaf(), 'next'] });
+    const run = on.conversation.send('hi');
+    await on.clock.advance(0);
+    return { ...on, run };
+  };
+
+  it('that is aborted already is not queued: its run is cancelled, and the one under way goes on', async () => {
+    const { conversation, clock, run } = await running();
+    for (const kind of ['steer', 'followUp'] as const) {
+      const dropped = conversation.send('S', { kind, signal: AbortSignal.abort() });
+      expect(dropped).not.toBe(run);
+      expect((await dropped.result).termination).toBe('Cancelled');
+    }
+    await clock.advance(0);
+    expect(conversation.queue).toEqual([]);
+    expect(only(conversation.log(), 'message-queued')).toEqual([]);
+    expect(conversation.status).toBe('active');
+  });
+
+  it('that is aborted while it is queued is taken back, and the run under way goes on', async () => {
+    const { conversation, clock, run } = await running();
+    const caller = new AbortController();
+    expect(conversation.send('S', { kind: 'steer', signal: caller.signal })).toBe(run);
+    await clock.advance(0);
+    expect(conversation.queue).toHaveLength(1);
+    caller.abort();
+    await clock.advance(0);
+    expect(only(conversation.log(), 'message-queued', 'message-returned')).toEqual([
+      'message-queued steer S',
+      'message-returned cancelled',
+    ]);
+    expect(conversation.status).toBe('active');
+  });
+});

@@ -1,0 +1,95 @@
+/** A run that ends early writes what is known of each of its calls (run-lifecycle, CancellationToken Impact). */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool, type Plugin, toolResult } from '../../src/index.ts';
+import { bench, only, resultText } from '../support/agent.ts';
+import { call, type Reply } from '../support/model.ts';
+import { boom, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const forever = (): Promise<never> => new Promise(() => undefined);
+/** Hears of calls for ever; `begun` resolves when it has heard of so many. */
+function slowListener(wanted: number) {
+  let heard = 0;
+  let tell = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const plugin: Plugin = {
+    name: 'slow',
+    afterToolExecute() {
+      heard += 1;
+      if (heard === wanted) tell();
+      return forever();
+    },
+  };
+  return { plugin, begun };
+}
+/** A round whose calls have all ended, with a plugin that still hears of them. */
+async function heardOf(reply: Reply, wanted: number, limits: { runMs?: number } = {}) {
+  const { plugin, begun } = slowListener(wanted);
+  const gate = gateTool();
+  const on = await bench({
+    replies: [reply, 'next'],
+    tools: [echoTool().tool, boom, gate.tool],
+    plugins: [plugin],
+    policies: { limits },
+  });
+  const run = on.conversation.send('hi');
+  await begun;
+  return { ...on, run };
+}
+
+describe('a run that is cut off while plugins hear of its calls', () => {
+  const three = [call('c1', 'echo', args), call('c2', 'boom'), call('c3', 'nothing')];
+
+  it('keeps the results of calls that succeeded, failed, or were refused and never started', async () => {
+    const { conversation, run } = await heardOf(three, 3);
+    await conversation.cancel();
+    expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c2 failed error',
+      'tool-result c3 failed unknown_tool',
+      'run-stop interrupted cancelled',
+    ]);
+    expect(resultText(conversation.log(), 'c1')).toBe(JSON.stringify(args));
+    expect(resultText(conversation.log(), 'c3')).toContain('nothing');
+    expect((await run.result).calls.map(({ outcome }) => outcome)).toEqual(['succeeded', 'failed', 'failed']);
+  });
+
+  it('says of a call that still runs beside them that it may have had an effect', async () => {
+    const { conversation } = await heardOf([call('c1', 'echo', args), call('c2', 'gate')], 1);
+    await conversation.cancel();
+    expect(only(conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c2 cancelled cancelled',
+    ]);
+    expect(resultText(conversation.log(), 'c2')).toContain('may have had an effect');
+  });
+
+  it('keeps them also where its time is over', async () => {
+    const { clock, conversation, run } = await heardOf(three, 3, { runMs: 1000 });
+    await clock.advance(1000);
+    expect((await run.result).cause).toBe('timeout');
+    expect(only(conversation.log(), 'tool-result')).toHaveLength(3);
+    expect(only(conversation.log(), 'tool-result')[0]).toBe('tool-result c1 succeeded');
+  });
+
+  it('leaves a call waiting for nobody that was suspended before: it is cancelled', async () => {
+    const ask = defineTool({
+      name: 'ask',
+      description: 'Asks.',
+      parameters: z.object({}),
+      execute: () => toolResult.pending({ reason: 'input' }),
+    });
+    const { plugin, begun } = slowListener(1);
+    const { conversation } = await bench({ replies: [[call('c1', 'ask')]], tools: [ask], plugins: [plugin] });
+    conversation.send('hi');
+    await begun;
+    await conversation.cancel();
+    expect(only(conversation.log(), 'tool-suspended', 'tool-result')).toEqual([
+      'tool-suspended c1 1',
+      'tool-result c1 cancelled cancelled',
+    ]);
+  });
+});

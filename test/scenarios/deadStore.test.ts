@@ -1,0 +1,143 @@
+/** Closing a conversation whose store is slow, fails for good, or says nothing any more (run-lifecycle, Checkpoint Triggers). */
+import { describe, expect, it } from 'vitest';
+import { bench, only } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { call, deaf, during } from '../support/model.ts';
+import { type Fates, troubledStore } from '../support/store.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+/** A run that goes on until it is cancelled, on a store that meets what comes from now on like this. */
+async function running(fates: Fates) {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const on = await bench({ clock, store, replies: [deaf(), 'next'] });
+  const run = on.conversation.send('go');
+  await clock.advance(0);
+  return { ...on, store, run, trouble: () => store.trouble(fates) };
+}
+const silent: Fates = () => 'stuck';
+
+describe('a close on a store that never answers', () => {
+  it('is given up after 5 s, and says so; every promise is settled and no timer is left', async () => {
+    const on = await running(silent);
+    on.trouble();
+    const steer = on.conversation.steer('S');
+    const closed = expect(on.conversation.close()).rejects.toMatchObject({ code: 'store' });
+    const took = await on.clock.until(closed, 20_000);
+    expect(took).toBeGreaterThanOrEqual(5000);
+    expect(took).toBeLessThan(5200);
+    await closed;
+    await expect(steer.delivered).rejects.toMatchObject({ code: 'store' });
+    expect(await on.run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    expect(on.clock.live).toBe(0);
+    expect(on.alive()).toEqual([]);
+  });
+
+  it('lets go of the log: the next opening goes on from what is durable', async () => {
+    const on = await running(silent);
+    on.trouble();
+    await on.clock.until(
+      on.conversation.close().catch(() => undefined),
+      20_000,
+    );
+    on.store.trouble(() => 'stored');
+    const conversation = await on.agent.open('c');
+    expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop interrupted crash']);
+    await conversation.close();
+  });
+
+  it('a store that does not let go of its log is given up too', async () => {
+    const clock = new VirtualClock();
+    const inner = troubledStore({ clock });
+    const open = async (id: string) => ({ ...(await inner.open(id)), close: () => new Promise<void>(() => undefined) });
+    const { conversation } = await bench({ clock, store: { ...inner, open } });
+    const closed = expect(conversation.close()).rejects.toMatchObject({ code: 'store' });
+    expect(await clock.until(closed, 20_000)).toBe(5000);
+    await closed;
+    expect(clock.live).toBe(0);
+  });
+});
+
+it('a close waits for a store that takes 3 s for each append, however many there are', async () => {
+  const on = await running(() => ({ afterMs: 3000 }));
+  on.trouble();
+  const receipts = [on.conversation.followUp('1'), on.conversation.followUp('2'), on.conversation.steer('3')];
+  expect(await on.clock.until(on.conversation.close(), 60_000)).toBeGreaterThan(6000);
+  expect(await Promise.all(receipts.map(({ delivered }) => delivered))).toEqual(['returned', 'returned', 'returned']);
+  expect(on.conversation.view().queued).toEqual([]);
+  expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
+});
+
+it.each([{ synchronous: true }, { synchronous: false }])(
+  'B18: a receipt rejects where the message cannot be given back: it stays queued, and the next opening lists it (%o)',
+  async ({ synchronous }) => {
+    const store = troubledStore({ synchronous });
+    const on = await bench({ store, replies: [deaf()] });
+    on.conversation.send('go');
+    await on.clock.advance(0);
+    const receipt = on.conversation.followUp('pay the bill');
+    const run = on.conversation.send('second', { kind: 'followUp' });
+    await on.clock.advance(0);
+    store.trouble(() => 'failed');
+    await on.clock.until(on.conversation.close());
+    await expect(receipt.delivered).rejects.toMatchObject({ code: 'store' });
+    expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    const again = await bench({ store });
+    expect(again.conversation.queue.map(({ messageId }) => messageId)[0]).toBe(receipt.messageId);
+    expect(again.conversation.queue).toHaveLength(2);
+  },
+);
+
+it('a message that its run cannot take back from a store that fails is not called returned', async () => {
+  const store = troubledStore();
+  const on = await bench({ store, replies: [deaf()] });
+  on.conversation.send('go');
+  await on.clock.advance(0);
+  const later = on.conversation.send('later', { kind: 'followUp' });
+  await on.clock.advance(0);
+  store.trouble(() => 'failed');
+  await later.cancel();
+  expect(await later.result).toMatchObject({ termination: 'Error', cause: 'store' });
+  expect(on.conversation.view().queued).toHaveLength(1);
+});
+
+describe('a conversation that is closed while it waits', () => {
+  const waiting = async () => {
+    const replies = [[call('c1', 'ask', { m: 'a' })], 'done'];
+    const on = await bench({ replies, tools: [echoTool('ask').tool], plugins: [asks().plugin] });
+    const run = on.conversation.send('hi');
+    await run.result;
+    return { ...on, run };
+  };
+
+  it('refuses a cancel as closed, at once and later, and still waits when it is opened again', async () => {
+    const { conversation, agent, run } = await waiting();
+    const closed = conversation.close();
+    await expect(conversation.cancel()).rejects.toMatchObject({ code: 'closed' });
+    await closed;
+    await expect(conversation.cancel()).rejects.toMatchObject({ code: 'closed' });
+    await run.cancel();
+    const again = await agent.open('c');
+    expect(again.status).toBe('waiting');
+    expect(again.pending.map(({ callId }) => callId)).toEqual(['c1']);
+  });
+
+  it('carries out a cancel that came before', async () => {
+    const { conversation } = await waiting();
+    const cancelled = conversation.cancel();
+    await Promise.all([conversation.close(), cancelled]);
+    expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
+    await conversation.cancel();
+  });
+});
+
+it('a close from a subscriber at the stop of a run leaves the run completed', async () => {
+  const on = await bench({ replies: [during(() => undefined, 'done')], store: troubledStore() });
+  let closed: Promise<void> | undefined;
+  on.conversation.log$().subscribe(({ type }) => {
+    if (type === 'run-stop') closed = on.conversation.close();
+  });
+  expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  await closed;
+});

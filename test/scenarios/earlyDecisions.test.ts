@@ -1,0 +1,150 @@
+/** Decisions that come before their call is suspended: they wait for it, or expire and say so (run-lifecycle, RESUME_TOOL_CALL). */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Decision, defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
+import { bench, entry, only, storeWith, story } from '../support/agent.ts';
+import { call } from '../support/model.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const answer = (payload: number): Decision => ({ callId: 'c1', action: 'answer', payload });
+const deny = (callId: string): Decision => ({ callId, action: 'deny', reason: 'no' });
+
+/** Hangs in its first process; after that it asks, and is answered. */
+function hangingOnce() {
+  let ran = 0;
+  const tool = defineTool({
+    name: 'question',
+    description: 'Asks.',
+    parameters: z.object({}),
+    execute(_, { decision }) {
+      ran += 1;
+      if (ran === 1) return new Promise(() => undefined);
+      return decision?.action === 'answer' ? decision.payload : toolResult.pending({ reason: 'input' });
+    },
+  });
+  return { tool, ran: () => ran };
+}
+
+/** The process dies while c1 runs, decided early; another one opens the log and has the call retried. */
+async function retried() {
+  const { tool, ran } = hangingOnce();
+  const policies = { onPartialSuspend: 'wait' } as const;
+  const before = await bench({ replies: [[call('c1', 'question')]], tools: [tool], policies });
+  before.conversation.send('hi');
+  await entry(before.conversation, 'tool-started');
+  expect(await before.conversation.decide(answer(7))).toBe('held');
+  const store = await storeWith(before.conversation.log());
+  const on = await bench({ replies: ['done'], tools: [tool], policies, store });
+  const opened = on.conversation.log();
+  expect(await on.conversation.settle('c1', { retry: true })).toBe('applied');
+  return { ...on, opened, ran };
+}
+
+describe('a decision that came early, for a call that a crash cut off', () => {
+  it('expires with the run that the crash ended, and a diagnostic says so', async () => {
+    const { opened } = await retried();
+    expect(only(opened, 'tool-result', 'diagnostic', 'run-stop')).toEqual([
+      'tool-result c1 unknown',
+      'diagnostic decision_expired',
+      'run-stop interrupted crash',
+    ]);
+  });
+
+  it('counts for nothing where the call is retried and suspends: it waits for a decision, and takes one', async () => {
+    const { conversation, ran } = await retried();
+    expect((await conversation.resume().result).termination).toBe('Suspended');
+    expect(conversation.pending).toMatchObject([{ callId: 'c1', suspension: 1 }]);
+    expect(await conversation.decide(answer(8))).toBe('applied');
+    expect(await conversation.decide(answer(8))).toBe('duplicate');
+    expect(await conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown', 'tool-result c1 succeeded']);
+    expect(ran()).toBe(3);
+  });
+
+  it('counts for nothing in the process after that either, and expires once', async () => {
+    const { conversation } = await retried();
+    await conversation.resume().result;
+    const { tool } = hangingOnce();
+    const on = await bench({ replies: ['done'], tools: [tool], store: await storeWith(conversation.log()) });
+    expect(on.conversation.status).toBe('waiting');
+    expect(on.conversation.pending).toMatchObject([{ callId: 'c1', suspension: 1 }]);
+    expect(only(on.conversation.log(), 'diagnostic')).toEqual(['diagnostic decision_expired']);
+  });
+
+  it('expires also where the call ended before the crash', async () => {
+    const gate = gateTool();
+    const before = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
+    before.conversation.send('hi');
+    await gate.begun('c1');
+    expect(await before.conversation.decide(deny('c1'))).toBe('held');
+    gate.release('c1');
+    await entry(before.conversation, 'tool-result');
+    const log: readonly LogEntry[] = before.conversation.log();
+    const ended = log.slice(0, log.findIndex(({ type }) => type === 'tool-result') + 1);
+    const on = await bench({ tools: [gate.tool], store: await storeWith(ended) });
+    expect(story(on.conversation.log()).slice(-2)).toEqual([
+      'diagnostic decision_expired',
+      'run-stop interrupted crash',
+    ]);
+    const again = await bench({ tools: [gate.tool], store: await storeWith(on.conversation.log()) });
+    expect(again.conversation.log()).toEqual(on.conversation.log());
+  });
+});
+
+/** A sequential round that waits at c1; c2 stands behind it and is decided early. */
+async function behind(policies: { whileSuspended?: 'denyAndRun' } = {}, plugins: Plugin[] = [asks().plugin]) {
+  const ask = echoTool('ask');
+  const echo = echoTool();
+  const replies = [[call('c1', 'ask', args), call('c2', 'echo', args)], 'done'];
+  const tools = [ask.tool, echo.tool];
+  const on = await bench({ replies, tools, plugins, policies: { toolExecution: 'sequential', ...policies } });
+  await on.conversation.send('hi').result;
+  expect(await on.conversation.decide(deny('c2'))).toBe('held');
+  return { ...on, ran: echo.ran };
+}
+const expiries = (log: readonly LogEntry[]) =>
+  log.flatMap((each) => (each.type === 'diagnostic' && each.code === 'decision_expired' ? [each.detail] : []));
+
+describe('a decision that came early, for a call behind one that waits', () => {
+  it('expires with a diagnostic where the call is run and never suspends', async () => {
+    const { conversation, ran } = await behind();
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    expect((await conversation.resume().result).termination).toBe('NaturalEnd');
+    expect(ran).toEqual(['c2']);
+    expect(expiries(conversation.log())).toEqual([{ callId: 'c2' }]);
+    expect(only(conversation.log(), 'diagnostic', 'run-stop')).toEqual([
+      'diagnostic decision_expired',
+      'run-stop completed end_turn',
+    ]);
+    expect(await conversation.decide(deny('c2'))).toBe('stale');
+  });
+
+  it('is carried out where the call suspends when its turn comes', async () => {
+    const all: Plugin = {
+      name: 'all',
+      beforeToolExecute: ({ decision }) => (decision ? undefined : { suspend: { reason: 'all' } }),
+    };
+    const { conversation, ran } = await behind({}, [all]);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    expect((await conversation.resume().result).termination).toBe('NaturalEnd');
+    expect(ran).toEqual([]);
+    expect(only(conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c2 failed denied',
+    ]);
+    expect(expiries(conversation.log())).toEqual([]);
+  });
+
+  it.each(['cancel', 'denyAndRun'] as const)('expires with a diagnostic where the cycle ends by %s', async (how) => {
+    const { conversation } = await behind(how === 'denyAndRun' ? { whileSuspended: how } : {});
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    if (how === 'cancel') await conversation.cancel();
+    else await conversation.send('next').result;
+    expect(expiries(conversation.log())).toEqual([{ callId: 'c2' }]);
+    expect(only(conversation.log(), 'diagnostic', 'run-stop').slice(0, 2)).toEqual([
+      'diagnostic decision_expired',
+      `run-stop interrupted ${how === 'cancel' ? 'cancelled' : 'superseded'}`,
+    ]);
+  });
+});

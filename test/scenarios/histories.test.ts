@@ -1,0 +1,83 @@
+/** Conversations that begin with the messages of earlier ones: nothing of the past is run (request-cycle-model, Boundary Rule). */
+import { describe, expect, it } from 'vitest';
+import type { Message } from '../../src/index.ts';
+import { bench, only, story } from '../support/agent.ts';
+import { lines } from '../support/model.ts';
+import { echoTool } from '../support/tools.ts';
+
+const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
+const calls = (text: string, ...callIds: string[]): Message => ({
+  role: 'assistant',
+  content: text === '' ? [] : [{ type: 'text', text }],
+  toolCalls: callIds.map((callId) => ({ callId, name: 'pay', args: { m: callId } })),
+});
+const told = (callId: string): Message => ({
+  role: 'tool',
+  callId,
+  content: [{ type: 'text', text: `${callId} is paid` }],
+  isError: false,
+});
+
+/** A new conversation `h` with this history, whose model says `replies`; `again`: it is closed and opened anew first. */
+async function opened(history: readonly Message[], options: { again?: boolean; replies?: string[] } = {}) {
+  const { again = false, replies = ['done'] } = options;
+  const pay = echoTool('pay');
+  const on = await bench({ replies, tools: [pay.tool] });
+  const first = await on.agent.open('h', { history });
+  if (again) await first.close();
+  const conversation = again ? await on.agent.open('h') : first;
+  return { conversation, model: on.model, ran: pay.ran };
+}
+
+const UNANSWERED: [string, readonly Message[]][] = [
+  ['in an earlier request', [user('a'), calls('', 'c1'), user('b'), calls('done')]],
+  ['that the model spoke behind', [user('a'), calls('', 'c1'), calls('I paid')]],
+  ['that is the last word', [user('a'), calls('', 'c1')]],
+  ['beside one that has its result', [user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok')]],
+  ['whose result stands before it', [user('a'), told('c1'), calls('', 'c1')]],
+  ['without a request', [calls('', 'c1')]],
+];
+
+describe('a call of a history without a result', () => {
+  it.each(UNANSWERED)('%s is never run: not by a message, not by resume()', async (_, history) => {
+    for (const again of [false, true]) {
+      const { conversation, model, ran } = await opened(history, { again });
+      expect([conversation.status, conversation.pending, conversation.unsettled]).toEqual(['idle', [], []]);
+      expect(await conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', turns: 0 });
+      expect(model.calls).toHaveLength(0);
+      expect(await conversation.send('hello').result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+      expect(ran).toEqual([]);
+      expect(only(conversation.log(), 'tool-result')).toContain('tool-result c1 cancelled restart');
+    }
+  });
+
+  it('has a result in its place that says so, with the history and not with a repair', async () => {
+    const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')]);
+    const log = story(conversation.log());
+    expect(lines(conversation.messages())).toEqual([
+      'user a',
+      'assistant +c1 +c2',
+      'c1! The earlier messages hold no result of this call. It was not run here.',
+      'c2 c2 is paid',
+      'user b',
+      'assistant ok',
+    ]);
+    await conversation.close();
+    const again = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')], { again: true });
+    expect(story(again.conversation.log())).toEqual(log);
+  });
+
+  it('has one result also where its id is used again', async () => {
+    const { conversation, ran } = await opened([user('a'), calls('', 'c1'), user('b'), calls('', 'c1', 'c1')]);
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled restart']);
+    await conversation.send('hello').result;
+    expect(ran).toEqual([]);
+  });
+});
+
+it('a history whose calls all have results is taken over as it is', async () => {
+  const history = [user('a'), calls('', 'c1'), told('c1'), calls('ok')];
+  const { conversation } = await opened(history);
+  expect(conversation.messages()).toEqual(history);
+  expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
+});

@@ -1,0 +1,53 @@
+/** Who may write a log that processes of several process namespaces share, as containers with one volume do. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readlinkSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { notice, opened, refused, stored } from '../../src/testing/storeCase.ts';
+import { children } from './child.ts';
+import { place } from './place.ts';
+
+const HOLD = "const handle = await jsonlStore(directory).open('c'); say('open');";
+const TAKE = `
+  const said = (error) => say(error.code);
+  await jsonlStore(directory).open('c').then(() => say('open'), said);
+`;
+
+/** A program in a namespace of its own, under this host's name. The namespace ends when `unshare` is killed. */
+const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+const WITHIN = ['unshare', ...asRoot, '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
+const [unshare, ...flags] = WITHIN;
+const possible = spawnSync(unshare, [...flags, 'true']).status === 0;
+const OWN = '/proc/self/ns/pid';
+const isFirst = existsSync(OWN) && readlinkSync(OWN) === 'pid:[4026531836]';
+
+describe.skipIf(!possible)('two process namespaces of one host', () => {
+  const run = children();
+
+  test('a holder in a namespace within this one is seen: busy while it lives, followed at once when it is gone', async () => {
+    const { directory, store } = await place();
+    const holder = run(directory, `${HOLD} await handle.append([entry(0)], 0); say('wrote');`, WITHIN);
+    expect([await holder.line(), await holder.line()]).toEqual(['open', 'wrote']);
+    await refused('session_busy', () => store.open('c'));
+    expect((await store.list()).map(({ status }) => status)).toEqual(['active']);
+    await holder.kill();
+    // The system ends what is left of the namespace in its own time.
+    const tried = () => stored(store, 'c').then((entries) => entries.length, String);
+    await expect.poll(tried, { timeout: 10_000 }).toBe(1);
+  });
+
+  test.skipIf(!isFirst)('a holder in the first namespace is believed from within another one', async () => {
+    const { directory, store } = await place();
+    await opened(store, 'c', async (handle) => {
+      expect(await run(directory, TAKE, WITHIN).line()).toBe('session_busy');
+      await handle.append([notice('c', 0)], 0);
+    });
+  });
+
+  test('a container that starts again follows its predecessor at once', async () => {
+    const { directory } = await place();
+    const before = run(directory, HOLD, WITHIN);
+    expect(await before.line()).toBe('open');
+    await before.kill();
+    expect(await run(directory, TAKE, WITHIN).line()).toBe('open');
+  });
+});

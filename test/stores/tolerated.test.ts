@@ -1,0 +1,80 @@
+/** What an opening tolerated stands in the log of the conversation. */
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import { type Conversation, createAgent, type LogStore, memoryStore } from '../../src/index.ts';
+import { scriptedModel } from '../../src/testing/index.ts';
+import { conversation, notices, stored, write } from '../../src/testing/storeCase.ts';
+import { type Place, place, placeWith } from './place.ts';
+
+/** Opens conversation `c` as a process of its own. */
+async function openedBy<T>(store: LogStore, use: (conversation: Conversation) => T | Promise<T>): Promise<T> {
+  const agent = createAgent({ model: scriptedModel(['yes']), store, cwd: '/' });
+  try {
+    return await use(await agent.open('c'));
+  } finally {
+    await agent.close();
+  }
+}
+
+const codes = (c: Conversation): string[] => c.log().flatMap((each) => (each.type === 'diagnostic' ? [each.code] : []));
+const append = ({ path }: Place, text: string): Promise<void> => appendFile(path('c.jsonl'), text);
+
+describe('a notice of a store is a diagnostic of the conversation', () => {
+  const tails: [code: string, tail: string][] = [
+    ['torn_tail', '{"seq":9,"at'],
+    ['zero_bytes', '\0\0\0'],
+    ['blank_tail', '\n\n'],
+  ];
+  for (const [code, tail] of tails) {
+    test(`H-130 H-134 ${code}: once for each time it happened, before anything else is said`, async () => {
+      const found = await place();
+      await openedBy(found.store, (c) => c.send('one').result);
+      await append(found, tail);
+      await openedBy(found.store, (c) => {
+        expect(codes(c)).toEqual([code]);
+        expect(c.view().diagnostics).toMatchObject([{ code }]);
+        expect(c.log().at(-1)).toMatchObject({ type: 'diagnostic', runId: null });
+      });
+      await openedBy(found.store, (c) => expect(codes(c)).toEqual([code]));
+      await append(found, tail);
+      await openedBy(found.store, async (c) => {
+        expect(codes(c)).toEqual([code, code]);
+        expect(await c.send('two').result).toMatchObject({ termination: 'NaturalEnd' });
+      });
+    });
+  }
+
+  test('H-141 a lone newline is a new conversation that says so', async () => {
+    const { store } = await placeWith('\n');
+    await openedBy(store, (c) => expect(c.log().map(({ type }) => type)).toEqual(['conversation', 'diagnostic']));
+  });
+
+  test('H-136 damage that stays in the file is told once, not at every opening', async () => {
+    const found = await place();
+    await openedBy(found.store, (c) => c.send('one').result);
+    const text = await readFile(found.path('c.jsonl'), 'utf8');
+    const last = text.trimEnd().split('\n').at(-1);
+    await writeFile(found.path('c.jsonl'), `${text}${last}\n`);
+    for (let time = 0; time < 3; time += 1) {
+      await openedBy(found.store, (c) => expect(codes(c)).toEqual(['duplicate']));
+    }
+  });
+});
+
+test('a log without damage is opened without a diagnostic', async () => {
+  const { store } = await place();
+  await openedBy(store, (c) => c.send('one').result);
+  await openedBy(store, (c) => expect(codes(c)).toEqual([]));
+});
+
+test('what is opened to be read is written nothing into, whatever its store tolerated', async () => {
+  const inner = memoryStore();
+  const parent = { conversationId: 'p', callId: 'k' };
+  await write(inner, 'c', [conversation('c', parent), ...notices('c', 1, 1)]);
+  const store: LogStore = {
+    ...inner,
+    open: async (id) => Object.assign(await inner.open(id), { notices: [{ code: 'torn_tail' }] }),
+  };
+  await openedBy(store, (c) => expect(codes(c)).toEqual([]));
+  expect(await stored(inner, 'c')).toHaveLength(2);
+});

@@ -1,0 +1,184 @@
+/** A fork of a conversation that has sub-agents: what they did is done, what waits can be decided, in each of the two by itself. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { forkConversation } from '../../src/fork.ts';
+import {
+  type Conversation,
+  createAgent,
+  type LogEntry,
+  type LogStore,
+  type ModelPart,
+  type ModelRequest,
+  memoryStore,
+  subAgents,
+} from '../../src/index.ts';
+import { jsonlStore } from '../../src/node.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
+import { call, finish, type Reply, scripted, t } from '../support/model.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+const paths = ({ pending }: Conversation): string[] => pending.map(({ path }) => path.join('/'));
+const told = (log: readonly LogEntry[]): string[] =>
+  log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.conversationId}`] : []));
+const kinOf = (log: readonly LogEntry[]): string[] => [
+  ...new Set(log.flatMap((each) => (each.type === 'sub-agent' ? [each.conversationId] : []))),
+];
+
+/** A model that says what comes next in the talk it is shown, in whichever process. */
+const inTurn = (...turns: (readonly ModelPart[])[]): Reply[] =>
+  Array(9).fill(async function* ({ messages }: ModelRequest) {
+    const parts = turns[messages.filter(({ role }) => role === 'assistant').length] ?? [t('done')];
+    yield* [...parts, finish(parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop', 5)];
+  });
+
+/** Two sub-agents: alpha works and asks, beta works and ends. The tools keep what this process did. */
+async function family(store: LogStore = memoryStore()) {
+  const [ask, echo] = [echoTool('ask'), echoTool()];
+  const model = byTask({
+    alpha: inTurn([call('w', 'echo', { m: 'once' })], [call('x', 'ask', { m: 'x' })], [submit('s', 'A')]),
+    beta: inTurn([call('e', 'echo', { m: 'once' })], [submit('t', 'B')]),
+  });
+  const tools = [ask.tool, echo.tool, subAgents({ model })];
+  const replies = inTurn([spawn('p', 'alpha', 'beta')]);
+  const agent = createAgent({ model: scripted(replies), tools, plugins: [asks().plugin], store });
+  return { agent, store, ask, echo };
+}
+
+/** It has two sub-agents, and alpha waits; with a decision, it has gone on with that to its end. */
+async function waiting({ decided = false, store = memoryStore() } = {}) {
+  const { agent } = await family(store);
+  const conversation = await agent.open('c');
+  await conversation.send('hi').result;
+  const place = conversation.log().length;
+  if (decided) {
+    await conversation.decide({ callId: 'x', action: 'approve' });
+    expect((await conversation.resume().result).text).toBe('done');
+  }
+  const log = conversation.log();
+  await agent.close();
+  return { store, log, place };
+}
+
+describe('a fork of a conversation whose sub-agents wait for a person', () => {
+  it('waits as the other one does, takes a decision of its own, and goes on in place', async () => {
+    const { store } = await waiting();
+    await forkConversation(store, 'c', 'fork');
+    const { agent, ask, echo } = await family(store);
+    const fork = await agent.open('fork');
+    expect([fork.status, paths(fork)]).toEqual(['waiting', ['p/x']]);
+    expect(await fork.decide({ callId: 'x', action: 'approve' })).toBe('applied');
+    expect((await fork.resume().result).text).toBe('done');
+    expect([ask.ran, echo.ran]).toEqual([['x'], []]);
+    expect(reported(fork.log(), 'p').map(({ id, text }) => `${id} ${text}`)).toEqual(['b B', 'a A']);
+    await agent.close();
+  });
+
+  it('leaves the other one as it is: each is decided by itself', async () => {
+    const { store, log } = await waiting();
+    const child = await logOf(store, childOf('p', 'a'));
+    await forkConversation(store, 'c', 'fork');
+    const { agent, ask } = await family(store);
+    const fork = await agent.open('fork');
+    await fork.decide({ callId: 'x', action: 'deny' });
+    await fork.resume().result;
+    expect(ask.ran).toEqual([]);
+    expect([await logOf(store, 'c'), await logOf(store, childOf('p', 'a'))]).toEqual([log, child]);
+    expect(paths(await agent.open('c'))).toEqual(['p/x']);
+    await agent.close();
+  });
+
+  it('is taken at a place the other one has left behind, and waits as it did there', async () => {
+    const { store, log, place } = await waiting({ decided: true });
+    const behind = log.findIndex(({ type }) => type === 'decision') + 1;
+    await forkConversation(store, 'c', 'asked', place);
+    await forkConversation(store, 'c', 'decided', behind);
+    const { agent, ask } = await family(store);
+    const asked = await agent.open('asked');
+    expect([asked.status, paths(asked)]).toEqual(['waiting', ['p/x']]);
+    const decided = await agent.open('decided');
+    expect([decided.status, paths(decided)]).toEqual(['waiting', []]);
+    expect((await decided.resume().result).text).toBe('done');
+    expect(ask.ran).toEqual(['x']);
+    await agent.close();
+  });
+
+  it('is forked again', async () => {
+    const { store } = await waiting();
+    await forkConversation(store, 'c', 'fork');
+    await forkConversation(store, 'fork', 'fork of it');
+    const { agent, ask, echo } = await family(store);
+    const fork = await agent.open('fork of it');
+    expect(paths(fork)).toEqual(['p/x']);
+    await fork.decide({ callId: 'x', action: 'approve' });
+    expect((await fork.resume().result).text).toBe('done');
+    expect([ask.ran, echo.ran]).toEqual([['x'], []]);
+    await agent.close();
+  });
+});
+
+describe('a fork of a conversation whose sub-agents have begun', () => {
+  it('at no place of the log repeats what a sub-agent on record did, and goes on to its end', async () => {
+    const { store, log } = await waiting({ decided: true });
+    const knows = (until: number, task: string, phase: string): boolean =>
+      told(log.slice(0, until)).includes(`${phase} ${childOf('p', task)}`);
+    for (let until = 2; until <= log.length; until++) {
+      await forkConversation(store, 'c', `fork ${until}`, until);
+      const { agent, ask, echo } = await family(store);
+      const fork = await agent.open(`fork ${until}`);
+      await fork.resume().result;
+      for (const { callId } of fork.pending) await fork.decide({ callId, action: 'approve' });
+      const { text } = await fork.resume().result;
+      const did = [...ask.ran, ...echo.ran];
+      expect([until, fork.status, fork.pending]).toEqual([until, 'idle', []]);
+      expect(['', 'done']).toContain(text);
+      if (knows(until, 'a', 'started')) expect(did).not.toContain('w');
+      if (knows(until, 'b', 'started')) expect(did).not.toContain('e');
+      if (knows(until, 'a', 'ended')) expect(did).toEqual([]);
+      expect(new Set(did).size).toBe(did.length);
+      await agent.close();
+    }
+  });
+
+  it('names its own copies of their logs, each with the fork as its parent, and counts what they used once', async () => {
+    const { store, log } = await waiting({ decided: true });
+    await forkConversation(store, 'c', 'fork');
+    const forked = await logOf(store, 'fork');
+    expect(told(forked)).toHaveLength(told(log).length);
+    expect(kinOf(forked).filter((id) => kinOf(log).includes(id))).toEqual([]);
+    for (const [index, id] of kinOf(forked).entries()) {
+      const [own, other] = [await logOf(store, id), await logOf(store, kinOf(log)[index] ?? '')];
+      expect(own[0]).toMatchObject({ type: 'conversation', parent: { conversationId: 'fork', callId: 'p' } });
+      expect(own.map(({ type }) => type)).toEqual(other.map(({ type }) => type));
+      expect(new Set(own.map(({ conversationId }) => conversationId))).toEqual(new Set([id]));
+      const usage = forked.flatMap((each) => (each.type === 'extension' ? [each.value] : []));
+      expect(usage).toContainEqual(expect.objectContaining({ conversationId: id }));
+    }
+    const { agent } = await family(store);
+    const fork = await agent.open('fork');
+    expect(fork.log()).toEqual(forked);
+    expect((await agent.list()).map(({ id }) => id).sort()).toEqual(['c', 'fork']);
+    await agent.close();
+  });
+
+  it('that cannot be taken whole leaves nothing behind, and can be taken when it can', async () => {
+    const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
+    const files = async () => (await readdir(place)).filter((name) => name.endsWith('.jsonl')).sort();
+    try {
+      const { store } = await waiting({ store: jsonlStore(place) });
+      const before = await files();
+      const held = await store.open(childOf('p', 'b'));
+      await expect(forkConversation(store, 'c', 'fork')).rejects.toMatchObject({ code: 'session_busy' });
+      await held.close();
+      expect(await files()).toEqual(before);
+      await forkConversation(store, 'c', 'fork');
+      // What stays of a conversation that is deleted, its sub-agents' logs, is in nobody's way.
+      await store.delete('fork');
+      await forkConversation(store, 'c', 'fork');
+      expect(await files()).toHaveLength(2 * before.length);
+    } finally {
+      await rm(place, { recursive: true, force: true });
+    }
+  });
+});

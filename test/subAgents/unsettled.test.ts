@@ -1,0 +1,81 @@
+/** Calls of sub-agents that a crash cut off: they are settled at the root, like the conversation's own (run-lifecycle, Checkpoint Triggers). */
+import { describe, expect, it } from 'vitest';
+import { subAgents } from '../../src/index.ts';
+import { bench, only } from '../support/agent.ts';
+import { byTask, childOf, logOf, reported, spawn, storeOf, submit, watched } from '../support/family.ts';
+import { call, lines, type Reply } from '../support/model.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+/** The process dies while a sub-agent's tool runs; another one opens the logs, and its tool answers. */
+async function died(replies: readonly Reply[] = [[submit('s', 'A')]]) {
+  const { store, copy } = watched();
+  const gate = gateTool('work');
+  const before = await bench({
+    store,
+    replies: [[spawn('p', 'alpha')]],
+    tools: [gate.tool, subAgents({ model: byTask({ alpha: [[call('g', 'work', { m: 'x' })]] }) })],
+  });
+  before.conversation.send('hi');
+  await gate.begun('g');
+  const [work, ask] = [echoTool('work'), echoTool('ask')];
+  const model = byTask({ alpha: replies });
+  const tools = [work.tool, ask.tool, subAgents({ model })];
+  const after = await bench({ store: await storeOf(copy()), replies: ['done'], tools, plugins: [asks().plugin] });
+  return { ...after, work, ask, child: model.of('alpha') };
+}
+
+describe("a sub-agent's call whose outcome is unknown", () => {
+  it('is unsettled at the root, with its path, until somebody settles it there', async () => {
+    const { conversation, work, child } = await died();
+    const [{ callId = '', path = [], reason = '' } = {}, ...others] = conversation.unsettled;
+    expect([callId, path, reason, others]).toEqual(['g', ['p', 'g'], 'unknown', []]);
+    expect(await conversation.settle('nobody', { didNotRun: true })).toBe('unknown');
+    expect(await conversation.settle('g', { ran: { receipt: 7 } })).toBe('applied');
+    expect(await conversation.settle('g', { didNotRun: true })).toBe('unknown');
+    expect(conversation.unsettled).toEqual([]);
+    expect((await conversation.resume().result).text).toBe('done');
+    expect(work.ran).toEqual([]);
+    expect(lines(child.calls[0]?.messages ?? []).at(-1)).toBe('g {"receipt":7}');
+  });
+
+  it('runs again where that is asked for at the root, when the root is resumed, with the key of its first start', async () => {
+    const { conversation, work, store } = await died();
+    expect(await conversation.settle('g', { retry: true })).toBe('applied');
+    expect([work.ran, conversation.status]).toEqual([[], 'idle']);
+    expect((await conversation.resume().result).text).toBe('done');
+    expect(work.contexts.map(({ idempotencyKey }) => idempotencyKey)).toEqual([`${childOf('p', 'a')}/g/0`]);
+    expect(reported(conversation.log(), 'p').map(({ text }) => text)).toEqual(['A']);
+    await conversation.close();
+    expect(only(await logOf(store, childOf('p', 'a')), 'tool-result')).toEqual([
+      'tool-result g unknown',
+      'tool-result g succeeded',
+      'tool-result s succeeded',
+    ]);
+  });
+
+  it('runs again while the sub-agent waits for a person, and what waits keeps waiting', async () => {
+    const { conversation, work, ask } = await died([[call('x', 'ask', { m: 'x' })], 'goes on', [submit('s', 'A')]]);
+    const first = await conversation.resume().result;
+    expect([first.termination, conversation.unsettled.map(({ path }) => path.join('/'))]).toEqual([
+      'Suspended',
+      ['p/g'],
+    ]);
+    expect(await conversation.settle('g', { retry: true })).toBe('applied');
+    expect(work.ran).toEqual([]);
+    await conversation.resume().result;
+    expect([work.ran, ask.ran, conversation.unsettled]).toEqual([['g'], [], []]);
+    expect(conversation.pending.map(({ path }) => path.join('/'))).toEqual(['p/x']);
+    await conversation.decide({ callId: 'x', action: 'approve' });
+    expect((await conversation.resume().result).text).toBe('done');
+    expect([work.ran, ask.ran]).toEqual([['g'], ['x']]);
+  });
+
+  it('is final when the sub-agent has ended: it is listed no more, and nobody is told that it is settled', async () => {
+    const { conversation, work } = await died();
+    expect((await conversation.resume().result).text).toBe('done');
+    expect(conversation.unsettled).toEqual([]);
+    expect(await conversation.settle('g', { retry: true })).toBe('unknown');
+    expect((await conversation.resume().result).text).toBe('');
+    expect(work.ran).toEqual([]);
+  });
+});
