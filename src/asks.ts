@@ -22,6 +22,13 @@ export class Asks {
     return asks;
   }
 
+  /** What tells that runs are over. */
+  takeEnds(): EffectRequest[] {
+    const ends = this.#ofStep.filter(({ kind }) => kind === 'ended');
+    if (ends.length > 0) this.#ofStep = this.#ofStep.filter(({ kind }) => kind !== 'ended');
+    return ends;
+  }
+
   /** The prefixes that were dropped since the last time, in order. */
   takeDrops(): string[] {
     const drops = this.#drops;

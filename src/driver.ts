@@ -136,6 +136,8 @@ export class Driver {
   #finish(at: number): boolean {
     // Behind the charts' own actions: what ends an effect may act on other conversations.
     for (const prefix of this.#asks.takeDrops()) this.#journal.drop(prefix);
+    // A run was over before: nobody waits for what begins behind it to be stored.
+    for (const end of this.#asks.takeEnds()) this.#journal.start(end);
     const step: Step = { at, entries: this.#entries, asks: this.#asks.take(), acts: this.#acts };
     this.#entries = [];
     this.#acts = [];
@@ -162,12 +164,9 @@ export class Driver {
     this.#options.settled?.(acts);
   }
 
-  /** What a failed step asked for is not started, but that a run was over before stays true. A commit given up may land. */
+  /** What a failed step asked for is not started. A commit given up may land. */
   #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
-    for (const request of asks) {
-      if (request.kind === 'ended' && this.#asks.isOpen(request)) this.#journal.start(request);
-      if (request.kind !== 'commit' || lost.length > 0) this.#asks.close(request.id);
-    }
+    for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#asks.close(request.id);
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
     this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
     return failure;

@@ -249,3 +249,19 @@ it('CKPT-4: a commit that fails in the middle of a replay leaves the call unknow
   expect(ask.ran).toEqual(['c1']);
   expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown']);
 });
+
+it('tells the end of a run when that is stored, though what begins behind it is not', async () => {
+  const gate = gateTool();
+  const store = troubledStore({ synchronous: false });
+  const on = await bench({ store, replies: [[call('c1', 'gate')], 'done', 'next'], tools: [gate.tool] });
+  const run = on.conversation.send('hi');
+  await gate.begun('c1');
+  await on.conversation.followUp('then');
+  store.trouble((entries) => (holds(entries, 'run-started') ? 'stuck' : 'stored'));
+  gate.release('c1');
+  expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  expect(only(on.conversation.log(), 'run-started', 'run-stop')).toEqual([
+    'run-started',
+    'run-stop completed end_turn',
+  ]);
+});

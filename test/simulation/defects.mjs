@@ -142,8 +142,8 @@ export const defects = [
       ],
       [
         GATE_WORK,
-        "return !output || (output.outcome === 'suspended' && held.suspension >= output.suspension);",
-        "return !output || output.outcome === 'suspended';",
+        "return output.outcome === 'suspended' && held.suspension === output.suspension;",
+        "return output.outcome === 'suspended';",
       ],
     ],
   },
@@ -308,7 +308,7 @@ export const defects = [
     id: 'listener-left',
     about: 'a run that is over goes on listening to the signal of its caller',
     fault: 'send with a signal',
-    edits: [['src/runs.js', "handle.onEnd(() => signal.removeEventListener('abort', cancel));", '']],
+    edits: [['src/run.js', "this.onEnd(() => signal.removeEventListener('abort', aborted));", '']],
   },
   {
     id: 'timer-left',
@@ -539,8 +539,8 @@ export const defects = [
     edits: [
       [
         CALL,
-        '`${context.conversationId}/${context.call.callId}/${context.suspension}`',
-        '`${context.conversationId}/${context.call.callId}/0`',
+        '`${partOf(conversationId)}/${partOf(call.callId)}/${suspension}`',
+        '`${partOf(conversationId)}/${partOf(call.callId)}/${suspension * 0}`',
       ],
     ],
   },
