@@ -93,16 +93,17 @@ export class Driver {
     for (let next = this.#journal.take(); next; next = this.#journal.take()) {
       this.#deliver(next.completion);
       // Before what follows is appended: the run behind a cancel has all the time it needs.
-      this.#calmDown();
+      this.#pace();
       if (!this.#finish(next.at)) return;
     }
     this.#stepping = false;
-    this.#calmDown();
+    this.#pace();
   }
 
-  /** A cancel is taken before anything else, so what is not cancelling now has been cancelled. */
-  #calmDown(): void {
-    if (!this.#hurry.calm && !this.#options.cancelling?.()) this.#hurry.end();
+  /** A cancel is taken before anything else, so what is not cancelling now has been cancelled, or never was. */
+  #pace(): void {
+    if (this.#options.cancelling?.()) this.#hurry.begin();
+    else if (!this.#hurry.calm) this.#hurry.end();
   }
 
   /** False where the step waits for its append; the drain goes on behind it. */
