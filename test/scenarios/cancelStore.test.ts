@@ -231,3 +231,12 @@ describe('a cancel that comes before the store has answered at all', () => {
     expect((await run.result).termination).toBe('Cancelled');
   });
 });
+
+it('INV-6: a run whose signal was aborted before it began is over in time on a store that never answers', async () => {
+  const on = await onStore();
+  on.store.trouble(() => 'stuck');
+  const run = on.conversation.send('hi', { signal: AbortSignal.abort() });
+  expect(await on.clock.until(run.result)).toBeLessThanOrEqual(100);
+  expect(on.clock.live).toBe(0);
+  expect(on.model.calls).toHaveLength(0);
+});
