@@ -18,25 +18,21 @@ const SELDOM = [
   'CONVERSATION.superseding --> CONVERSATION.waiting: append.failed [lostTheStop]',
   'CONVERSATION.superseding --> CONVERSATION.superseding: append.failed',
   'CONVERSATION.superseding --> CONVERSATION.superseding: decision.arrived',
-  'RUN.active.CommitAssistant.committing --> RUN.active.CommitAssistant.joining: effect.done [gateOpen]',
-  'RUN.active.CommitAssistant.joining --> RUN.active.CommitAssistant.joined: xstate.done.actor.gate [noneFailed]',
-  'RUN.active.CommitAssistant.joined --> RUN.active.LoopTop: [goesOn]',
   'RUN.active.CommitAssistant.joined --> RUN.active.CommitAssistant.joining: [gateOpen]',
   'RUN.active.CommitAssistant.joined --> RUN.Terminate: [cutByLength]',
   'RUN.active.CommitAssistant.joined --> RUN.Suspended',
   'RUN.Error --> RUN.RunEnd: run.cancelled',
   'TOOL_CALL.BeforeToolExecute --> TOOL_CALL.Failed: effect.done [suspendsTooOften]',
 ];
-/** Where a life rests for one step at most, and only where a plugin or a store is slow. */
+/** Where a life rests for one step at most, and only where a plugin or a store is slow. An idle one takes no cancel. */
 const BRIEF = [
+  'CONVERSATION.idle.ready',
   'CONVERSATION.closing',
   'CONVERSATION.superseding',
   'RESUME_TOOL_CALL.CommitReplay',
   'RESUME_TOOL_CALL.ReplayCancel',
   'RUN.Error',
   'RUN.active.ResumeAfterTool',
-  'RUN.active.ResumeReplay0',
-  'RUN.active.RunStart',
   'RUN.active.ResumeToolCall',
   'RUN.active.StepPrepare.measuring',
   'RUN.active.ToolRound.failing',
@@ -46,7 +42,7 @@ const BRIEF = [
 describe('lives that are sent along the charts', () => {
   let found: Exploration;
   beforeAll(async () => {
-    found = await explore({ lives: 500, tries: 80 });
+    found = await explore({ lives: 700, tries: 120 });
   }, 180_000);
 
   it('INV-1 to INV-4, INV-9: go on at random from the place before each arrow, and break no invariant', () => {
