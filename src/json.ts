@@ -10,20 +10,21 @@ export const DEPTH_MAX = 64;
 const encoder = new TextEncoder();
 export const bytesOf = (text: string): number => encoder.encode(text).length;
 
-/** How deep brackets nest in a JSON text; strings are skipped. */
-function depthOf(text: string): number {
+/** How deep brackets nest in a JSON text, strings left out; and whether one, or a string, is open at its end. */
+function nesting(text: string): { deepest: number; open: boolean } {
   let depth = 0;
   let deepest = 0;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     if (code === 34) {
       for (i++; i < text.length && text.charCodeAt(i) !== 34; i++) if (text.charCodeAt(i) === 92) i++;
+      if (i >= text.length) return { deepest, open: true };
     } else if (code === 123 || code === 91) {
       depth += 1;
       if (depth > deepest) deepest = depth;
     } else if (code === 125 || code === 93) depth -= 1;
   }
-  return deepest;
+  return { deepest, open: depth > 0 };
 }
 
 /** Numbers that JSON text cannot hold would be others after a reload. */
@@ -44,10 +45,18 @@ function ownCopy(value: Json): Json {
 
 export type Parsed = { kind: 'parsed'; value: Json } | { kind: 'refused'; why: string };
 
+/** Says why a text is refused in words of its own: an engine's differ from version to version, and these are kept in logs. */
 export function parseJson(text: string): Parsed {
-  if (depthOf(text) > DEPTH_MAX) return { kind: 'refused', why: `nested deeper than ${DEPTH_MAX}` };
+  const { deepest, open } = nesting(text);
+  if (deepest > DEPTH_MAX) return { kind: 'refused', why: `nested deeper than ${DEPTH_MAX}` };
+  let value: Json;
   try {
-    return { kind: 'parsed', value: ownCopy(JSON.parse(text) as Json) };
+    value = JSON.parse(text) as Json;
+  } catch {
+    return { kind: 'refused', why: open ? 'it ends before it is closed' : 'it is not valid JSON' };
+  }
+  try {
+    return { kind: 'parsed', value: ownCopy(value) };
   } catch (error) {
     return { kind: 'refused', why: thrownMessage(error) };
   }

@@ -81,6 +81,18 @@ describe('H-062 arguments that are no JSON object', () => {
     expect(entriesOf(log, 'tool-started')).toEqual([]);
   });
 
+  // The text is kept in the log, and a log is the same on every engine.
+  test.each([
+    ['{"path":"a"', 'it ends before it is closed'],
+    ['{"path":"a', 'it ends before it is closed'],
+    ["{path:'a'}", 'it is not valid JSON'],
+    ['{"path":"a"} x', 'it is not valid JSON'],
+    ['{"path":1e999}', 'the number Infinity is not JSON'],
+  ])('%j is answered with its fault in words of the library: %s', async (text, why) => {
+    const { log } = await playTool(pathTool('t', []), text);
+    expect(resultText(log)).toBe(`The arguments of t are no JSON object (${why}): ${JSON.stringify(text)}`);
+  });
+
   test.each(['{"path":5}', '{"path":null}', '{"path":{}}', '{"Path":"a"}', '{"path":["a"]}'])(
     '%j is JSON, but not what the tool takes',
     async (text) => {

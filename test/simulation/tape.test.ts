@@ -33,8 +33,12 @@ describe('a simulated life', () => {
     );
   });
 
-  it('has crashes, faults and many steps in it', async () => {
-    const lives = await Promise.all(Array.from({ length: 20 }, (_, seed) => simulate({ seed: seed + 1 })));
+  it('has crashes, faults and many steps in it, and lives are lived side by side with one listener', async () => {
+    const listeners = process.listenerCount('unhandledRejection');
+    const living = Array.from({ length: 20 }, (_, seed) => simulate({ seed: seed + 1 }));
+    expect(process.listenerCount('unhandledRejection')).toBe(listeners + 1);
+    const lives = await Promise.all(living);
+    expect(process.listenerCount('unhandledRejection')).toBe(listeners);
     expect(lives.some(({ crashes }) => crashes > 2)).toBe(true);
     expect(lives.filter(({ steps }) => steps >= 25).length).toBeGreaterThan(10);
     expect(new Set(lives.flatMap(({ faults }) => Object.keys(faults))).size).toBeGreaterThan(15);

@@ -5,6 +5,7 @@
 import type { Host } from './host.ts';
 import { Rest } from './rest.ts';
 import type { SimulatedStore } from './store.ts';
+import { watchUncaught } from './uncaught.ts';
 import type { World } from './world.ts';
 
 /** More than any run has left to do once nothing goes wrong any more. */
@@ -27,8 +28,7 @@ export class Life {
 
   async run(maxSteps: number): Promise<void> {
     const world = this.#world;
-    const uncaught = (error: unknown): void => world.violate('uncaught', String(error));
-    process.on('unhandledRejection', uncaught);
+    const unwatch = watchUncaught((error) => world.violate('uncaught', String(error)));
     try {
       this.#host.open();
       await flush();
@@ -37,7 +37,7 @@ export class Life {
       for (let step = 0; step < maxSteps && world.violations.length === 0; step++) await this.#step();
       await this.#rest();
     } finally {
-      process.off('unhandledRejection', uncaught);
+      unwatch();
     }
   }
 
