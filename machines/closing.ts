@@ -2,7 +2,8 @@
  * The results that a run writes for calls it leaves behind (run-lifecycle, CancellationToken Impact). Rule: when a
  * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
  */
-import type { Lost, RunContext } from './runContext.ts';
+import { answers } from './gateWork.ts';
+import type { HeldDecision, Lost, OpenCalls, RunContext } from './runContext.ts';
 import type { Slot } from './toolRound.machine.ts';
 import type { NewEntry, ToolOutcome } from './vocabulary.ts';
 
@@ -63,12 +64,18 @@ const lostResults = (runId: string, lost: Lost) =>
     return [outcome === 'cancelled' || code === 'denied' ? entry : { ...result(runId, callId, 'unknown'), callId }];
   });
 
+/** The decision of a replayed call that has ended, and whose result only the plugins have not heard of. */
+function spentOf({ concluded, suspended, decisions }: RunContext): HeldDecision | undefined {
+  const decided = suspended.find(({ call }) => call.callId === concluded?.callId);
+  return decided && decisions.find((held) => answers(held, decided));
+}
+
 /**
  * Results for every call that is left open when a run ends early, in call order. Cancelling also ends the calls that
  * wait for a person; an error leaves them waiting.
  */
 export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost: Lost = []): NewEntry[] {
-  const { runId, suspended, kept, replaying, reruns, calls } = context;
+  const { runId, suspended, kept, replaying, reruns, calls, concluded } = context;
   const gone = lostOf(lost);
   const waiting = new Set(suspended.map(({ call }) => call.callId));
   // A collected round has handed its queued calls on: those that still wait are kept, or were suspended since.
@@ -77,8 +84,13 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   const again = lostResults(runId, lost);
   const told = new Set(again.map(({ callId }) => callId));
   const entries: NewEntry[] = [...again];
+  const spent = spentOf(context);
   const close = (callId: string, code: Code): void => {
-    if (!told.has(callId)) entries.push(result(runId, callId, code));
+    if (told.has(callId)) return;
+    entries.push(concluded?.callId === callId ? concluded : result(runId, callId, code));
+    if (spent?.callId === callId) {
+      entries.push({ runId, type: 'decision-consumed', callId, suspension: spent.suspension });
+    }
   };
   for (const { call } of suspended) {
     const { callId } = call;
@@ -111,6 +123,12 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   return entries;
 }
 
+/** Nothing stays open when a run is cancelled. */
+export const nothingLeft = (context: RunContext): OpenCalls => ({
+  ...{ suspended: [], kept: [], reruns: [] },
+  decisions: context.decisions.filter((held) => held !== spentOf(context)),
+});
+
 /** What stays open when a run ends with an error: calls that wait for a person and were not being replayed. */
 export function leftWaiting(context: RunContext): Pick<RunContext, 'suspended' | 'kept' | 'reruns' | 'decisions'> {
   const gone = lostOf(context.end.lost ?? []);
@@ -119,6 +137,6 @@ export function leftWaiting(context: RunContext): Pick<RunContext, 'suspended' |
     suspended: context.suspended.filter(({ call }) => stays(call.callId) && !gone.suspensions.has(call.callId)),
     kept: [],
     reruns: [],
-    decisions: context.decisions.filter(({ callId }) => !gone.decisions.has(callId)),
+    decisions: context.decisions.filter((held) => !gone.decisions.has(held.callId) && held !== spentOf(context)),
   };
 }

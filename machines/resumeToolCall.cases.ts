@@ -2,7 +2,7 @@
 import { type Cases, type Surroundings, surroundings } from './cases.ts';
 import type { EffectValue } from './ports.ts';
 import type { Replay, ResumeToolCallContext, ResumeToolCallInput } from './resumeToolCall.machine.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { ToolCallOutput, ToolResultEntry } from './toolCall.machine.ts';
 import { noPhases } from './toolRound.cases.ts';
 
 const callOf = (callId: string) => ({ callId, name: 'write', gated: true, readOnly: false, print: callId });
@@ -55,9 +55,10 @@ const values: readonly EffectValue[] = [
 const replaysInOrder: Surroundings = {
   start: () => null,
   can: (_, event, state) => {
-    if (!('output' in event)) return true;
     const { rest } = state.context as ResumeToolCallContext;
-    return (event.output as ToolCallOutput).callId === rest[0]?.call.callId;
+    const current = rest[0]?.call.callId;
+    if ('output' in event) return (event.output as ToolCallOutput).callId === current;
+    return !('result' in event) || (event.result as ToolResultEntry).callId === current;
   },
   after: (world) => world,
 };
@@ -67,6 +68,10 @@ export const resumeToolCallCases = {
   cases: {
     [surroundings]: replaysInOrder,
     'effect.done': values.map((value) => ({ type: 'effect.done', id: '', value })),
+    'call.concluded': [...'abc'].map((callId) => ({
+      type: 'call.concluded',
+      result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
+    })),
     'xstate.done.actor.replay': [...'abc'].flatMap((callId) =>
       outputsOf(callId).map((output) => ({ type: 'xstate.done.actor.replay', actorId: 'replay', output })),
     ),

@@ -4,10 +4,10 @@
  * run again after a crash. Each is settled or suspended anew; one checkpoint closes the gate. A decision is durable
  * before it gets here, so nothing this gate starts can outrun it.
  */
-import { type AnyActorRef, assign, type DoneActorEvent, sendTo, setup } from 'xstate';
+import { type AnyActorRef, assign, type DoneActorEvent, enqueueActions, sendTo, setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
 import { door, type EffectDone, type EffectRequest, type Phases, type RoundCall } from './ports.ts';
-import { type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
+import { type CallConcluded, type ToolCallOutput, type ToolResultEntry, toolCallMachine } from './toolCall.machine.ts';
 import type { Decision, Json, NewEntry, StoredPart } from './vocabulary.ts';
 
 /** One thing to do at the gate. Without a decision the call is started for the first time, or again. */
@@ -44,7 +44,7 @@ export interface ResumeToolCallContext extends Omit<ResumeToolCallInput, 'replay
 }
 
 type CallDone = DoneActorEvent<ToolCallOutput, string>;
-export type ResumeToolCallEvent = EffectDone | CallDone;
+export type ResumeToolCallEvent = EffectDone | CallConcluded | CallDone;
 type Args = { context: ResumeToolCallContext; event: ResumeToolCallEvent };
 
 const DENIED = 'The user did not allow this call. It was not run.';
@@ -74,17 +74,19 @@ function deniedRequest({ context }: Args): EffectRequest | undefined {
   return { kind: 'afterTool', id: `${id}/${callId}/after`, runId, callId, outcome: 'failed', content, code: 'denied' };
 }
 
-function deniedResult({ context, event }: Args): NewEntry[] {
-  const [replay] = context.rest;
+function denialOf({ rest, runId }: ResumeToolCallContext, shown?: StoredPart[]): ToolResultEntry[] {
+  const [replay] = rest;
   if (!replay) return [];
-  const shown = event.type === 'effect.done' && event.value.kind === 'shown' ? event.value.content : denial(replay);
   const { callId } = replay.call;
-  const { runId } = context;
-  return [{ runId, type: 'tool-result', callId, outcome: 'failed', content: shown, code: 'denied' }];
+  const content = shown ?? denial(replay);
+  return [{ runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' }];
 }
 
+const deniedResult = ({ context, event }: Args): ToolResultEntry[] =>
+  denialOf(context, event.type === 'effect.done' && event.value.kind === 'shown' ? event.value.content : undefined);
+
 function settled({ context, event }: Args): Partial<ResumeToolCallContext> {
-  return event.type === 'effect.done' ? {} : { outputs: [...context.outputs, event.output] };
+  return event.type !== 'xstate.done.actor.replay' ? {} : { outputs: [...context.outputs, event.output] };
 }
 
 function consumed({ context }: Args): NewEntry[] {
@@ -127,6 +129,13 @@ export const resumeToolCallMachine = setup({
   actions: {
     ...door,
     deny: assign(denied),
+    /** The run learns of a result before the plugins do: it may be cut while they hear of it. */
+    conclude: enqueueActions(({ context, event, self, enqueue }) => {
+      const [denied] = context.phases.afterToolExecute ? denialOf(context) : [];
+      const result = event.type === 'call.concluded' ? event.result : denied;
+      // Alone it has nobody to tell; to tell itself would never end.
+      if (result && self._parent) enqueue.sendTo(self._parent, { type: 'call.concluded', result });
+    }),
     report,
     settle: assign(settled),
     advance: assign(advance),
@@ -134,7 +143,7 @@ export const resumeToolCallMachine = setup({
   guards: {
     nothingToDo: ({ context }) => context.rest.length === 0,
     cancels: ({ context }) => isDenied(context.rest[0]),
-    suspendsAgain: ({ event }) => event.type !== 'effect.done' && event.output.outcome === 'suspended',
+    suspendsAgain: ({ event }) => event.type === 'xstate.done.actor.replay' && event.output.outcome === 'suspended',
     nobodyAfter: ({ context }) => !context.phases.afterToolExecute,
     moreToDo: ({ context }) => context.rest.length > 0,
   },
@@ -161,7 +170,7 @@ export const resumeToolCallMachine = setup({
     PersistResumeDecision: { always: { target: 'Replay' } },
     Replay: { always: [{ guard: 'cancels', target: 'ReplayCancel' }, { target: 'ReplayResume' }] },
     ReplayCancel: {
-      entry: ['deny', { type: 'ask', params: deniedRequest }],
+      entry: ['deny', 'conclude', { type: 'ask', params: deniedRequest }],
       always: { guard: 'nobodyAfter', target: 'ClearResolved', actions: { type: 'log', params: deniedResult } },
       on: { 'effect.done': { target: 'ClearResolved', actions: { type: 'log', params: deniedResult } } },
     },
@@ -189,6 +198,7 @@ export const resumeToolCallMachine = setup({
         },
       },
       on: {
+        'call.concluded': { actions: 'conclude' },
         'xstate.done.actor.replay': [
           { guard: 'suspendsAgain', target: 'SetNextSuspended', actions: 'settle' },
           { target: 'ClearResolved', actions: 'settle' },

@@ -157,6 +157,10 @@ export const runCases = {
     'message.steered': ['m1', 'm2'].map((id) => ({ type: 'message.steered', message: steer(id) })),
     'message.returned': ['m1', 'm2'].map((messageId) => ({ type: 'message.returned', messageId })),
     'call.suspended': ['a', 'b', 'c'].map((id) => ({ type: 'call.suspended', output: outputOf(id, 'suspended', 1) })),
+    'call.concluded': [...'abckst'].map((callId) => ({
+      type: 'call.concluded',
+      result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
+    })),
     'call.settled': settled.map((output) => ({ type: 'call.settled', output })),
     'sub-agent.changed': [subAgentEnds],
     'xstate.done.actor.round': rounds,

@@ -6,7 +6,7 @@
  * the document.
  */
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
-import { leftWaiting } from './closing.ts';
+import { leftWaiting, nothingLeft } from './closing.ts';
 import { askContext, contextEntries } from './contextUse.ts';
 import { failingStates } from './failingRound.ts';
 import { gateWork } from './gateWork.ts';
@@ -19,8 +19,8 @@ import * as end from './runEnd.ts';
 import { runGuards } from './runGuards.ts';
 import * as inbox from './runInbox.ts';
 import * as step from './runSteps.ts';
-import { counted, type SubAgentChange } from './spending.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { SubAgentChange } from './spending.ts';
+import type { CallConcluded, ToolCallOutput } from './toolCall.machine.ts';
 import { type ToolRoundOutput, toolRoundMachine } from './toolRound.machine.ts';
 import type { QueuedMessage } from './vocabulary.ts';
 
@@ -36,6 +36,7 @@ export type RunEvent =
   | { type: 'message.returned'; messageId: string }
   | { type: 'call.suspended'; output: ToolCallOutput }
   | { type: 'call.settled'; output: ToolCallOutput }
+  | CallConcluded
   | SubAgentChange
   | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
   | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
@@ -62,17 +63,16 @@ const run = setup({
     endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
     endNotDurable: assign(end.endLost),
-    closeAll: assign({ suspended: [], kept: [], reruns: [] }),
+    closeAll: assign(({ context }) => nothingLeft(context)),
     closeKept: assign(({ context }) => leftWaiting(context)),
     endFailed: assign(end.toolFailed),
     hold: assign(inbox.hold),
     unhold: assign(inbox.unhold),
     queueSteer: assign(inbox.queueSteer),
     takeBack: assign(inbox.takeBack),
-    countSpent: assign(({ context, event }) =>
-      event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {},
-    ),
+    countSpent: assign(inbox.countSpent),
     suspendCall: assign(inbox.suspendCall),
+    noteResult: assign(inbox.noteResult),
     settleCall: assign(inbox.settleCall),
     steerRound: sendTo('round', inbox.steered),
     stopRound: sendTo('round', { type: 'round.stopped' }),
@@ -153,6 +153,7 @@ export const runMachine = run.createMachine({
         'effect.failed': { target: '#RUN.Error', actions: 'endEarly' },
         // The deadline: the other timers, waits between attempts, are taken where they are waited for.
         'timer.elapsed': { target: '#RUN.Cancelled', actions: 'endEarly' },
+        'call.concluded': { actions: 'noteResult' },
         'call.settled': { actions: 'settleCall' },
         'xstate.done.actor.gate': [
           { guard: 'noneFailed', actions: closeGate },

@@ -147,6 +147,8 @@ export const runSurroundings: Surroundings<RunWorld> = {
         return toSettle(contextOf(state)).length === 0;
       case 'call.suspended':
         return callSuspends(world, event.output, state);
+      case 'call.concluded':
+        return !!state.children.gate && toSettle(contextOf(state))[0] === event.result.callId;
       case 'call.settled':
         return callSettles(event.output, state);
       case 'decision.arrived':

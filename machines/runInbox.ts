@@ -6,6 +6,7 @@ import { afterReplay } from './gateWork.ts';
 import { failureOf } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { HeldDecision, RunContext } from './runContext.ts';
+import { counted } from './spending.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 type Change = Partial<RunContext>;
@@ -36,14 +37,22 @@ export function suspendCall({ context, event }: Args): Change {
   return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
 }
 
+/** A replayed call has ended, and a plugin hears of it: should the run be cut meanwhile, its result is known. */
+export const noteResult = ({ event }: Args): Change =>
+  event.type === 'call.concluded' ? { concluded: event.result } : {};
+
 export function settleCall({ context, event }: Args): Change {
   if (event.type !== 'call.settled') return {};
   const { output } = event;
   const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
   const replaying = context.replaying.filter((callId) => callId !== output.callId);
   const replayed = context.replayed + 1;
-  return { ...afterReplay(context, [output]), replayed, settled, replaying, failure: failureOf(context, [output]) };
+  const failure = failureOf(context, [output]);
+  return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded: undefined, failure };
 }
+
+export const countSpent = ({ context, event }: Args): Change =>
+  event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
 
 /** What a round is told of a steer. */
 export const steered = ({ event }: Args): { type: 'round.steered'; messageId: string } => ({

@@ -1,15 +1,15 @@
 /** A run that ends early writes what is known of each of its calls (run-lifecycle, CancellationToken Impact). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineTool, type Plugin, toolResult } from '../../src/index.ts';
+import { type Decision, defineTool, type Plugin, toolResult } from '../../src/index.ts';
 import { bench, only, resultText } from '../support/agent.ts';
 import { call, type Reply } from '../support/model.ts';
 import { boom, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
 const forever = (): Promise<never> => new Promise(() => undefined);
-/** Hears of calls for ever; `begun` resolves when it has heard of so many. */
-function slowListener(wanted: number) {
+/** Hears of calls for ever, but for the first few; `begun` resolves when it has heard of so many. */
+function slowListener(wanted: number, atOnce = 0) {
   let heard = 0;
   let tell = (): void => {};
   const begun = new Promise<void>((resolve) => {
@@ -20,7 +20,7 @@ function slowListener(wanted: number) {
     afterToolExecute() {
       heard += 1;
       if (heard === wanted) tell();
-      return forever();
+      return heard > atOnce ? forever() : undefined;
     },
   };
   return { plugin, begun };
@@ -91,5 +91,57 @@ describe('a run that is cut off while plugins hear of its calls', () => {
       'tool-suspended c1 1',
       'tool-result c1 cancelled cancelled',
     ]);
+  });
+});
+
+describe('a replay that is cut off while plugins hear of it', () => {
+  async function cutReplay(decision: Decision, limits: { runMs?: number } = {}) {
+    const { plugin, begun } = slowListener(2, 1);
+    const paid: unknown[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      parameters: z.object({}),
+      needsApproval: true,
+      execute: () => paid.push('once') && 'paid',
+    });
+    const on = await bench({
+      replies: [[call('c1', 'pay')], 'next'],
+      tools: [pay],
+      plugins: [plugin],
+      policies: { limits },
+    });
+    const { conversation } = on;
+    await conversation.send('hi').result;
+    await conversation.decide(decision);
+    const run = conversation.resume();
+    await begun;
+    return { ...on, run, paid };
+  }
+
+  it('keeps the result of a call that was allowed and has run (RES-6)', async () => {
+    const { conversation, paid } = await cutReplay({ callId: 'c1', action: 'approve' });
+    await conversation.cancel();
+    expect(only(conversation.log(), 'tool-result', 'decision-consumed', 'diagnostic', 'run-stop')).toEqual([
+      'tool-result c1 succeeded',
+      'decision-consumed c1 1',
+      'run-stop interrupted cancelled',
+    ]);
+    expect([resultText(conversation.log(), 'c1'), paid]).toEqual(['paid', ['once']]);
+  });
+
+  it('says of a call that was denied that it was denied, not that it may have had an effect', async () => {
+    const { conversation, paid } = await cutReplay({ callId: 'c1', action: 'deny', reason: 'too dear' });
+    await conversation.cancel();
+    expect(only(conversation.log(), 'tool-result')[0]).toBe('tool-result c1 failed denied');
+    expect(resultText(conversation.log(), 'c1')).toContain('too dear');
+    expect(paid).toEqual([]);
+  });
+
+  it('keeps it also where the time of the run is over', async () => {
+    const { clock, conversation, run } = await cutReplay({ callId: 'c1', action: 'approve' }, { runMs: 1000 });
+    await clock.advance(1000);
+    expect((await run.result).cause).toBe('timeout');
+    expect(only(conversation.log(), 'tool-result')[0]).toBe('tool-result c1 succeeded');
   });
 });
