@@ -125,6 +125,12 @@ export const defects = [
     ],
   },
   {
+    id: 'decision-of-cut-replay-forgotten',
+    about: 'a replay that is cut while plugins hear of it keeps its result and not its decision',
+    fault: 'plugin-slow, cancel',
+    edits: [['machines/closing.js', 'if (spent?.callId === callId)', 'if (spent === null)']],
+  },
+  {
     id: 'decision-not-consumed',
     about: 'nothing says that a decision was acted on',
     fault: 'decide',
