@@ -2,8 +2,9 @@
  * The results that a run writes for calls it leaves behind (run-lifecycle, CancellationToken Impact). Rule: when a
  * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
  */
-import { answers } from './gateWork.ts';
-import type { HeldDecision, Lost, OpenCalls, RunContext } from './runContext.ts';
+import { afterReplay, answers, gatedAgain } from './gateWork.ts';
+import type { Lost, OpenCalls, RunContext, SuspendedCall } from './runContext.ts';
+import type { Conclusion, ToolCallOutput } from './toolCall.machine.ts';
 import type { Slot } from './toolRound.machine.ts';
 import type { NewEntry, ToolOutcome } from './vocabulary.ts';
 
@@ -51,7 +52,8 @@ function codeOf(slot: Slot, ends: 'cancelled' | 'kept', lost: ReturnType<typeof 
   if (lost.calls.has(callId)) return undefined;
   if (lost.starts.has(callId)) return 'skipped';
   if (lost.suspensions.has(callId)) return 'unknown';
-  if (slot.status === 'running') return 'cancelled';
+  if (slot.status === 'running')
+    return ends === 'kept' && slot.output?.outcome === 'suspended' ? undefined : 'cancelled';
   if (slot.status === 'queued') return 'skipped';
   return slot.status === 'suspended' && ends === 'cancelled' ? 'cancelled' : undefined;
 }
@@ -64,10 +66,17 @@ const lostResults = (runId: string, lost: Lost) =>
     return [outcome === 'cancelled' || code === 'denied' ? entry : { ...result(runId, callId, 'unknown'), callId }];
   });
 
-/** The decision of a replayed call that has ended, and whose result only the plugins have not heard of. */
-function spentOf({ concluded, suspended, decisions }: RunContext): HeldDecision | undefined {
-  const decided = suspended.find(({ call }) => call.callId === concluded?.callId);
-  return decided && decisions.find((held) => answers(held, decided));
+/** Replayed calls that have come to something of which only the plugins have not heard. */
+const heardOf = ({ concluded, replaying }: RunContext): Conclusion[] =>
+  concluded.filter(({ output }) => replaying.includes(output.callId));
+
+const outputsOf = (conclusions: readonly Conclusion[]): ToolCallOutput[] => conclusions.map(({ output }) => output);
+
+/** The decision with which a call was replayed is used. */
+function consumed({ runId, suspended, decisions }: RunContext, callId: string): NewEntry[] {
+  const decided = suspended.find(({ call }) => call.callId === callId);
+  const held = decided && decisions.find((candidate) => answers(candidate, decided));
+  return held ? [{ runId, type: 'decision-consumed', callId, suspension: held.suspension }] : [];
 }
 
 /**
@@ -75,7 +84,7 @@ function spentOf({ concluded, suspended, decisions }: RunContext): HeldDecision 
  * wait for a person; an error leaves them waiting.
  */
 export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost: Lost = []): NewEntry[] {
-  const { runId, suspended, kept, replaying, reruns, calls, concluded } = context;
+  const { runId, suspended, kept, replaying, reruns, calls } = context;
   const gone = lostOf(lost);
   const waiting = new Set(suspended.map(({ call }) => call.callId));
   // A collected round has handed its queued calls on: those that still wait are kept, or were suspended since.
@@ -84,13 +93,13 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   const again = lostResults(runId, lost);
   const told = new Set(again.map(({ callId }) => callId));
   const entries: NewEntry[] = [...again];
-  const spent = spentOf(context);
+  const heard = new Map(heardOf(context).map((known) => [known.output.callId, known]));
   const close = (callId: string, code: Code): void => {
     if (told.has(callId)) return;
-    entries.push(concluded?.callId === callId ? concluded : result(runId, callId, code));
-    if (spent?.callId === callId) {
-      entries.push({ runId, type: 'decision-consumed', callId, suspension: spent.suspension });
-    }
+    const known = heard.get(callId);
+    const waits = known && !known.result && ends === 'kept' && !gone.suspensions.has(callId);
+    if (!waits) entries.push(known?.result ?? result(runId, callId, code));
+    if (known) entries.push(...consumed(context, callId));
   };
   for (const { call } of suspended) {
     const { callId } = call;
@@ -126,17 +135,31 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
 /** Nothing stays open when a run is cancelled. */
 export const nothingLeft = (context: RunContext): OpenCalls => ({
   ...{ suspended: [], kept: [], reruns: [] },
-  decisions: context.decisions.filter((held) => held !== spentOf(context)),
+  decisions: afterReplay(context, outputsOf(heardOf(context))).decisions,
 });
+
+/** Calls of a round that was stopped while plugins heard that they wait. */
+const waitingInRound = ({ slots }: RunContext): SuspendedCall[] =>
+  slots.flatMap(({ status, call, output }) =>
+    status === 'running' && output?.outcome === 'suspended'
+      ? [{ call: gatedAgain(call), suspension: output.suspension }]
+      : [],
+  );
 
 /** What stays open when a run ends with an error: calls that wait for a person and were not being replayed. */
 export function leftWaiting(context: RunContext): Pick<RunContext, 'suspended' | 'kept' | 'reruns' | 'decisions'> {
   const gone = lostOf(context.end.lost ?? []);
-  const stays = (callId: string): boolean => gone.decisions.has(callId) || !context.replaying.includes(callId);
+  const heard = outputsOf(heardOf(context));
+  const open = afterReplay(context, heard);
+  const again = new Set(heard.map(({ callId }) => callId));
+  const stays = ({ call: { callId } }: SuspendedCall): boolean =>
+    gone.decisions.has(callId) || again.has(callId) || !context.replaying.includes(callId);
   return {
-    suspended: context.suspended.filter(({ call }) => stays(call.callId) && !gone.suspensions.has(call.callId)),
+    suspended: [...open.suspended.filter(stays), ...waitingInRound(context)].filter(
+      ({ call }) => !gone.suspensions.has(call.callId),
+    ),
     kept: [],
     reruns: [],
-    decisions: context.decisions.filter((held) => !gone.decisions.has(held.callId) && held !== spentOf(context)),
+    decisions: open.decisions.filter(({ callId }) => !gone.decisions.has(callId)),
   };
 }

@@ -2,7 +2,7 @@
 import { type Cases, type Surroundings, surroundings } from './cases.ts';
 import type { EffectValue } from './ports.ts';
 import type { Replay, ResumeToolCallContext, ResumeToolCallInput } from './resumeToolCall.machine.ts';
-import type { ToolCallOutput, ToolResultEntry } from './toolCall.machine.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
 import { noPhases } from './toolRound.cases.ts';
 
 const callOf = (callId: string) => ({ callId, name: 'write', gated: true, readOnly: false, print: callId });
@@ -56,9 +56,7 @@ const replaysInOrder: Surroundings = {
   start: () => null,
   can: (_, event, state) => {
     const { rest } = state.context as ResumeToolCallContext;
-    const current = rest[0]?.call.callId;
-    if ('output' in event) return (event.output as ToolCallOutput).callId === current;
-    return !('result' in event) || (event.result as ToolResultEntry).callId === current;
+    return !('output' in event) || (event.output as ToolCallOutput).callId === rest[0]?.call.callId;
   },
   after: (world) => world,
 };
@@ -70,6 +68,7 @@ export const resumeToolCallCases = {
     'effect.done': values.map((value) => ({ type: 'effect.done', id: '', value })),
     'call.concluded': [...'abc'].map((callId) => ({
       type: 'call.concluded',
+      output: outputsOf(callId)[0],
       result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
     })),
     'xstate.done.actor.replay': [...'abc'].flatMap((callId) =>

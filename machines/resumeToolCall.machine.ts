@@ -131,10 +131,11 @@ export const resumeToolCallMachine = setup({
     deny: assign(denied),
     /** The run learns of a result before the plugins do: it may be cut while they hear of it. */
     conclude: enqueueActions(({ context, event, self, enqueue }) => {
-      const [denied] = context.phases.afterToolExecute ? denialOf(context) : [];
-      const result = event.type === 'call.concluded' ? event.result : denied;
       // Alone it has nobody to tell; to tell itself would never end.
-      if (result && self._parent) enqueue.sendTo(self._parent, { type: 'call.concluded', result });
+      if (!self._parent || !context.phases.afterToolExecute) return;
+      const [result] = denialOf(context);
+      const denial = { type: 'call.concluded', output: context.outputs.at(-1), result };
+      enqueue.sendTo(self._parent, event.type === 'call.concluded' ? event : denial);
     }),
     report,
     settle: assign(settled),

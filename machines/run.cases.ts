@@ -48,14 +48,16 @@ const failedOf = (callId: string, suspension = 0): ToolCallOutput => ({
   code: 'error',
   failure: { code: 'error', message: `${callId} broke` },
 });
-/** A letter for what became of each call: done, failed, suspended, running, queued. */
-const STATUS: Record<string, Slot['status']> = { d: 'done', f: 'done', s: 'suspended', r: 'running', q: 'queued' };
+/** A letter for what became of each call: done, failed, suspended, running, waiting while plugins hear of it, queued. */
+const STATUS: Record<string, Slot['status']> = {
+  ...{ d: 'done', f: 'done', s: 'suspended', r: 'running', h: 'running', q: 'queued' },
+};
 const slotsOf = (calls: string, how: string, writes: readonly number[] = []): Slot[] =>
   [...calls].map((callId, index) => {
     const status = STATUS[how[index] ?? ''] ?? 'queued';
     const call = callOf(callId);
-    if (status === 'running' || status === 'queued') return { call, status };
-    const suspended = status === 'suspended';
+    if (how[index] === 'r' || status === 'queued') return { call, status };
+    const suspended = how[index] === 's' || how[index] === 'h';
     const output = outputOf(callId, suspended ? 'suspended' : 'succeeded', suspended ? 1 : 0);
     if (how[index] === 'f') return { call, status, output: failedOf(callId) };
     const write = writes[index];
@@ -72,7 +74,7 @@ const rounds = [
   round('collected', slotsOf('ab', 'dd', [1, 1])),
   round('collected', slotsOf('ab', 'dd', [1, 2])),
   ...['r', 's'].flatMap((how) => [round('stopped', slotsOf('a', how)), round('stopped', slotsOf('c', how))]),
-  ...['rr', 'dr', 'sr', 'rs', 'ss', 'sq', 'rq'].map((how) => round('stopped', slotsOf('ab', how))),
+  ...['rr', 'dr', 'sr', 'rs', 'ss', 'sq', 'rq', 'hr', 'dh'].map((how) => round('stopped', slotsOf('ab', how))),
   ...['ddd', 'dds', 'dsq', 'sqq'].map((how) => round('collected', slotsOf('abc', how))),
   ...['ddr', 'dsq', 'rqq'].map((how) => round('stopped', slotsOf('abc', how))),
   round('collected', slotsOf('a', 'f')),
@@ -159,6 +161,7 @@ export const runCases = {
     'call.suspended': ['a', 'b', 'c'].map((id) => ({ type: 'call.suspended', output: outputOf(id, 'suspended', 1) })),
     'call.concluded': [...'abckst'].map((callId) => ({
       type: 'call.concluded',
+      output: outputOf(callId, 'succeeded', 0),
       result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
     })),
     'call.settled': settled.map((output) => ({ type: 'call.settled', output })),

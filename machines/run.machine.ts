@@ -6,7 +6,7 @@
  * the document.
  */
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
-import { leftWaiting, nothingLeft } from './closing.ts';
+import { nothingLeft } from './closing.ts';
 import { askContext, contextEntries } from './contextUse.ts';
 import { failingStates } from './failingRound.ts';
 import { gateWork } from './gateWork.ts';
@@ -64,7 +64,7 @@ const run = setup({
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
     endNotDurable: assign(end.endLost),
     closeAll: assign(({ context }) => nothingLeft(context)),
-    closeKept: assign(({ context }) => leftWaiting(context)),
+    closeKept: assign(end.leftOpen),
     endFailed: assign(end.toolFailed),
     hold: assign(inbox.hold),
     unhold: assign(inbox.unhold),
@@ -101,7 +101,7 @@ const openGateInWindow = run.enqueueActions(({ context, enqueue }) => {
 
 const closeGate = run.enqueueActions(({ enqueue }) => {
   enqueue.stopChild('gate');
-  enqueue.assign({ gate: 'closed', replaying: [] });
+  enqueue.assign({ gate: 'closed', replaying: [], concluded: [] });
   enqueue(openGate);
 });
 

@@ -148,7 +148,7 @@ export const runSurroundings: Surroundings<RunWorld> = {
       case 'call.suspended':
         return callSuspends(world, event.output, state);
       case 'call.concluded':
-        return !!state.children.gate && toSettle(contextOf(state))[0] === event.result.callId;
+        return !!state.children.gate && toSettle(contextOf(state))[0] === event.output.callId;
       case 'call.settled':
         return callSettles(event.output, state);
       case 'decision.arrived':

@@ -5,7 +5,7 @@
 import type { Attempts } from './modelCall.machine.ts';
 import type { ChartPolicies } from './policies.ts';
 import type { Failure, Phases, RoundCall } from './ports.ts';
-import type { ToolResultEntry } from './toolCall.machine.ts';
+import type { Conclusion } from './toolCall.machine.ts';
 import type { Slot } from './toolRound.machine.ts';
 import type { Decision, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from './vocabulary.ts';
 
@@ -104,8 +104,8 @@ export interface RunContext extends RunInput {
   gate: 'open' | 'closed';
   /** Calls the open gate has not settled yet. */
   replaying: readonly string[];
-  /** The result of the call it replays now, where that has ended and only a plugin has not heard of it. */
-  concluded: ToolResultEntry | undefined;
+  /** What its calls have come to; of one that is not settled yet only the plugins have not heard. */
+  concluded: readonly Conclusion[];
   /** Calls replayed since the last model call began, and how many of them were settled. */
   replayed: number;
   settled: number;

@@ -7,8 +7,9 @@ import { expired } from './decisions.ts';
 import { limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
 import type { EffectRequest, Failure } from './ports.ts';
+import { conflicts } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
-import type { End, RunChartOutput, RunContext } from './runContext.ts';
+import type { End, Lost, RunChartOutput, RunContext } from './runContext.ts';
 import { askPhases } from './runSteps.ts';
 import type { NewEntry, StopReason, Termination } from './vocabulary.ts';
 
@@ -21,7 +22,7 @@ export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
     text?.trim() && settings.policies.partialReply === 'keep'
       ? [{ runId, type: 'agent-output', item: { type: 'assistant', text, flag: 'interrupted' } }]
       : [];
-  return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];
+  return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];
 };
 /**
  * What a failed append may not take with it: what was said, and where the run began. A message that had to wait is not
@@ -35,7 +36,8 @@ const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
 ]);
 export const errorEntries = ({ context, event }: Args): NewEntry[] => {
   const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
-  return [...lost.filter(({ type }) => SAID.has(type)), ...closeCalls(withRound(context, event), 'kept', lost)];
+  const said = lost.filter(({ type }) => SAID.has(type));
+  return [...said, ...closeCalls(withRound(context, event), 'kept', lost), ...writesLeft(context, event, lost)];
 };
 export const terminateEntries = ({ context }: Args): NewEntry[] => [
   ...closed(
@@ -47,6 +49,22 @@ export const terminateEntries = ({ context }: Args): NewEntry[] => [
 ];
 const withRound = (context: RunContext, event: RunEvent): RunContext =>
   event.type === 'xstate.done.actor.round' ? { ...context, slots: event.output.slots } : context;
+
+/** What stays open behind an end that is no cancel. */
+export const leftOpen = ({ context, event }: Args): Partial<RunContext> => leftWaiting(withRound(context, event));
+
+/** What calls with a result wrote to the state, where neither their round nor their gate came to its end. */
+function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
+  const slots = event.type === 'xstate.done.actor.round' ? event.output.slots : [];
+  const inRound = conflicts(slots) ? [] : slots.map(({ output }) => output);
+  const atGate = replaying.length > 0 ? concluded.map(({ output }) => output) : [];
+  const unknown = new Set(lost.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
+  return [...inRound, ...atGate].flatMap((output) =>
+    output?.writes && !unknown.has(output.callId)
+      ? [{ runId, type: 'state-changed' as const, callId: output.callId, writes: output.writes }]
+      : [],
+  );
+}
 
 /** A failure that was tried again says how often. */
 const afterAttempts = ({ attempts: { attempt } }: RunContext, { code, message }: Failure): Failure => ({
@@ -83,6 +101,7 @@ export const toolFailed = ({ context: { failure } }: Args): Partial<RunContext> 
   end: { termination: 'Error', cause: 'tool', ...(failure && { error: failure }) },
   gate: 'closed',
   replaying: [],
+  concluded: [],
 });
 
 /** The end itself could not be stored, and neither was a suspension that stood in the same append. */

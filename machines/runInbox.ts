@@ -37,9 +37,12 @@ export function suspendCall({ context, event }: Args): Change {
   return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
 }
 
-/** A replayed call has ended, and a plugin hears of it: should the run be cut meanwhile, its result is known. */
-export const noteResult = ({ event }: Args): Change =>
-  event.type === 'call.concluded' ? { concluded: event.result } : {};
+/** A replayed call has come to something, and a plugin hears of it: should the run be cut meanwhile, it is known. */
+export function noteResult({ context, event }: Args): Change {
+  if (event.type !== 'call.concluded') return {};
+  const { output, result } = event;
+  return { concluded: [...context.concluded, { output, ...(result && { result }) }] };
+}
 
 export function settleCall({ context, event }: Args): Change {
   if (event.type !== 'call.settled') return {};
@@ -47,8 +50,10 @@ export function settleCall({ context, event }: Args): Change {
   const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
   const replaying = context.replaying.filter((callId) => callId !== output.callId);
   const replayed = context.replayed + 1;
+  const before = context.concluded.filter((known) => known.output.callId !== output.callId);
+  const concluded = [...before, { output }];
   const failure = failureOf(context, [output]);
-  return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded: undefined, failure };
+  return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded, failure };
 }
 
 export const countSpent = ({ context, event }: Args): Change =>

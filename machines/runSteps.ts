@@ -24,7 +24,7 @@ export const contextOf = (input: RunInput): RunContext => ({
   gates: 0,
   gate: 'closed',
   replaying: [],
-  concluded: undefined,
+  concluded: [],
   replayed: 0,
   settled: 0,
   untold: 0,

@@ -52,8 +52,13 @@ export interface ToolCallOutput {
 }
 
 export type ToolResultEntry = Extract<NewEntry, { type: 'tool-result' }>;
-/** What the call has come to, told before AfterToolExecute has heard of it. */
-export type CallConcluded = { type: 'call.concluded'; result: ToolResultEntry };
+/** What a call has come to; without a result where it waits. */
+export interface Conclusion {
+  output: ToolCallOutput;
+  result?: ToolResultEntry;
+}
+/** Told before AfterToolExecute has heard of it. */
+export type CallConcluded = Conclusion & { type: 'call.concluded' };
 
 export interface ToolCallContext extends ToolCallInput {
   /** Number of the execution, from 1. */
@@ -215,8 +220,10 @@ export const toolCallMachine = setup({
     suspend: assign(suspended),
     nextAttempt: assign(({ context }) => ({ attempt: context.attempt + 1 })),
     conclude: enqueueActions(({ context, event, self, enqueue }) => {
-      const [result] = context.after ? resultEntries({ context, event }) : [];
-      if (result) enqueue.sendTo(self._parent ?? self, { type: 'call.concluded', result });
+      if (!context.after) return;
+      const [result] = resultEntries({ context, event });
+      const conclusion = { output: outputOf({ context, event }), ...(result && { result }) };
+      enqueue.sendTo(self._parent ?? self, { type: 'call.concluded', ...conclusion });
     }),
   },
   guards: {

@@ -56,13 +56,14 @@ export const toolRoundCases = {
     'call.concluded': [
       {
         type: 'call.concluded',
+        output: outputsOf('a')[0],
         result: { runId: 'r', type: 'tool-result', callId: 'a', outcome: 'succeeded', content: [] },
       },
     ],
     'round.steered': ['m1', 'm2'].map((messageId) => ({ type: 'round.steered', messageId })),
   },
   projection: ({ slots, next, live, steered }: ToolRoundContext) => ({
-    slots: slots.map(({ status, output }) => [status, output?.outcome]),
+    slots: slots.map(({ status, output }) => [status, status === 'running' ? undefined : output?.outcome]),
     next,
     live,
     steered,

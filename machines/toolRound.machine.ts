@@ -13,7 +13,7 @@ export interface Slot {
   /** `skipped`: a steer left it unstarted, and it has a result that says so. */
   status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
   output?: ToolCallOutput;
-  /** Of a running call: what it has come to, while AfterToolExecute still hears of it. */
+  /** Of a running call: what it has come to, while AfterToolExecute still hears of it; so is its output then. */
   result?: ToolResultEntry;
 }
 
@@ -83,8 +83,10 @@ function callInput(context: ToolRoundContext, index: number, call: RoundCall) {
   };
 }
 
-const concluded = (slot: Slot, { result }: CallConcluded): Slot =>
-  slot.call.callId === result.callId && slot.status === 'running' ? { ...slot, result } : slot;
+const concluded = (slot: Slot, { output, result }: CallConcluded): Slot =>
+  slot.call.callId === output.callId && slot.status === 'running'
+    ? { ...slot, output, ...(result && { result }) }
+    : slot;
 
 const round = setup({
   types: {} as {

@@ -1,0 +1,177 @@
+/** What a run that ends early leaves of calls that wait, or that wrote to the state, while plugins hear of them. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool, ModelError, type ModelPart, type Plugin, toolResult } from '../../src/index.ts';
+import { bench, only, restart } from '../support/agent.ts';
+import { call, scripted } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { echoTool } from '../support/tools.ts';
+
+const parameters = z.object({});
+const forever = (): Promise<never> => new Promise(() => undefined);
+const ask = defineTool({
+  name: 'ask',
+  description: 'Asks.',
+  parameters,
+  execute: () => toolResult.pending({ reason: 'input' }),
+});
+/** Hears for ever of the suspension with this number. */
+function slowAt(wanted: number) {
+  let heard = 0;
+  let tell = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const plugin: Plugin = {
+    name: 'slow',
+    afterToolExecute({ outcome }) {
+      if (outcome !== 'suspended') return undefined;
+      heard += 1;
+      if (heard < wanted) return undefined;
+      tell();
+      return forever();
+    },
+  };
+  return { plugin, begun };
+}
+
+describe('a call that waits, of which plugins still hear', () => {
+  it('goes on waiting where the store ends its run, and can be decided (INV-1)', async () => {
+    const { plugin, begun } = slowAt(1);
+    const store = troubledStore();
+    const on = await bench({ replies: [[call('c1', 'ask')], 'done'], tools: [ask], plugins: [plugin], store });
+    const run = on.conversation.send('hi');
+    await begun;
+    let failed = false;
+    store.trouble((entries) => {
+      const fails = !failed && entries.some(({ type }) => type === 'message-queued');
+      failed ||= fails;
+      return fails ? 'failed' : 'stored';
+    });
+    expect(await on.conversation.followUp('more').delivered).toBe('returned');
+    expect((await run.result).cause).toBe('store');
+    expect(only(on.conversation.log(), 'tool-suspended', 'tool-result')).toEqual(['tool-suspended c1 1']);
+    expect(on.conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
+    const after = await restart(on, { store, replies: ['done'], tools: [ask] });
+    expect(after.conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
+    expect(await after.conversation.decide({ callId: 'c1', action: 'deny' })).toBe('applied');
+    expect((await after.conversation.resume().result).termination).toBe('NaturalEnd');
+  });
+
+  /** c1 is asked again at a gate beside the model's answer, which fails when it is told to. */
+  async function askedAgain() {
+    const { plugin, begun } = slowAt(2);
+    let fail = (): void => {};
+    const failing = new Promise<void>((resolve) => {
+      fail = resolve;
+    });
+    const failed = async function* (): AsyncGenerator<ModelPart> {
+      await failing;
+      throw new ModelError({ code: 'auth', message: 'no' });
+    };
+    const on = await bench({
+      model: scripted([[call('c0', 'echo', { m: 'a' }), call('c1', 'ask')], failed]),
+      tools: [echoTool().tool, ask],
+      plugins: [plugin],
+      policies: { decisionsDuringRound: 'immediate' },
+    });
+    const run = on.conversation.send('hi');
+    await expect.poll(() => on.conversation.pending.length).toBe(1);
+    await on.conversation.decide({ callId: 'c1', action: 'answer', payload: 1 });
+    await begun;
+    return { ...on, run, fail };
+  }
+  const told = ['tool-suspended', 'decision-consumed', 'tool-result', 'diagnostic'] as const;
+
+  it('and was asked again goes on waiting where the model ends its run; its first decision is used', async () => {
+    const { conversation, run, fail } = await askedAgain();
+    fail();
+    expect((await run.result).cause).toBe('model');
+    expect(only(conversation.log(), ...told).filter((line) => line.includes('c1'))).toEqual([
+      'tool-suspended c1 1',
+      'tool-suspended c1 2',
+      'decision-consumed c1 1',
+    ]);
+    expect(conversation.pending.map(({ callId, suspension }) => [callId, suspension])).toEqual([['c1', 2]]);
+    expect(only(conversation.log(), 'diagnostic')).toEqual([]);
+  });
+
+  it('and was asked again is cancelled with its run, and its first decision does not expire', async () => {
+    const { conversation } = await askedAgain();
+    await conversation.cancel();
+    expect(only(conversation.log(), ...told).filter((line) => line.includes('c1'))).toEqual([
+      'tool-suspended c1 1',
+      'tool-suspended c1 2',
+      'tool-result c1 cancelled cancelled',
+      'decision-consumed c1 1',
+    ]);
+    expect(only(conversation.log(), 'diagnostic')).toEqual([]);
+  });
+});
+
+describe('the state that a call wrote, whose run is cut', () => {
+  const writes = (name: string, state: { [key: string]: number }) =>
+    defineTool({ name, description: 'Writes.', parameters, execute: () => toolResult.success('written', { state }) });
+  const hangs = defineTool({ name: 'hangs', description: 'Hangs.', parameters, execute: forever });
+
+  it('is kept where another call of its round is cancelled', async () => {
+    const on = await bench({
+      replies: [[call('c1', 'write'), call('c2', 'hangs')]],
+      tools: [writes('write', { k: 1 }), hangs],
+    });
+    const run = on.conversation.send('hi');
+    await expect.poll(() => only(on.conversation.log(), 'tool-result')).toHaveLength(1);
+    await on.conversation.cancel();
+    await run.result;
+    expect(only(on.conversation.log(), 'tool-result', 'state-changed')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c2 cancelled cancelled',
+      'state-changed',
+    ]);
+    expect(on.conversation.state).toEqual({ k: 1 });
+    expect((await restart(on)).conversation.state).toEqual({ k: 1 });
+  });
+
+  it('is not applied where two calls wrote one key differently', async () => {
+    const tools = [writes('one', { k: 1 }), writes('two', { k: 2 }), hangs];
+    const on = await bench({ replies: [[call('c1', 'one'), call('c2', 'two'), call('c3', 'hangs')]], tools });
+    on.conversation.send('hi');
+    await expect.poll(() => only(on.conversation.log(), 'tool-result')).toHaveLength(2);
+    await on.conversation.cancel();
+    expect(on.conversation.state).toEqual({});
+  });
+
+  it('is kept of calls at the gate that have ended, also where a plugin has not heard of the last', async () => {
+    const approved = (name: string, key: string) =>
+      defineTool({
+        name,
+        description: 'Writes.',
+        parameters,
+        needsApproval: true,
+        execute: () => toolResult.success('written', { state: { [key]: 1 } }),
+      });
+    const { plugin, begun } = (() => {
+      let tell = (): void => {};
+      const begun = new Promise<void>((resolve) => {
+        tell = resolve;
+      });
+      const plugin: Plugin = {
+        name: 'slow',
+        afterToolExecute({ call: { callId }, outcome }) {
+          if (callId !== 'c2' || outcome === 'suspended') return undefined;
+          tell();
+          return forever();
+        },
+      };
+      return { plugin, begun };
+    })();
+    const tools = [approved('one', 'a'), approved('two', 'b')];
+    const on = await bench({ replies: [[call('c1', 'one'), call('c2', 'two')]], tools, plugins: [plugin] });
+    await on.conversation.send('hi').result;
+    for (const callId of ['c1', 'c2']) await on.conversation.decide({ callId, action: 'approve' });
+    on.conversation.resume();
+    await begun;
+    await on.conversation.cancel();
+    expect(on.conversation.state).toEqual({ a: 1, b: 1 });
+  });
+});
