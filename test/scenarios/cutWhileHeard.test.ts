@@ -66,6 +66,7 @@ describe('a call that waits, of which plugins still hear', () => {
       fail = resolve;
     });
     const failed = async function* (): AsyncGenerator<ModelPart> {
+      yield { type: 'text-delta', text: 'I ' };
       await failing;
       throw new ModelError({ code: 'auth', message: 'no' });
     };
