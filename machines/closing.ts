@@ -3,8 +3,8 @@
  * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
  */
 import { afterReplay, answers, gatedAgain } from './gateWork.ts';
-import type { Lost, OpenCalls, RunContext, SuspendedCall } from './runContext.ts';
-import type { Conclusion, ToolCallOutput } from './toolCall.machine.ts';
+import { type Lost, noOpenCalls, type OpenCalls, type RunContext, type SuspendedCall } from './runContext.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { Slot } from './toolRound.machine.ts';
 import type { NewEntry, ToolOutcome } from './vocabulary.ts';
 
@@ -67,10 +67,8 @@ const lostResults = (runId: string, lost: Lost) =>
   });
 
 /** Replayed calls that have come to something of which only the plugins have not heard. */
-const heardOf = ({ concluded, replaying }: RunContext): Conclusion[] =>
-  concluded.filter(({ output }) => replaying.includes(output.callId));
-
-const outputsOf = (conclusions: readonly Conclusion[]): ToolCallOutput[] => conclusions.map(({ output }) => output);
+const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCallOutput[] =>
+  concluded.filter(({ callId }) => replaying.includes(callId));
 
 /** The decision with which a call was replayed is used. */
 function consumed({ runId, suspended, decisions }: RunContext, callId: string): NewEntry[] {
@@ -93,10 +91,9 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   const again = lostResults(runId, lost);
   const told = new Set(again.map(({ callId }) => callId));
   const entries: NewEntry[] = [...again];
-  const heard = new Map(heardOf(context).map((known) => [known.output.callId, known]));
   const close = (callId: string, code: Code): void => {
     if (told.has(callId)) return;
-    const known = heard.get(callId);
+    const known = heardOf(context).find((known) => known.callId === callId);
     const waits = known && !known.result && ends === 'kept' && !gone.suspensions.has(callId);
     if (!waits) entries.push(known?.result ?? result(runId, callId, code));
     if (known) entries.push(...consumed(context, callId));
@@ -114,8 +111,8 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
     if (ends === 'kept' && slot.status === 'suspended' && gone.decisions.has(callId)) continue;
     const decided = slot.status === 'suspended' && !waiting.has(callId);
     // It has ended, and only a plugin had not heard of it.
-    if (slot.result && !gone.calls.has(callId)) {
-      entries.push(slot.result);
+    if (slot.output?.result && !gone.calls.has(callId)) {
+      entries.push(slot.output.result);
       continue;
     }
     const code = replaying.includes(callId) ? 'cancelled' : decided ? undefined : codeOf(slot, ends, gone);
@@ -134,8 +131,8 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
 
 /** Nothing stays open when a run is cancelled. */
 export const nothingLeft = (context: RunContext): OpenCalls => ({
-  ...{ suspended: [], kept: [], reruns: [] },
-  decisions: afterReplay(context, outputsOf(heardOf(context))).decisions,
+  ...noOpenCalls,
+  decisions: afterReplay(context, heardOf(context)).decisions,
 });
 
 /** Calls of a round that was stopped while plugins heard that they wait. */
@@ -147,19 +144,16 @@ const waitingInRound = ({ slots }: RunContext): SuspendedCall[] =>
   );
 
 /** What stays open when a run ends with an error: calls that wait for a person and were not being replayed. */
-export function leftWaiting(context: RunContext): Pick<RunContext, 'suspended' | 'kept' | 'reruns' | 'decisions'> {
+export function leftWaiting(context: RunContext): OpenCalls {
   const gone = lostOf(context.end.lost ?? []);
-  const heard = outputsOf(heardOf(context));
+  const heard = heardOf(context);
   const open = afterReplay(context, heard);
-  const again = new Set(heard.map(({ callId }) => callId));
   const stays = ({ call: { callId } }: SuspendedCall): boolean =>
-    gone.decisions.has(callId) || again.has(callId) || !context.replaying.includes(callId);
+    gone.decisions.has(callId) || heard.some((known) => known.callId === callId) || !context.replaying.includes(callId);
+  const suspended = [...open.suspended.filter(stays), ...waitingInRound(context)];
   return {
-    suspended: [...open.suspended.filter(stays), ...waitingInRound(context)].filter(
-      ({ call }) => !gone.suspensions.has(call.callId),
-    ),
-    kept: [],
-    reruns: [],
+    ...noOpenCalls,
+    suspended: suspended.filter(({ call }) => !gone.suspensions.has(call.callId)),
     decisions: open.decisions.filter(({ callId }) => !gone.decisions.has(callId)),
   };
 }

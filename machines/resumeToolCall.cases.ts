@@ -69,7 +69,6 @@ export const resumeToolCallCases = {
     'call.concluded': [...'abc'].map((callId) => ({
       type: 'call.concluded',
       output: outputsOf(callId)[0],
-      result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
     })),
     'xstate.done.actor.replay': [...'abc'].flatMap((callId) =>
       outputsOf(callId).map((output) => ({ type: 'xstate.done.actor.replay', actorId: 'replay', output })),

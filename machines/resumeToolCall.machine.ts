@@ -8,7 +8,8 @@ import { type AnyActorRef, assign, type DoneActorEvent, enqueueActions, sendTo, 
 import type { ToolRetry } from './policies.ts';
 import { door, type EffectDone, type EffectRequest, type Phases, type RoundCall } from './ports.ts';
 import { type CallConcluded, type ToolCallOutput, type ToolResultEntry, toolCallMachine } from './toolCall.machine.ts';
-import type { Decision, Json, NewEntry, StoredPart } from './vocabulary.ts';
+import type { Decision, NewEntry, StoredPart } from './vocabulary.ts';
+import { writesOf } from './writes.ts';
 
 /** One thing to do at the gate. Without a decision the call is started for the first time, or again. */
 export interface Replay {
@@ -107,9 +108,6 @@ function advance({ context }: { context: ResumeToolCallContext }): Partial<Resum
   return { rest };
 }
 
-const writesOf = (context: ResumeToolCallContext): { callId: string; writes: { [key: string]: Json } }[] =>
-  context.outputs.flatMap(({ callId, writes }) => (writes ? [{ callId, writes }] : []));
-
 /** The run learns of each call as it is settled: it may have to end the gate half-way. */
 const report = sendTo(
   ({ self }: { self: AnyActorRef }) => self._parent ?? self,
@@ -134,7 +132,7 @@ export const resumeToolCallMachine = setup({
       // Alone it has nobody to tell; to tell itself would never end.
       if (!self._parent || !context.phases.afterToolExecute) return;
       const [result] = denialOf(context);
-      const denial = { type: 'call.concluded', output: context.outputs.at(-1), result };
+      const denial = { type: 'call.concluded', output: { ...context.outputs.at(-1), result } };
       enqueue.sendTo(self._parent, event.type === 'call.concluded' ? event : denial);
     }),
     report,
@@ -214,13 +212,7 @@ export const resumeToolCallMachine = setup({
     SnapshotIfStateChanged: {
       entry: {
         type: 'log',
-        params: ({ context }) =>
-          writesOf(context).map(({ callId, writes }) => ({
-            runId: context.runId,
-            type: 'state-changed' as const,
-            callId,
-            writes,
-          })),
+        params: ({ context }) => writesOf(context.runId, context.outputs),
       },
       always: { target: 'CommitReplay' },
     },

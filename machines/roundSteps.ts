@@ -5,12 +5,12 @@
 import { closed } from './closing.ts';
 import { countRound } from './limits.ts';
 import type { Failure } from './ports.ts';
-import { canonical } from './print.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext } from './runContext.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { Slot, ToolRoundInput, ToolRoundOutput } from './toolRound.machine.ts';
 import type { NewEntry } from './vocabulary.ts';
+import { writesOf } from './writes.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 
@@ -26,37 +26,19 @@ export function roundInput({ context }: { context: RunContext }): ToolRoundInput
   return { conversationId, runId, id, calls, window, sequential, suspensionsMax, retry, phases };
 }
 
-/** Two calls of a round may not write one key differently. */
-export function conflicts(slots: readonly Slot[]): boolean {
-  const written = new Map<string, string>();
-  for (const { output } of slots) {
-    for (const [key, value] of Object.entries(output?.writes ?? {})) {
-      const form = canonical(value);
-      if ((written.get(key) ?? form) !== form) return true;
-      written.set(key, form);
-    }
-  }
-  return false;
-}
+export const outputsIn = ({ slots }: ToolRoundOutput): (ToolCallOutput | undefined)[] =>
+  slots.map(({ output }) => output);
 
 /** The failure of a tool that ends the run: the first one, where the policy says so. */
 export function failureOf(context: RunContext, outputs: readonly (ToolCallOutput | undefined)[]): Failure | undefined {
   if (context.settings.policies.onToolFailure !== 'failRun') return undefined;
   return context.failure ?? outputs.find((output) => output?.failure)?.failure;
 }
-export const failureInRound = (context: RunContext, { slots }: ToolRoundOutput): Failure | undefined =>
-  failureOf(
-    context,
-    slots.map(({ output }) => output),
-  );
+export const failureInRound = (context: RunContext, round: ToolRoundOutput): Failure | undefined =>
+  failureOf(context, outputsIn(round));
 
-const roundOf = (event: RunEvent): ToolRoundOutput =>
+export const roundOf = (event: RunEvent): ToolRoundOutput =>
   event.type === 'xstate.done.actor.round' ? event.output : { kind: 'stopped', slots: [] };
-
-const roundWrites = ({ context: { runId }, event }: Args): NewEntry[] =>
-  roundOf(event).slots.flatMap(({ call, output }) =>
-    output?.writes ? [{ runId, type: 'state-changed' as const, callId: call.callId, writes: output.writes }] : [],
-  );
 
 const skippedText = (messageId: string): string =>
   `This call was skipped: a queued message of the user (${messageId}) goes first. It follows the results.`;
@@ -64,13 +46,14 @@ const skippedText = (messageId: string): string =>
 /** The results of calls that a steer left unstarted, then what the round's calls write. */
 export function roundEntries(args: Args): NewEntry[] {
   const { runId } = args.context;
-  const { slots, steered } = roundOf(args.event);
+  const round = roundOf(args.event);
+  const { slots, steered } = round;
   const unstarted = steered === undefined ? [] : slots.filter(({ status }) => status === 'queued');
   const skipped = unstarted.map(({ call: { callId } }): NewEntry => {
     const content = [{ type: 'text' as const, text: skippedText(steered ?? '') }];
     return { runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'skipped' };
   });
-  return [...skipped, ...roundWrites(args)];
+  return [...skipped, ...writesOf(runId, outputsIn(round))];
 }
 
 /** Calls behind a suspended one keep their turn, each behind the one before; where a steer came they are answered. */

@@ -161,8 +161,10 @@ export const runCases = {
     'call.suspended': ['a', 'b', 'c'].map((id) => ({ type: 'call.suspended', output: outputOf(id, 'suspended', 1) })),
     'call.concluded': [...'abckst'].map((callId) => ({
       type: 'call.concluded',
-      output: outputOf(callId, 'succeeded', 0),
-      result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
+      output: {
+        ...outputOf(callId, 'succeeded', 0),
+        result: { runId: 'r', type: 'tool-result', callId, outcome: 'succeeded', content: [] },
+      },
     })),
     'call.settled': settled.map((output) => ({ type: 'call.settled', output })),
     'sub-agent.changed': [subAgentEnds],

@@ -5,7 +5,7 @@
 import type { Attempts } from './modelCall.machine.ts';
 import type { ChartPolicies } from './policies.ts';
 import type { Failure, Phases, RoundCall } from './ports.ts';
-import type { Conclusion } from './toolCall.machine.ts';
+import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { Slot } from './toolRound.machine.ts';
 import type { Decision, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from './vocabulary.ts';
 
@@ -105,7 +105,7 @@ export interface RunContext extends RunInput {
   /** Calls the open gate has not settled yet. */
   replaying: readonly string[];
   /** What its calls have come to; of one that is not settled yet only the plugins have not heard. */
-  concluded: readonly Conclusion[];
+  concluded: readonly ToolCallOutput[];
   /** Calls replayed since the last model call began, and how many of them were settled. */
   replayed: number;
   settled: number;

@@ -7,11 +7,12 @@ import { expired } from './decisions.ts';
 import { limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
 import type { EffectRequest, Failure } from './ports.ts';
-import { conflicts } from './roundSteps.ts';
+import { outputsIn, roundOf } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { End, Lost, RunChartOutput, RunContext } from './runContext.ts';
 import { askPhases } from './runSteps.ts';
 import type { NewEntry, StopReason, Termination } from './vocabulary.ts';
+import { conflicts, writesOf } from './writes.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 
@@ -55,14 +56,12 @@ export const leftOpen = ({ context, event }: Args): Partial<RunContext> => leftW
 
 /** What calls with a result wrote to the state, where neither their round nor their gate came to its end. */
 function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
-  const slots = event.type === 'xstate.done.actor.round' ? event.output.slots : [];
-  const inRound = conflicts(slots) ? [] : slots.map(({ output }) => output);
-  const atGate = replaying.length > 0 ? concluded.map(({ output }) => output) : [];
-  const unknown = new Set(lost.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
-  return [...inRound, ...atGate].flatMap((output) =>
-    output?.writes && !unknown.has(output.callId)
-      ? [{ runId, type: 'state-changed' as const, callId: output.callId, writes: output.writes }]
-      : [],
+  const inRound = outputsIn(roundOf(event));
+  const outputs = [...(conflicts(inRound) ? [] : inRound), ...(replaying.length > 0 ? concluded : [])];
+  const unknown = lost.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : []));
+  return writesOf(
+    runId,
+    outputs.filter((output) => !unknown.includes(output?.callId ?? '')),
   );
 }
 

@@ -6,9 +6,10 @@ import { exhausted } from './contextUse.ts';
 import { limitReached } from './limits.ts';
 import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
 import type { AppendFailed } from './ports.ts';
-import { conflicts, failureInRound } from './roundSteps.ts';
+import { failureInRound, outputsIn } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext } from './runContext.ts';
+import { conflicts } from './writes.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 
@@ -79,7 +80,7 @@ export const runGuards = {
   hasSuspended: ({ context }: Args) => context.suspended.length > 0,
   roundCancelled: ({ context, event }: Args) => stopped(event) && context.end.termination === 'Cancelled',
   roundBroken: ({ event }: Args) => stopped(event),
-  stateConflict: ({ event }: Args) => event.type === 'xstate.done.actor.round' && conflicts(event.output.slots),
+  stateConflict: ({ event }: Args) => event.type === 'xstate.done.actor.round' && conflicts(outputsIn(event.output)),
   toolFailed: ({ context, event }: Args) =>
     event.type === 'xstate.done.actor.round' && failureInRound(context, event.output) !== undefined,
   /** No tool has failed the run at the gate that is done. */

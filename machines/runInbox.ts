@@ -38,11 +38,8 @@ export function suspendCall({ context, event }: Args): Change {
 }
 
 /** A replayed call has come to something, and a plugin hears of it: should the run be cut meanwhile, it is known. */
-export function noteResult({ context, event }: Args): Change {
-  if (event.type !== 'call.concluded') return {};
-  const { output, result } = event;
-  return { concluded: [...context.concluded, { output, ...(result && { result }) }] };
-}
+export const noteResult = ({ context, event }: Args): Change =>
+  event.type === 'call.concluded' ? { concluded: [...context.concluded, event.output] } : {};
 
 export function settleCall({ context, event }: Args): Change {
   if (event.type !== 'call.settled') return {};
@@ -50,8 +47,7 @@ export function settleCall({ context, event }: Args): Change {
   const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
   const replaying = context.replaying.filter((callId) => callId !== output.callId);
   const replayed = context.replayed + 1;
-  const before = context.concluded.filter((known) => known.output.callId !== output.callId);
-  const concluded = [...before, { output }];
+  const concluded = [...context.concluded.filter(({ callId }) => callId !== output.callId), output];
   const failure = failureOf(context, [output]);
   return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded, failure };
 }

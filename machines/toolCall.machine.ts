@@ -49,16 +49,13 @@ export interface ToolCallOutput {
   /** Number of the last suspension. */
   suspension: number;
   reason?: string;
+  /** While AfterToolExecute hears of it; nothing where the call waits. */
+  result?: ToolResultEntry | undefined;
 }
 
 export type ToolResultEntry = Extract<NewEntry, { type: 'tool-result' }>;
-/** What a call has come to; without a result where it waits. */
-export interface Conclusion {
-  output: ToolCallOutput;
-  result?: ToolResultEntry;
-}
-/** Told before AfterToolExecute has heard of it. */
-export type CallConcluded = Conclusion & { type: 'call.concluded' };
+/** What the call has come to, told before AfterToolExecute has heard of it. */
+export type CallConcluded = { type: 'call.concluded'; output: ToolCallOutput };
 
 export interface ToolCallContext extends ToolCallInput {
   /** Number of the execution, from 1. */
@@ -222,8 +219,8 @@ export const toolCallMachine = setup({
     conclude: enqueueActions(({ context, event, self, enqueue }) => {
       if (!context.after) return;
       const [result] = resultEntries({ context, event });
-      const conclusion = { output: outputOf({ context, event }), ...(result && { result }) };
-      enqueue.sendTo(self._parent ?? self, { type: 'call.concluded', ...conclusion });
+      const output = { ...outputOf({ context, event }), result };
+      enqueue.sendTo(self._parent ?? self, { type: 'call.concluded', output });
     }),
   },
   guards: {

@@ -57,7 +57,6 @@ export const toolRoundCases = {
       {
         type: 'call.concluded',
         output: outputsOf('a')[0],
-        result: { runId: 'r', type: 'tool-result', callId: 'a', outcome: 'succeeded', content: [] },
       },
     ],
     'round.steered': ['m1', 'm2'].map((messageId) => ({ type: 'round.steered', messageId })),

@@ -6,15 +6,14 @@
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
 import type { ToolRetry } from './policies.ts';
 import { door, type Phases, type RoundCall } from './ports.ts';
-import { type CallConcluded, type ToolCallOutput, type ToolResultEntry, toolCallMachine } from './toolCall.machine.ts';
+import { type CallConcluded, type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
 
 export interface Slot {
   call: RoundCall;
   /** `skipped`: a steer left it unstarted, and it has a result that says so. */
   status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
+  /** Of a running call: what it has come to, while AfterToolExecute still hears of it. */
   output?: ToolCallOutput;
-  /** Of a running call: what it has come to, while AfterToolExecute still hears of it; so is its output then. */
-  result?: ToolResultEntry;
 }
 
 export interface ToolRoundInput {
@@ -83,10 +82,8 @@ function callInput(context: ToolRoundContext, index: number, call: RoundCall) {
   };
 }
 
-const concluded = (slot: Slot, { output, result }: CallConcluded): Slot =>
-  slot.call.callId === output.callId && slot.status === 'running'
-    ? { ...slot, output, ...(result && { result }) }
-    : slot;
+const concluded = (slot: Slot, { output }: CallConcluded): Slot =>
+  slot.call.callId === output.callId && slot.status === 'running' ? { ...slot, output } : slot;
 
 const round = setup({
   types: {} as {

@@ -99,8 +99,13 @@ const openForms: Forms = new Map([
   ['cwd', word],
 ]);
 
+/** Throws ConfigurationError for what no conversation is opened by. */
+export function checkId(id: unknown): void {
+  if (!word.takes(id)) throw impossible('the id of a conversation', word, id);
+}
+
 /** Throws ConfigurationError for an id or an option that is unknown or cannot work. */
 export function checkOpening(id: string, options: OpenOptions): void {
-  if (!word.takes(id)) throw impossible('the id of a conversation', word, id);
+  checkId(id);
   checkOptionsOf('open', options, openForms);
 }

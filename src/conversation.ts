@@ -18,7 +18,7 @@ import { type Content, type ReadPart, readContent } from './content.ts';
 import type { ConversationOptions } from './conversationOptions.ts';
 import { decideAt } from './deciding.ts';
 import { ConfigurationError, LimitError, RunchartError } from './errors.ts';
-import { readDecision, readSettlement } from './inbox.ts';
+import { readCallId, readDecision, readSettlement } from './inbox.ts';
 import type { ConversationStatus, Live } from './live.ts';
 import { kindAsked, kindNow } from './messageKind.ts';
 import type { ConversationView } from './projector/index.ts';
@@ -114,10 +114,13 @@ export class Conversation {
     return this.#runs.resume(this.#options.newId());
   }
 
-  /** Settles a call whose outcome is unknown after a crash, of this conversation or of a sub-agent that has not ended. */
+  /**
+   * Settles a call whose outcome is unknown after a crash, of this conversation or of a sub-agent that has not ended.
+   * Rejects with InvalidDecisionError for what is no call id or no settlement.
+   */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
-    return settleAt(this.#runtime, callId, readSettlement(how));
+    return settleAt(this.#runtime, readCallId(callId, 'a settlement'), readSettlement(how));
   }
 
   /** Ends the run under way, or the cycle that waits; resolves when its stop is durable. */

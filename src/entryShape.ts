@@ -4,6 +4,7 @@
  */
 import type { LogEntry } from '../machines/index.ts';
 import { CorruptLogError } from './errors.ts';
+import { shown } from './form.ts';
 
 type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;
@@ -62,13 +63,11 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
 
 /** The entry itself. Throws CorruptLogError `corrupt`. */
 export function readable(entry: LogEntry): LogEntry {
-  const checks = SHAPES.get(entry.type) ?? {};
-  const found = entry as unknown as Fields;
-  for (const field of Object.keys(checks)) {
-    if (checks[field]?.(found[field])) continue;
-    const got = (JSON.stringify(found[field]) ?? 'nothing').slice(0, 80);
-    const where = `entry ${entry.seq} (${entry.type}) of conversation "${entry.conversationId}"`;
-    throw new CorruptLogError('corrupt', `${where} cannot be used: its ${field} is ${got}; the log was left as it is`);
-  }
-  return entry;
+  const found = Object(entry) as Fields;
+  const checks: { [field: string]: Check } = { seq: number, type: text, ...SHAPES.get(found.type as string) };
+  const odd = Object.keys(checks).find((field) => !checks[field]?.(found[field]));
+  if (odd === undefined) return entry;
+  const where = `entry ${found.seq} (${found.type}) of conversation "${found.conversationId}"`;
+  const got = found[odd] === undefined ? 'nothing' : shown(found[odd]);
+  throw new CorruptLogError('corrupt', `${where} cannot be used: its ${odd} is ${got}; the log was left as it is`);
 }

@@ -4,8 +4,11 @@
  * Its sub-agents come with it, under ids of their own.
  */
 import type { LogEntry } from '../machines/index.ts';
+import { checkId } from './agentOptions.ts';
 import { ConfigurationError } from './errors.ts';
+import { impossible } from './form.ts';
 import { refuseNoPlace } from './places.ts';
+import { storeForm } from './ports.ts';
 import type { LogHandle, LogStore } from './stores/store.ts';
 import { type Family, familyIn, renamed } from './subAgents/kin.ts';
 
@@ -131,10 +134,14 @@ class Fork {
 
 /**
  * Copies the first `until` entries of a conversation, all of them where it is not given, into the new conversation `to`,
- * and the logs of the sub-agents they name. Rejects with ConfigurationError where `until` is no whole number of at least
- * 1, there is nothing to copy, or `to` exists already, and with SessionBusyError while somebody has one of them open.
+ * and the logs of the sub-agents they name. Rejects with ConfigurationError where `store` is none, an id is none that
+ * `open` takes, `until` is no whole number of at least 1, there is nothing to copy, or `to` exists already, and with
+ * SessionBusyError while somebody has one of them open.
  */
 export async function forkConversation(store: LogStore, from: string, to: string, until?: number): Promise<void> {
+  if (!storeForm.takes(store)) throw impossible('what a fork is kept in', storeForm, store);
+  checkId(from);
+  checkId(to);
   if (from === to) throw new ConfigurationError(`a fork needs an id of its own, got ${JSON.stringify(to)} for both`);
   refuseNoPlace(until, 1);
   const fork = new Fork(store);

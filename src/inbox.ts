@@ -32,13 +32,17 @@ function textField(given: Fields, key: string): string | undefined {
   return refuse(`${key} to be a text`);
 }
 
+/** The id of the call that is meant. Throws InvalidDecisionError. */
+export function readCallId(callId: unknown, what = 'a decision'): string {
+  return typeof callId === 'string' && callId !== '' ? callId : refuse('callId, the id of the call', what);
+}
+
 /** A decision as it may enter the log. Throws InvalidDecisionError. */
 export function readDecision(input: unknown): Decision {
   const given = fieldsOf(input, 'a decision');
-  const callId = field(given, 'callId');
+  const callId = readCallId(field(given, 'callId'));
   const suspension = field(given, 'suspension');
   const action = field(given, 'action');
-  if (typeof callId !== 'string' || callId === '') refuse('callId, the id of the call');
   const known = typeof suspension === 'number' && Number.isSafeInteger(suspension) && suspension >= 1;
   if (suspension !== undefined && !known) refuse('suspension to be a whole number from 1 on');
   if (typeof action !== 'string' || !ACTIONS.includes(action)) refuse(`action, one of ${ACTIONS.join(', ')}`);

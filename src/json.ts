@@ -18,7 +18,8 @@ function nesting(text: string): { deepest: number; open: boolean } {
     const code = text.charCodeAt(i);
     if (code === 34) {
       for (i++; i < text.length && text.charCodeAt(i) !== 34; i++) if (text.charCodeAt(i) === 92) i++;
-      if (i >= text.length) return { deepest, open: true };
+      // A string that is open counts like a bracket.
+      if (i >= text.length) depth += 1;
     } else if (code === 123 || code === 91) {
       depth += 1;
       if (depth > deepest) deepest = depth;

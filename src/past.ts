@@ -13,6 +13,7 @@ import {
   type QueuedMessage,
 } from '../machines/index.ts';
 import { readable } from './entryShape.ts';
+import { impossible, isList } from './form.ts';
 import { refuseNoPlace } from './places.ts';
 import { type ConversationView, project } from './projector/index.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
@@ -33,10 +34,11 @@ export interface Past {
 
 /**
  * The conversation behind its first `until` entries, none of them for 0; all of them where it is not given. Throws
- * ConfigurationError where `until` is no whole number, and CorruptLogError for an entry without the fields of its type.
- * Constant only in the length of the log.
+ * ConfigurationError where `until` is no whole number or `entries` no list, and CorruptLogError for what is no entry, or
+ * one without the fields of its type. Constant only in the length of the log.
  */
-export function pastOf(entries: readonly LogEntry[], until: number = entries.length): Past {
+export function pastOf(entries: readonly LogEntry[], until?: number): Past {
+  if (!isList(entries)) throw impossible('a log', { wanted: 'a list of entries', secret: true }, entries);
   refuseNoPlace(until, 0);
   const counted = entries.slice(0, until);
   const known = nothingKnown();

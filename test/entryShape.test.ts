@@ -78,6 +78,19 @@ describe('an entry without the fields of its type', () => {
     expect(readable(odd)).toBe(odd);
   });
 
+  test('what is no entry at all is corrupt, and what is no list of entries has no past', () => {
+    const bare = { seq: 1, at: 0, conversationId: 'c', runId: null };
+    for (const none of [undefined, null, 5, 10n, 'x', [], {}, bare, { ...bare, type: 7 }, { type: 'notice' }]) {
+      expect(() => pastOf([conversation('c'), none as never])).toThrow(expect.objectContaining({ code: 'corrupt' }));
+    }
+    const call = { ...bare, type: 'tool-started', callId: 10n };
+    expect(() => pastOf([call as never])).toThrow(/entry 1 \(tool-started\) .* its callId is bigint;/);
+    for (const none of [undefined, null, {}, 'abc', 5, new Set()] as never[]) {
+      expect(() => pastOf(none)).toThrow(expect.objectContaining({ code: 'configuration' }));
+      expect(() => pastOf(none, 0)).toThrow(/must be a list of entries, got /);
+    }
+  });
+
   test('a conversation with one is refused as corrupt, by number, type and field, and is left as it was', async () => {
     const { store, path } = await place();
     await write(store, 'c', [conversation('c'), notice('c', 1)]);

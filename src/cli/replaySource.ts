@@ -7,8 +7,7 @@ import { basename } from 'node:path';
 import type { Diagnostic } from '../../machines/vocabulary.ts';
 import { ConfigurationError, CorruptLogError } from '../errors.ts';
 import { openRegular, resolveRegular } from '../stores/jsonlDisk.ts';
-import { readableEntries } from '../stores/jsonlLenient.ts';
-import { judgeHeader } from '../stores/jsonlLine.ts';
+import { beginsWithHeader, readableEntries } from '../stores/jsonlLenient.ts';
 import { linesOf } from '../stores/jsonlLines.ts';
 import { idOf } from '../stores/jsonlName.ts';
 import { scanLog } from '../stores/jsonlScan.ts';
@@ -63,23 +62,15 @@ export async function readStored(path: string, take: (value: unknown) => void): 
   return notes.refused === undefined ? notes.said : [`${notes.refused}; ${entries} entries can be read`];
 }
 
-async function beginsWithHeader(path: string): Promise<boolean> {
-  for await (const { bytes } of linesIn(path)) {
-    const { kind } = judgeHeader(bytes);
-    if (kind !== 'blank') return kind === 'header' || kind === 'version';
-  }
-  return false;
-}
-
 /** `cut` is told where no line can be found any more. */
-async function* linesIn(path: string, cut?: (error: CorruptLogError) => void): AsyncGenerator<{ bytes: Buffer }> {
+async function* linesIn(path: string, cut: (error: CorruptLogError) => void): AsyncGenerator<{ bytes: Buffer }> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {
     yield* linesOf(file, 0, (await file.stat()).size);
   } catch (error) {
     if (!(error instanceof CorruptLogError)) throw error;
     // What follows a line without end cannot be found.
-    cut?.(error);
+    cut(error);
   } finally {
     await file.close();
   }

@@ -7,6 +7,7 @@ import type { Journal, LogEntry } from '../../machines/index.ts';
 import { RunchartError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
 import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../options.ts';
+import { refuseNoPlace } from '../places.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { platformPorts } from '../ports.ts';
 import { redactor } from '../redact.ts';
@@ -64,10 +65,14 @@ export interface Replayed {
  */
 export const replayRecording = (options: ReplayOptions): LogEntry[] => replayUntil(options).log;
 
-/** The log and the charts behind the first `until` lines of the recording; behind all where it is not given. */
-export function replayUntil(options: ReplayOptions, until: number = options.recording.length): Replayed {
+/**
+ * The log and the charts behind the first `until` lines of the recording; behind all where it is not given. Throws
+ * ConfigurationError where `until` is no whole number.
+ */
+export function replayUntil(options: ReplayOptions, until?: number): Replayed {
+  refuseNoPlace(until, 0);
   const { entries, secrets = [], plugins = [] } = options;
-  const recording = options.recording.slice(0, Math.max(0, until));
+  const recording = options.recording.slice(0, until);
   const [head] = entries;
   if (head?.type !== 'conversation') {
     throw new RunchartError('replay', 'a replay needs the entries its recording began with, from the first on');

@@ -1,16 +1,18 @@
 /**
  * The store of one file a conversation: `<directory>/<id>.jsonl`, its lease in `<id>.jsonl.lock/` and its blobs in
- * `<id>.blobs/`. Rule: opening reports the first of not a file, busy, damaged; only an open handle writes.
+ * `<id>.blobs/`. Rule: opening reports the first of not a file, busy, damaged; only an open handle writes; what a delete
+ * could not finish, the next one does.
  */
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../errors.ts';
-import { codeOf, makeDirectory, resolveRegular, storeError } from './jsonlDisk.ts';
+import { codeOf, makeDirectory, refuseNames, resolveRegular, statNow, storeError } from './jsonlDisk.ts';
 import { type Durability, JsonlFile } from './jsonlFile.ts';
 import { JsonlHandle } from './jsonlHandle.ts';
 import { holderOf, takeLease } from './jsonlLease.ts';
-import { readableEntries } from './jsonlLenient.ts';
+import { beginsWithHeader, readableEntries } from './jsonlLenient.ts';
 import { fileNameOf, idOf } from './jsonlName.ts';
+import { shown } from './jsonlValue.ts';
 import type { ConversationInfo, LogStore } from './store.ts';
 import { conversationSummary, newestFirst } from './summary.ts';
 
@@ -29,13 +31,16 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       const name = join(root, fileNameOf(id));
       await makeDirectory(root, durable);
       // The lease belongs to the file itself, so that a link to it is no second way in.
-      const { path } = await resolveRegular(name);
+      const { path, names } = await resolveRegular(name);
+      refuseNames(path, names);
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
         const file = await JsonlFile.open(path, id, durability);
-        return new JsonlHandle(id, file, lease, { folder: blobFolder(name), durable });
+        const blobs = { folder: blobFolder(path), folders: blobFolders(path, name), durable };
+        return new JsonlHandle(id, file, lease, blobs);
       } catch (error) {
-        await lease.release();
+        // What refused the log is told, whatever refuses the lease.
+        await lease.release().catch(() => {});
         throw error;
       }
     },
@@ -51,12 +56,14 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
     async delete(id) {
       const name = join(root, fileNameOf(id));
       const { path, exists } = await resolveRegular(name);
-      if (!exists) return;
+      const blobs = blobFolders(path, name);
+      if (!exists && ![leaseFolder(path), ...blobs].some(statNow)) return;
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
-        for (const part of [name, path, blobFolder(name)]) await rm(part, { recursive: true, force: true });
+        // The log last: as long as it is there, the conversation is listed and can be deleted again.
+        for (const part of [...blobs, name, path]) await rm(part, { recursive: true, force: true });
       } catch (cause) {
-        await lease.release();
+        await lease.release().catch(() => {});
         throw storeError(`cannot delete conversation "${id}"`, cause);
       }
       await lease.remove();
@@ -68,9 +75,11 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
 async function listedAs(id: string, name: string): Promise<ConversationInfo | null> {
   try {
     const { path } = await resolveRegular(name);
+    if (!(await beginsWithHeader(path))) return null;
     const summary = conversationSummary(id);
     for await (const entry of readableEntries(path, id)) summary.add(entry);
-    return summary.result(await holderOf(leaseFolder(path)));
+    // A lease that does not tell is held by somebody, as far as anyone can know.
+    return summary.result(await holderOf(leaseFolder(path)).catch(() => 'other' as const));
   } catch {
     return null;
   }
@@ -89,17 +98,23 @@ function leaseFolder(path: string): string {
   return `${path}.lock`;
 }
 
-function blobFolder(name: string): string {
-  return name.replace(/\.jsonl$/, '.blobs');
+/** Beside the file itself, by whichever link it is opened. */
+function blobFolder(path: string): string {
+  return path.endsWith('.jsonl') ? path.replace(/\.jsonl$/, '.blobs') : `${path}.blobs`;
+}
+
+/** Earlier versions kept the blobs of a link under its own name. */
+function blobFolders(path: string, name: string): string[] {
+  return [...new Set([blobFolder(path), blobFolder(name)])];
 }
 
 function durabilityIn(directory: string, options: JsonlStoreOptions): Durability {
   if (typeof directory !== 'string' || directory === '') {
-    throw new ConfigurationError(`jsonlStore expects the path of a directory, got ${JSON.stringify(directory)}`);
+    throw new ConfigurationError(`jsonlStore expects the path of a directory, got ${shown(directory)}`);
   }
   const stray = Object.keys(options).find((key) => key !== 'durability');
   if (stray !== undefined) throw new ConfigurationError(`jsonlStore knows no option "${stray}", only durability`);
   const { durability = 'process' } = options;
   if (durability === 'process' || durability === 'power') return durability;
-  throw new ConfigurationError(`durability is 'process' or 'power', got ${JSON.stringify(durability)}`);
+  throw new ConfigurationError(`durability is 'process' or 'power', got ${shown(durability)}`);
 }

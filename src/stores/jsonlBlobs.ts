@@ -37,20 +37,29 @@ export async function putBlob(folder: string, bytes: Uint8Array, mediaType: stri
   return `blob:${hash}:${mediaType}`;
 }
 
-/** Throws RunchartError `store` for a reference that is none or leads to nothing, CorruptLogError for changed bytes. */
-export async function getBlob(folder: string, reference: string): Promise<Uint8Array> {
+/**
+ * From the first folder that has it. Throws RunchartError `store` for a reference that is none or leads to nothing,
+ * CorruptLogError for changed bytes.
+ */
+export async function getBlob(folders: readonly string[], reference: string): Promise<Uint8Array> {
   const hash = hashIn(reference);
   if (hash === null) {
     const got = JSON.stringify(reference)?.slice(0, 200);
     throw new RunchartError('store', `expected a reference blob:<sha256>:<media type>, got ${got}`);
   }
-  const path = join(folder, hash);
-  const bytes = await contentOf(path).catch((cause: unknown) => {
-    const missing = codeOf(cause instanceof RunchartError ? cause.cause : cause) === 'ENOENT';
-    throw missing ? new RunchartError('store', `no blob ${hash} beside this log`, { cause }) : storeError(path, cause);
-  });
-  if (hashOf(bytes) !== hash) throw new CorruptLogError('corrupt', `the blob ${path} does not hold what was stored`);
-  return bytes;
+  let missing: unknown;
+  for (const path of folders.map((folder) => join(folder, hash))) {
+    try {
+      const bytes = await contentOf(path);
+      if (hashOf(bytes) === hash) return bytes;
+    } catch (cause) {
+      if (codeOf(cause instanceof RunchartError ? cause.cause : cause) !== 'ENOENT') throw storeError(path, cause);
+      missing = cause;
+      continue;
+    }
+    throw new CorruptLogError('corrupt', `the blob ${path} does not hold what was stored`);
+  }
+  throw new RunchartError('store', `no blob ${hash} beside this log`, { cause: missing });
 }
 
 async function contentOf(path: string): Promise<Uint8Array> {

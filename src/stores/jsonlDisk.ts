@@ -2,7 +2,7 @@
  * The file system as the JSONL store uses it. Rule: only regular files are opened, nothing that opens can block, what
  * is created belongs to its owner alone, and a failing call leaves as a RunchartError.
  */
-import { constants, type Stats } from 'node:fs';
+import { constants, type Stats, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CorruptLogError, RunchartError } from '../errors.ts';
@@ -22,27 +22,28 @@ export async function openRegular(path: string, flags: number): Promise<FileHand
   try {
     refuseOther(await file.stat(), path);
     return file;
-  } catch (error) {
-    await file.close();
-    throw error;
+  } catch (cause) {
+    await file.close().catch(() => {});
+    throw storeError(`cannot look at ${path}`, cause);
   }
 }
 
 /**
  * The path behind a symbolic link, or the path itself where nothing is yet. Opens nothing. Throws CorruptLogError
- * `not_a_file` for a directory, pipe, socket, device, and for a link that leads nowhere.
+ * `not_a_file` for a directory, pipe, socket, device, and for a link that leads nowhere. `names`: how many the file has.
  */
-export async function resolveRegular(path: string): Promise<{ path: string; exists: boolean }> {
+export async function resolveRegular(path: string): Promise<{ path: string; exists: boolean; names: number }> {
   try {
     const real = await realpath(path);
-    refuseOther(await stat(real), path);
-    return { path: real, exists: true };
+    const found = await stat(real);
+    refuseOther(found, path);
+    return { path: real, exists: true, names: found.nlink };
   } catch (cause) {
     if (cause instanceof RunchartError) throw cause;
     if (codeOf(cause) === 'ELOOP') throw notAFile(path);
     if (codeOf(cause) !== 'ENOENT') throw storeError(`cannot look at ${path}`, cause);
     const found = await lstat(path).catch(() => null);
-    if (found === null) return { path, exists: false };
+    if (found === null) return { path, exists: false, names: 0 };
     if (found.isSymbolicLink()) throw notAFile(path);
     // Another opener created it since.
     return resolveRegular(path);
@@ -53,22 +54,56 @@ function refuseOther(found: Stats, path: string): void {
   if (!found.isFile()) throw notAFile(path);
 }
 
+/** A lease goes by one name, so under two names one file would have two writers. Throws CorruptLogError `not_a_file`. */
+export function refuseNames(path: string, names: number): void {
+  if (names <= 1) return;
+  const what = `expected one name for the file ${path}, it has ${names} names (hard links)`;
+  throw new CorruptLogError('not_a_file', `${what}: remove the others, or put a copy in its place`);
+}
+
 function notAFile(path: string): CorruptLogError {
   return new CorruptLogError('not_a_file', `expected a regular file at ${path}: move what is there away`);
+}
+
+/** What is at the path now, or null. Throws RunchartError `store` where the system does not tell. */
+export function statNow(path: string): Stats | null {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? null;
+  } catch (cause) {
+    // Something else has taken the place of a directory above.
+    if (['ENOTDIR', 'ELOOP'].includes(codeOf(cause))) return null;
+    throw storeError(`cannot look at ${path}`, cause);
+  }
 }
 
 /** Mode 0700 for what it creates; what exists keeps its mode. `durable`: the names survive a loss of power. */
 export async function makeDirectory(path: string, durable: boolean): Promise<void> {
   try {
-    const first = await mkdir(path, { recursive: true, mode: 0o700 });
-    if (!durable || first === undefined) return;
-    for (let made = path; ; made = dirname(made)) {
-      await syncDirectory(dirname(made));
-      if (made === first || made === dirname(made)) return;
-    }
+    const made = await makeMissing(path);
+    if (!durable) return;
+    // The last one also where it was there: it may have been made with less.
+    for (const folder of new Set([...made, path])) await syncDirectory(dirname(folder));
   } catch (cause) {
     throw storeError(`cannot create the directory ${path}`, cause);
   }
+}
+
+/** What was made, from above. One by one: asked for all of them, Node calls whatever the system refuses ENOENT. */
+async function makeMissing(path: string): Promise<string[]> {
+  if (await isDirectory(path)) return [];
+  const above = dirname(path) === path ? [] : await makeMissing(dirname(path));
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (cause) {
+    // Another opener made it since.
+    if (codeOf(cause) !== 'EEXIST' || !(await isDirectory(path))) throw cause;
+  }
+  return [...above, path];
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null);
+  return found?.isDirectory() ?? false;
 }
 
 /** Makes the names in a directory durable; does nothing where the system cannot (Windows). */
@@ -89,10 +124,10 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Writes all of it at the file's end, in one call where the system takes it in one. */
-export async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+/** Writes all of it, at the offset or where the file goes on, in one call where the system takes it in one. */
+export async function writeAll(file: FileHandle, bytes: Uint8Array, at: number | null = null): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, null);
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at === null ? null : at + done);
     done += bytesWritten;
   }
 }

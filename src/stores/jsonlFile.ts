@@ -3,12 +3,12 @@
  * is taken back; nothing is written to a file that is no longer the one that was opened and checked, by its inode and
  * length.
  */
-import { constants, statSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../errors.ts';
-import { openRegular, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
+import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
 import { entryLine, type Form, headerLine, judgeLine } from './jsonlLine.ts';
 import { linesOf } from './jsonlLines.ts';
 import { formAt, type Scan, scanLog } from './jsonlScan.ts';
@@ -51,11 +51,13 @@ export class JsonlFile {
     const file = await openRegular(path, O_RDWR | O_APPEND | O_CREAT);
     try {
       const found = await file.stat();
+      refuseNames(path, found.nlink);
       const scan = await scanLog(file, found.size, id);
-      if (durability === 'power' && found.size === 0) await syncDirectory(dirname(path));
+      // Also of a log that was begun with less.
+      if (durability === 'power') await syncDirectory(dirname(path));
       return new JsonlFile(path, file, found, id, scan, durability);
     } catch (cause) {
-      await file.close();
+      await file.close().catch(() => {});
       throw storeError(`cannot read ${path}`, cause);
     }
   }
@@ -92,9 +94,9 @@ export class JsonlFile {
       await writeAll(this.#file, Buffer.concat([prefix, ...lines]));
       if (this.#durability === 'power') await this.#file.datasync();
     } catch (cause) {
-      await this.#cut().catch(() => {
+      await this.#cut().catch(async () => {
         // The tail stays for the next append to cut; a new opening would take it for a torn write.
-        this.#size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? this.#size;
+        this.#size = (await this.#file.stat().catch(() => null))?.size ?? this.#size;
       });
       throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
     }
@@ -137,9 +139,9 @@ export class JsonlFile {
    * time of the last change is not asked: two writes may share one, and some file systems correct it afterwards.
    */
   #refuseChanged(): void {
-    const found = statSync(this.#path, { throwIfNoEntry: false });
+    const found = statNow(this.#path);
     const what =
-      found === undefined
+      found === null
         ? 'was deleted'
         : found.ino !== this.#inode
           ? 'was replaced'
@@ -158,7 +160,7 @@ export class JsonlFile {
     // The log's own handle can only append.
     const file = await open(this.#path, 'r+');
     try {
-      await file.write(Buffer.alloc(length, ' '), 0, length, offset);
+      await writeAll(file, Buffer.alloc(length, ' '), offset);
     } finally {
       await file.close();
     }

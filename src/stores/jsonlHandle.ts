@@ -12,18 +12,27 @@ import type { Lease } from './jsonlLease.ts';
 import { refuseOutOfOrder } from './order.ts';
 import type { LogHandle } from './store.ts';
 
+interface Blobs {
+  /** Where they are put. */
+  folder: string;
+  /** Where they are looked for. */
+  folders: readonly string[];
+  durable: boolean;
+}
+
 export class JsonlHandle implements LogHandle {
   readonly #id: string;
   readonly #file: JsonlFile;
   readonly #lease: Lease;
-  readonly #blobs: { folder: string; durable: boolean };
+  readonly #blobs: Blobs;
   /** Settles when the last append asked for has. */
   #turn: Promise<void> = Promise.resolve();
   /** Settles when the blobs asked for have. */
   #blobsPut: Promise<unknown> = Promise.resolve();
-  #closing: Promise<void> | null = null;
+  /** A close that failed may be asked for again. */
+  #closing: Promise<void> | 'open' | 'failed' = 'open';
 
-  constructor(id: string, file: JsonlFile, lease: Lease, blobs: { folder: string; durable: boolean }) {
+  constructor(id: string, file: JsonlFile, lease: Lease, blobs: Blobs) {
     this.#id = id;
     this.#file = file;
     this.#lease = lease;
@@ -65,21 +74,21 @@ export class JsonlHandle implements LogHandle {
 
   async getBlob(reference: string): Promise<Uint8Array> {
     this.#refuseClosed();
-    return getBlob(this.#blobs.folder, reference);
+    return getBlob(this.#blobs.folders, reference);
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.all([this.#turn, this.#blobsPut]).then(() => this.#release());
+    if (typeof this.#closing === 'string') this.#closing = this.#close();
     return this.#closing;
   }
 
-  async #release(): Promise<void> {
+  async #close(): Promise<void> {
     try {
-      await this.#file.close();
+      await Promise.all([this.#turn, this.#blobsPut]);
+      await this.#file.close().finally(() => this.#lease.release());
     } catch (cause) {
+      this.#closing = 'failed';
       throw storeError(`cannot close the log of conversation "${this.#id}"`, cause);
-    } finally {
-      await this.#lease.release();
     }
   }
 
@@ -87,14 +96,14 @@ export class JsonlHandle implements LogHandle {
     refuseOutOfOrder(this.#id, this.#file.next, seqs, expectedSeq);
     if (!this.#lease.holds()) {
       throw new StoreConflictError(
-        `lease ${this.#lease.token} of conversation "${this.#id}" is no longer held: another process took it over`,
+        `lease ${this.#lease.token} of conversation "${this.#id}" is no longer held: it was removed or taken over`,
       );
     }
     if (lines.length > 0) await this.#file.append(lines);
   }
 
   #refuseClosed(): void {
-    if (this.#closing !== null) throw this.#closed();
+    if (this.#closing !== 'open') throw this.#closed();
   }
 
   #closed(): RunchartError {

@@ -5,39 +5,46 @@
  * lease is there and, asked last, its own file still is. So a dead holder is followed at once, and of any number of
  * takers at most one holds. Only a holder deletes files, and does so before it gives its own lease back.
  */
-import { constants, statSync } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { SessionBusyError } from '../errors.ts';
-import { codeOf, storeError } from './jsonlDisk.ts';
-import { isSameProcess, lives, ownIdentity, type ProcessIdentity } from './processIdentity.ts';
+import { RunchartError, SessionBusyError } from '../errors.ts';
+import { codeOf, statNow, storeError, writeAll } from './jsonlDisk.ts';
+import { LAST_TOKEN, leasesIn } from './jsonlLeaseFolder.ts';
+import { isSameProcess, ownIdentity } from './processIdentity.ts';
 import type { Holder } from './summary.ts';
 
-const MAX_LEASE_BYTES = 4096;
 const ATTEMPTS = 20;
+/** What gives back the leases of this process that the system did not take back, with the folder of each. */
+const owed = new Map<() => Promise<void>, string>();
 
 export interface Lease {
   readonly token: number;
-  /** Cheap: asked before every append. */
+  /** Cheap: asked before every append. Throws RunchartError `store` where the system does not tell. */
   holds(): boolean;
+  /** Rejects with RunchartError `store` where the system refuses; may be called again, and is before the next is taken. */
   release(): Promise<void>;
   /** Gives it back and leaves nothing behind; for a log that is deleted. */
   remove(): Promise<void>;
 }
 
-/** Throws SessionBusyError while another holder lives. `what` names the log in messages. */
+/** Throws SessionBusyError while another holder lives, and RunchartError `store`. `what` names the log in messages. */
 export async function takeLease(folder: string, what: string): Promise<Lease> {
-  try {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      // Two takers that met have both stepped back.
-      if (attempt > 0) await pause(attempt);
+  for (const [release, where] of owed) if (where === folder) await release();
+  const missing: unknown[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    // Two takers that met have both stepped back.
+    if (attempt > 0) await pause(attempt);
+    try {
       const lease = await tryTake(folder, what);
       if (lease) return lease;
+    } catch (cause) {
+      // The folder was removed meanwhile, with a log that was deleted, or can never be there.
+      if (codeOf(cause) !== 'ENOENT') throw storeError(`cannot take the lease ${folder}`, cause);
+      missing.push(cause);
     }
-  } catch (cause) {
-    throw storeError(`cannot take the lease ${folder}`, cause);
   }
+  if (missing.length === ATTEMPTS) throw storeError(`cannot take the lease ${folder}`, missing[0]);
   throw new SessionBusyError(`${what} is being opened by several at once: try again`);
 }
 
@@ -49,7 +56,7 @@ export async function holderOf(folder: string): Promise<Holder> {
   return living.every(({ living: held }) => held && isSameProcess(held, own)) ? 'self' : 'other';
 }
 
-/** Null where takers met, or the folder was removed meanwhile: to be tried again. */
+/** Null where takers met, ENOENT where the folder is not there: to be tried again. */
 async function tryTake(folder: string, what: string): Promise<Lease | null> {
   const before = await leasesIn(folder);
   const holder = before.find((lease) => lease.living !== null)?.living;
@@ -58,46 +65,57 @@ async function tryTake(folder: string, what: string): Promise<Lease | null> {
     throw new SessionBusyError(`${what} is open in ${where}: close it there, or wait for that process to end`);
   }
   const token = 1 + Math.max(0, ...before.map((lease) => lease.token));
+  if (token > LAST_TOKEN) {
+    const expected = `expected the leases in ${folder} to be numbered below ${LAST_TOKEN}`;
+    throw new RunchartError('store', `${expected}: move ${folder} away when ${what} is open nowhere`);
+  }
   const path = join(folder, String(token));
   const file = await create(folder, path);
-  if (file === null) return null;
-  let lease: Lease | null = null;
-  try {
-    await file.write(JSON.stringify({ ...ownIdentity(), token }));
-    const { ino } = await file.stat();
-    const alone = (await leasesIn(folder)).every((other) => other.token === token || other.living === null);
-    // A holder that took this file for an empty one deleted it before it gave its own lease back, so this is asked last.
-    if (alone && isAt(path, ino)) {
-      await clear(folder, token);
-      lease = heldLease(folder, path, token, file, ino);
-    }
-  } finally {
-    if (lease === null) await giveBack(file);
-  }
-  return lease;
+  return file && (await keep(folder, path, token, file));
 }
 
+/** Null, having given it back, where it cannot be kept. */
+async function keep(folder: string, path: string, token: number, file: FileHandle): Promise<Lease | null> {
+  let lease: Lease | null = null;
+  let kept: Lease | null = null;
+  try {
+    lease = heldLease(folder, path, token, file, (await file.stat()).ino);
+    await writeAll(file, Buffer.from(JSON.stringify({ ...ownIdentity(), token })));
+    const alone = (await leasesIn(folder)).every((other) => other.token === token || other.living === null);
+    // A holder that took this file for an empty one deleted it before it gave its own lease back, so this is asked last.
+    if (alone && lease.holds()) {
+      await clear(folder, token);
+      kept = lease;
+    }
+  } finally {
+    if (kept === null) await (lease?.release() ?? file.close());
+  }
+  return kept;
+}
+
+/** Null where another taker was there first. */
 async function create(folder: string, path: string): Promise<FileHandle | null> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    // Not with what is missing above: asked for that, Node calls whatever the system refuses ENOENT.
+    await mkdir(folder, { mode: 0o700 });
   } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return null;
-    throw cause;
+    if (codeOf(cause) !== 'EEXIST') throw cause;
   }
   try {
     return await open(path, 'wx', 0o600);
   } catch (cause) {
-    if (['EEXIST', 'ENOENT'].includes(codeOf(cause))) return null;
+    if (codeOf(cause) === 'EEXIST') return null;
     throw cause;
   }
 }
 
-/** By handle, not by path: at the path there may be another lease by now. */
-async function giveBack(file: FileHandle): Promise<void> {
+/** By handle, not by path, where the system lets it: at the path there may be another lease by now. */
+async function giveBack(path: string, file: FileHandle, inode: number): Promise<void> {
   try {
     await file.truncate(0);
-  } finally {
-    await file.close();
+  } catch (cause) {
+    // As long as the handle is open the inode tells whose lease is at the path.
+    if (isAt(path, inode)) await unlink(path).catch(() => Promise.reject(cause));
   }
 }
 
@@ -111,60 +129,43 @@ async function clear(folder: string, token: number): Promise<void> {
 
 /** The open handle keeps the inode from being used again, so the same inode at the path is the same lease. */
 function isAt(path: string, inode: number): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.ino === inode;
+  return statNow(path)?.ino === inode;
 }
 
 function heldLease(folder: string, path: string, token: number, file: FileHandle, inode: number): Lease {
+  let given: Promise<void> | null = null;
+  const release = () => {
+    given ??= give();
+    return given;
+  };
+  const give = async () => {
+    try {
+      await giveBack(path, file, inode);
+    } catch (cause) {
+      given = null;
+      owed.set(release, folder);
+      throw storeError(`cannot give the lease ${path} back`, cause);
+    }
+    owed.delete(release);
+    // Closed last: without the open handle the inode does not prove whose the file is.
+    await file.close().catch(() => {});
+  };
   return {
     token,
     holds: () => isAt(path, inode),
-    release: () => giveBack(file),
+    release,
     async remove() {
-      await clear(folder, token);
-      if (isAt(path, inode)) await unlink(path);
-      await file.close();
+      try {
+        await clear(folder, token);
+        if (isAt(path, inode)) await unlink(path);
+      } catch (cause) {
+        await release();
+        throw storeError(`cannot remove the lease ${path}`, cause);
+      }
+      given = Promise.resolve();
+      await file.close().catch(() => {});
       // Not empty where the next taker is there already.
       await rmdir(folder).catch(() => {});
     },
   };
-}
-
-async function leasesIn(folder: string): Promise<{ token: number; living: ProcessIdentity | null }[]> {
-  let names: string[];
-  try {
-    names = await readdir(folder);
-  } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return [];
-    throw cause;
-  }
-  const tokens = names.filter((name) => /^[1-9]\d{0,14}$/.test(name)).map(Number);
-  return Promise.all(
-    tokens.map(async (token) => {
-      const holder = await holderIn(join(folder, String(token)));
-      return { token, living: holder && lives(holder) ? holder : null };
-    }),
-  );
-}
-
-/** Null for an empty file (given back) and for one that cannot be read as a lease (lost with the power). */
-async function holderIn(path: string): Promise<ProcessIdentity | null> {
-  let file: FileHandle | undefined;
-  try {
-    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
-    return identityIn(JSON.parse(buffer.toString('utf8', 0, bytesRead)));
-  } catch (cause) {
-    if (cause instanceof SyntaxError || ['ENOENT', 'EISDIR'].includes(codeOf(cause))) return null;
-    throw cause;
-  } finally {
-    await file?.close();
-  }
-}
-
-function identityIn(found: unknown): ProcessIdentity | null {
-  if (typeof found !== 'object' || found === null) return null;
-  const { pid, started = null, space, host } = found as { [key: string]: unknown };
-  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return null;
-  if (typeof space !== 'string' || typeof host !== 'string') return null;
-  return { pid, started: typeof started === 'string' ? started : null, space, host };
 }

@@ -6,9 +6,10 @@ import { constants } from 'node:fs';
 import { resolve } from 'node:path';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError } from '../errors.ts';
+import { isBlank, withoutLostEnd } from './jsonlBytes.ts';
 import { openRegular, resolveRegular } from './jsonlDisk.ts';
-import { type Form, type Judged, type JudgedHeader, judgeHeader, judgeLine } from './jsonlLine.ts';
-import { linesOf } from './jsonlLines.ts';
+import { FORMAT, type Form, type JudgedHeader, judgeHeader, judgeLine, RECORD_KEY } from './jsonlLine.ts';
+import { linesIn, piecesOf } from './jsonlLines.ts';
 import { fileNameOf } from './jsonlName.ts';
 import { VERSION } from './jsonlVersions.ts';
 
@@ -18,20 +19,36 @@ export async function* readDamagedLog(directory: string, id: string): AsyncGener
   if (exists) yield* readableEntries(path, id);
 }
 
+/** The first line that is not blank is a header of ours, of whatever version. */
+export async function beginsWithHeader(path: string): Promise<boolean> {
+  const file = await openRegular(path, constants.O_RDONLY);
+  try {
+    for await (const piece of piecesOf(file, 0, (await file.stat()).size)) {
+      if (isBlank(piece.bytes)) continue;
+      for (const { bytes, whole } of linesIn(piece)) {
+        const { kind } = judgeHeader(whole ? bytes : withoutLostEnd(bytes));
+        if (kind !== 'blank') return kind === 'header' || kind === 'version';
+      }
+    }
+    return false;
+  } catch (error) {
+    if (!(error instanceof CorruptLogError)) throw error;
+    return false;
+  } finally {
+    await file.close();
+  }
+}
+
 export async function* readableEntries(path: string, id: string): AsyncGenerator<LogEntry> {
   const file = await openRegular(path, constants.O_RDONLY);
-  let form: Form | null = null;
-  let next = 0;
+  const reader = new Reader(id);
   try {
-    for await (const line of linesOf(file, 0, (await file.stat()).size)) {
-      const header: JudgedHeader | null = form === null ? judgeHeader(line.bytes) : null;
-      if (header?.kind === 'blank') continue;
-      form ??= formIn(header, id);
-      const judged: Judged | null = header?.kind === 'header' ? null : judgeLine(line.bytes, form, next, line.whole);
-      if (judged?.kind === 'header') form = { ...form, version: judged.version };
-      if (judged?.kind !== 'entry' || judged.entry.seq < next) continue;
-      next = judged.entry.seq + 1;
-      yield judged.entry;
+    for await (const piece of piecesOf(file, 0, (await file.stat()).size)) {
+      if (reader.passesOver(piece.bytes)) continue;
+      for (const { bytes, whole } of linesIn(piece)) {
+        const entry = reader.take(whole ? bytes : withoutLostEnd(bytes), whole);
+        if (entry !== null) yield entry;
+      }
     }
   } catch (error) {
     // What follows a line without end cannot be found.
@@ -41,8 +58,39 @@ export async function* readableEntries(path: string, id: string): AsyncGenerator
   }
 }
 
+class Reader {
+  readonly #id: string;
+  #form: Form | null = null;
+  #next = 0;
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  /** Nothing can be read in it. A look at each line of a file of rubbish would take long. */
+  passesOver(bytes: Buffer): boolean {
+    if (this.#form === null) return isBlank(bytes);
+    return !bytes.includes(RECORD_KEY) && !bytes.includes(FORMAT);
+  }
+
+  /** The entry a line gives, or null. */
+  take(bytes: Buffer, whole: boolean): LogEntry | null {
+    if (this.passesOver(bytes)) return null;
+    if (this.#form === null) {
+      const header = judgeHeader(bytes);
+      this.#form = formIn(header, this.#id);
+      if (header.kind === 'header') return null;
+    }
+    const judged = judgeLine(bytes, this.#form, this.#next, whole);
+    if (judged.kind === 'header') this.#form = { ...this.#form, version: judged.version };
+    if (judged.kind !== 'entry' || judged.entry.seq < this.#next) return null;
+    this.#next = judged.entry.seq + 1;
+    return judged.entry;
+  }
+}
+
 /** What cannot be read as a header is taken for one of this version, so that the lines behind it can be tried. */
-function formIn(header: JudgedHeader | null, id: string): Form {
-  if (header?.kind !== 'header') return { conversationId: id, version: VERSION };
+function formIn(header: JudgedHeader, id: string): Form {
+  if (header.kind !== 'header') return { conversationId: id, version: VERSION };
   return { conversationId: header.conversationId ?? id, version: header.version };
 }

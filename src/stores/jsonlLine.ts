@@ -7,10 +7,14 @@
 import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError } from '../errors.ts';
+import { isBlank, isBraced, otherEncoding, voidBefore } from './jsonlBytes.ts';
 import { isReadable, upgraded } from './jsonlUpgrade.ts';
-import { type StoredRecord, VERSION } from './jsonlVersions.ts';
+import { isRecord, own, parsed, shown } from './jsonlValue.ts';
+import { VERSION } from './jsonlVersions.ts';
 
-const FORMAT = 'runchart-log';
+export const FORMAT = 'runchart-log';
+/** What every header begins with. */
+export const HEADER_FRONT = `{"format":"${FORMAT}","version":`;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Beyond a few thousand levels other readers overflow their stack; entries stay far below. */
 const MAX_DEPTH = 512;
@@ -24,7 +28,7 @@ export interface Form {
 }
 
 export type Judged =
-  /** `zeros`: bytes of 0x00 before the record. `spliced`: a torn record stands before it. */
+  /** `zeros`: bytes of 0x00, and white space among them, before the record. `spliced`: a torn record stands before it. */
   | { kind: 'entry'; entry: LogEntry; zeros: number; spliced: boolean }
   /** Nothing but white space and zero bytes. */
   | { kind: 'blank' }
@@ -39,6 +43,14 @@ export type JudgedHeader =
 
 export function headerLine(conversationId: string): string {
   return `${JSON.stringify({ format: FORMAT, version: VERSION, conversationId })}\n`;
+}
+
+/** What every record holds, as its first key. */
+export const RECORD_KEY = '"seq"';
+
+/** What the record with this seq begins with. */
+export function recordFront(seq: number): string {
+  return `{${RECORD_KEY}:${seq},`;
 }
 
 /** Throws RunchartError `store` for an entry no reader would take back. */
@@ -69,10 +81,10 @@ export function entryLine(entry: LogEntry, headerId: string): Buffer {
 }
 
 export function judgeHeader(bytes: Buffer): JudgedHeader {
-  if (leadingZeros(bytes) === bytes.length || isBlank(bytes)) return { kind: 'blank' };
-  if (!isUtf8(bytes)) return { kind: 'encoding', why: 'it is not valid UTF-8' };
-  const header = parsed(bytes.toString());
-  if (header === undefined) return { kind: 'not_json', why: 'it is not JSON' };
+  if (isBlank(bytes)) return { kind: 'blank' };
+  if (!isUtf8(bytes)) return notUtf8(bytes);
+  const header = isBraced(bytes) ? parsed(bytes.toString()) : undefined;
+  if (header === undefined) return notJson(bytes);
   if (!isRecord(header) || own(header, 'format') !== FORMAT) {
     return { kind: 'no_header', why: `expected the first line to be a header of format "${FORMAT}"` };
   }
@@ -83,15 +95,27 @@ export function judgeHeader(bytes: Buffer): JudgedHeader {
 }
 
 function unreadable(version: unknown): { kind: 'version'; why: string } {
-  return { kind: 'version', why: `expected version ${VERSION}, got ${shown(version)}: use a newer runchart` };
+  const newer = typeof version === 'number' && version > VERSION;
+  const remedy = newer ? 'use a newer runchart' : 'no runchart wrote that, restore the file';
+  return { kind: 'version', why: `expected version ${VERSION}, got ${shown(version)}: ${remedy}` };
+}
+
+function notUtf8(bytes: Buffer): { kind: 'encoding'; why: string } {
+  return { kind: 'encoding', why: otherEncoding(bytes) ?? 'it is not valid UTF-8' };
+}
+
+function notJson(bytes: Buffer): { kind: 'not_json'; why: string } {
+  return { kind: 'not_json', why: otherEncoding(bytes) ?? 'it is no JSON object' };
 }
 
 /** `expected`: the seq that fits here. `whole`: a newline ends the line, so it was not cut by a crash of its writer. */
 export function judgeLine(bytes: Buffer, form: Form, expected: number, whole: boolean): Judged {
-  const zeros = leadingZeros(bytes);
-  const rest = zeros === 0 ? bytes : bytes.subarray(zeros);
-  if (isBlank(rest)) return { kind: 'blank' };
-  if (!isUtf8(rest)) return { kind: 'encoding', why: 'it is not valid UTF-8' };
+  const before = voidBefore(bytes);
+  if (before === bytes.length) return { kind: 'blank' };
+  const rest = before === 0 ? bytes : bytes.subarray(before);
+  if (!isUtf8(rest)) return notUtf8(rest);
+  if (!isBraced(rest)) return notJson(rest);
+  const zeros = bytes.subarray(0, before).includes(0) ? before : 0;
   const text = rest.toString();
   const value = parsed(text);
   if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
@@ -107,7 +131,7 @@ export function judgeLine(bytes: Buffer, form: Form, expected: number, whole: bo
   }
   const spliced = whole ? spliceOf(text, form, expected) : null;
   if (spliced) return { kind: 'entry', entry: spliced, zeros, spliced: true };
-  return { kind: 'not_json', why: 'it is not JSON' };
+  return notJson(rest);
 }
 
 /** Behind these a torn record may go on with an object of its own. */
@@ -118,7 +142,7 @@ const BEFORE_VALUE = new Set([':', ',', '[']);
  * could go on with an object: arguments that look like a record could be taken for one.
  */
 function spliceOf(text: string, form: Form, expected: number): LogEntry | null {
-  const start = `{"seq":${expected},`;
+  const start = recordFront(expected);
   let at = 0;
   for (let tries = 0; tries < MAX_SPLICES; tries += 1) {
     at = text.indexOf(start, at + 1);
@@ -161,36 +185,4 @@ function isTooDeep(value: object, length: number): boolean {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isRecord(value: unknown): value is StoredRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function own(value: StoredRecord, key: string): unknown {
-  return Object.hasOwn(value, key) ? value[key] : undefined;
-}
-
-function shown(value: unknown): string {
-  // NaN and Infinity have no JSON of their own.
-  if (typeof value === 'number') return String(value);
-  return (JSON.stringify(value) ?? 'nothing').slice(0, 80);
-}
-
-function leadingZeros(bytes: Buffer): number {
-  let count = 0;
-  while (count < bytes.length && bytes[count] === 0) count += 1;
-  return count;
-}
-
-function isBlank(bytes: Buffer): boolean {
-  return bytes.every((byte) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09);
 }

@@ -1,6 +1,6 @@
 /**
- * The lines of an open file. Rule: cut at `\n` only (U+2028 belongs to a text), read in pieces, and never hold more
- * than one line, which has a limit.
+ * The lines of an open file. Rule: cut at `\n` only (U+2028 belongs to a text), read in pieces of whole lines, and never
+ * hold more than one piece and one line, which has a limit.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { CorruptLogError } from '../errors.ts';
@@ -10,44 +10,79 @@ const PIECE_BYTES = 128 * 1024;
 const NEWLINE = 0x0a;
 
 export interface Line {
-  /** Without its newline; valid until the next line is asked for. */
+  /** Without its newline; valid until the next piece is asked for. */
   bytes: Buffer;
   offset: number;
   /** A newline ends it. */
   whole: boolean;
+  /** 1 is the first of the file's part that is read. */
+  number: number;
 }
 
-/** The lines between two offsets. Throws CorruptLogError `line_too_long` with the line's number counted from `from`. */
+/** Whole lines, or the last one of a file if no newline ends it. */
+export interface Piece {
+  /** With the newlines; valid until the next piece is asked for. */
+  bytes: Buffer;
+  offset: number;
+  whole: boolean;
+  /** Of its first line. */
+  number: number;
+}
+
+/** The lines between two offsets. Throws as `piecesOf` does. */
 export async function* linesOf(file: FileHandle, from: number, to: number): AsyncGenerator<Line> {
-  const piece = Buffer.allocUnsafe(Math.max(1, Math.min(PIECE_BYTES, to - from)));
+  for await (const piece of piecesOf(file, from, to)) yield* linesIn(piece);
+}
+
+/** Throws CorruptLogError `line_too_long` with the line's number counted from `from`. */
+export async function* piecesOf(file: FileHandle, from: number, to: number): AsyncGenerator<Piece> {
+  const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(PIECE_BYTES, to - from)));
   let held: Buffer[] = [];
   let heldBytes = 0;
   let offset = from;
   let number = 1;
-  const hold = (bytes: Buffer) => {
-    heldBytes += bytes.length;
-    if (heldBytes > MAX_LINE_BYTES) {
-      const limit = `line ${number} of the log is longer than ${MAX_LINE_BYTES} bytes`;
-      throw new CorruptLogError('line_too_long', `${limit}: no runchart wrote it, move the file away`, number);
-    }
-    held.push(bytes);
-  };
   for (let position = from; position < to; ) {
-    const { bytesRead } = await file.read(piece, 0, Math.min(piece.length, to - position), position);
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, to - position), position);
     if (bytesRead === 0) break;
     position += bytesRead;
-    let rest = piece.subarray(0, bytesRead);
-    for (let cut = rest.indexOf(NEWLINE); cut !== -1; cut = rest.indexOf(NEWLINE)) {
-      hold(rest.subarray(0, cut));
-      yield { bytes: held.length === 1 ? rest.subarray(0, cut) : Buffer.concat(held), offset, whole: true };
-      offset += heldBytes + 1;
-      number += 1;
+    const read = buffer.subarray(0, bytesRead);
+    const first = read.indexOf(NEWLINE);
+    if (heldBytes + (first === -1 ? bytesRead : first) > MAX_LINE_BYTES) throw tooLong(number);
+    const end = first === -1 ? 0 : read.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      const lines = read.subarray(0, end);
+      const bytes = held.length === 0 ? lines : Buffer.concat([...held, lines]);
+      yield { bytes, offset, whole: true, number };
+      offset += bytes.length;
+      number += newlinesIn(bytes);
       held = [];
       heldBytes = 0;
-      rest = rest.subarray(cut + 1);
     }
-    // The piece is read into again, so what waits for its newline is copied.
-    if (rest.length > 0) hold(Buffer.from(rest));
+    // The buffer is read into again, so what waits for its newline is copied.
+    if (end < bytesRead) held.push(Buffer.from(read.subarray(end)));
+    heldBytes += bytesRead - end;
   }
-  if (heldBytes > 0) yield { bytes: Buffer.concat(held), offset, whole: false };
+  if (heldBytes > 0) yield { bytes: Buffer.concat(held), offset, whole: false, number };
+}
+
+export function* linesIn(piece: Piece): Generator<Line> {
+  let { number } = piece;
+  for (let at = 0; at < piece.bytes.length; number += 1) {
+    const cut = piece.bytes.indexOf(NEWLINE, at);
+    const end = cut === -1 ? piece.bytes.length : cut;
+    yield { bytes: piece.bytes.subarray(at, end), offset: piece.offset + at, whole: cut !== -1, number };
+    at = end + 1;
+  }
+}
+
+function tooLong(number: number): CorruptLogError {
+  const limit = `line ${number} of the log is longer than ${MAX_LINE_BYTES} bytes`;
+  return new CorruptLogError('line_too_long', `${limit}: no runchart wrote it, move the file away`, number);
+}
+
+/** By hand: a search from one newline to the next costs more where lines are short. */
+function newlinesIn(bytes: Buffer): number {
+  let count = 0;
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === NEWLINE) count += 1;
+  return count;
 }

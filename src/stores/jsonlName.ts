@@ -3,6 +3,7 @@
  * hides, and fits every file system.
  */
 import { ConfigurationError } from '../errors.ts';
+import { shown } from './jsonlValue.ts';
 
 const SUFFIX = '.jsonl';
 /** Leaves room for the suffixes below a file system's 255 bytes. */
@@ -11,7 +12,7 @@ const MAX_NAME_BYTES = 200;
 /** `<name>.jsonl`; what is neither letter, digit, `-`, `_` nor `.` is percent-encoded. Throws ConfigurationError. */
 export function fileNameOf(id: string): string {
   if (typeof id !== 'string' || id === '' || id === '.' || id === '..') {
-    throw new ConfigurationError(`expected a conversation id, got ${JSON.stringify(id)}: give letters, digits, - or _`);
+    throw new ConfigurationError(`expected a conversation id, got ${shown(id)}: give letters, digits, - or _`);
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   if (/[/\\\u0000-\u001f\u007f]/.test(id)) {

@@ -3,12 +3,15 @@
  * line_too_long, no_header, version, corrupt, gap, fork is reported; what a crash of the writer can leave at the end
  * is tolerated, with a notice, and cut at the next write. Scanning changes nothing.
  */
+import { isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic, Json, LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError } from '../errors.ts';
-import { type Form, judgeHeader, judgeLine } from './jsonlLine.ts';
-import { type Line, linesOf } from './jsonlLines.ts';
+import { isBlank, withoutLostEnd } from './jsonlBytes.ts';
+import { FORMAT, type Form, type Judged, type JudgedHeader, judgeHeader, judgeLine } from './jsonlLine.ts';
+import { type Line, linesIn, linesOf, type Piece, piecesOf } from './jsonlLines.ts';
+import { isTornHeader, isTornRecord } from './jsonlTorn.ts';
 import { VERSION } from './jsonlVersions.ts';
 
 export interface Scan {
@@ -36,7 +39,10 @@ const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', '
 export async function scanLog(file: FileHandle, size: number, id: string): Promise<Scan> {
   const scanner = new Scanner(file, size, id);
   try {
-    for await (const line of linesOf(file, 0, size)) await scanner.take(line);
+    for await (const piece of piecesOf(file, 0, size)) {
+      await scanner.takePiece(piece);
+      if (scanner.isDecided) break;
+    }
   } catch (error) {
     if (!(error instanceof CorruptLogError)) throw error;
     scanner.fail(error);
@@ -65,15 +71,41 @@ class Scanner {
     this.#form = formAt(this.#scan, 0, id);
   }
 
-  async take(line: Line): Promise<void> {
-    this.#number += 1;
-    const header = this.#headerSeen ? null : judgeHeader(line.bytes);
-    const judged = header ?? judgeLine(line.bytes, this.#form, this.#next, line.whole);
+  /** Nothing that follows can change what is reported. */
+  get isDecided(): boolean {
+    return this.#worst?.code === 'encoding';
+  }
+
+  async takePiece(piece: Piece): Promise<void> {
+    if (this.#changesNothing(piece)) return;
+    const blank = isBlank(piece.bytes);
+    for (const line of linesIn(piece)) {
+      const known = this.#worst;
+      await this.#take(line);
+      // Of lines that are blank the first one is enough.
+      if (blank || this.isDecided) return;
+      const rest = piece.bytes.subarray(line.offset + line.bytes.length + 1 - piece.offset);
+      if (this.#worst !== known && this.#changesNothing({ ...piece, bytes: rest })) return;
+    }
+  }
+
+  /** Nothing in it ranks before what is known to be wrong. A file of rubbish is gone through without a look at each line. */
+  #changesNothing({ bytes, whole }: Piece): boolean {
+    if (this.#worst === null || !whole || !isUtf8(bytes)) return false;
+    const rank = RANKS.indexOf(this.#worst.code);
+    return rank <= RANKS.indexOf('version') || (rank === RANKS.indexOf('corrupt') && !bytes.includes(FORMAT));
+  }
+
+  async #take(line: Line): Promise<void> {
+    this.#number = line.number;
+    const bytes = line.whole ? line.bytes : withoutLostEnd(line.bytes);
+    const header = this.#headerSeen ? null : judgeHeader(bytes);
+    const judged = header ?? judgeLine(bytes, this.#form, this.#next, line.whole);
     if (judged.kind === 'blank') {
       this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero_bytes' : 'blank_tail' };
       return;
     }
-    if (!line.whole && (judged.kind === 'not_json' || judged.kind === 'encoding')) {
+    if (!line.whole && this.#isTorn(judged, bytes, line.offset)) {
       this.#notice('torn_tail', { line: this.#number, bytes: line.bytes.length });
       return;
     }
@@ -81,15 +113,27 @@ class Scanner {
     this.#headerSeen = true;
     if (judged.kind === 'header') this.#takeHeader({ conversationId: this.#form.conversationId, ...judged });
     else if (judged.kind === 'entry') await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
-    else if (judged.kind === 'not_json') this.#refuse(header ? 'no_header' : 'corrupt', judged.why);
-    else this.#refuse(judged.kind, judged.why);
-    this.#scan.end = line.offset + line.bytes.length + (line.whole ? 1 : 0);
+    else if (judged.kind === 'not_json') {
+      const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
+      this.#refuse(header ? 'no_header' : 'corrupt', why);
+    } else this.#refuse(judged.kind, judged.why);
+    this.#scan.end = line.offset + bytes.length + (line.whole ? 1 : 0);
     this.#scan.open = !line.whole;
+    if (bytes.length < line.bytes.length) this.#blankSince = { line: this.#number, code: 'zero_bytes' };
+  }
+
+  #isTorn({ kind }: Judged | JudgedHeader, bytes: Buffer, offset: number): boolean {
+    if (kind !== 'not_json' && kind !== 'encoding') return false;
+    return this.#headerSeen ? isTornRecord(bytes, offset, this.#form, this.#next) : isTornHeader(bytes);
   }
 
   /** Keeps the failure that is to be reported. */
   fail(error: CorruptLogError): void {
-    if (this.#worst === null || RANKS.indexOf(error.code) < RANKS.indexOf(this.#worst.code)) this.#worst = error;
+    if (this.#isWorse(error.code)) this.#worst = error;
+  }
+
+  #isWorse(code: string): boolean {
+    return this.#worst === null || RANKS.indexOf(code) < RANKS.indexOf(this.#worst.code);
   }
 
   finish(): Scan {
@@ -111,6 +155,7 @@ class Scanner {
       this.#scan.zeros = { offset, length: zeros };
     }
     if (entry.seq < this.#next) {
+      if (!this.#isWorse('fork')) return;
       const same = isDeepStrictEqual(entry, await this.#stored(entry.seq));
       if (same) this.#notice('duplicate', { line: this.#number }, entry.seq);
       else this.#refuse('fork', `it holds another entry ${entry.seq} than an earlier line`);
@@ -133,6 +178,7 @@ class Scanner {
   }
 
   #refuse(code: string, why: string, line = this.#number): void {
+    if (!this.#isWorse(code)) return;
     const said = `line ${line} of the log of conversation "${this.#id}" cannot be used: ${why}`;
     this.fail(new CorruptLogError(code, `${said}; the file was left as it is`, line));
   }

@@ -27,13 +27,13 @@ export const appendCases: readonly StoreCase[] = [
     },
   ],
   [
-    'a thousand entries are one append',
+    'a thousand and one entries are one append',
     async (store) => {
       await opened(store, 'c', async (handle) => {
-        await handle.append(notices('c', 0, 1000), 0);
-        await refused('store_conflict', () => handle.append([notice('c', 999)], 999));
-        sameEntries(await all(handle, 998), notices('c', 998, 2));
-        assert.equal((await all(handle, 1000)).length, 0);
+        await handle.append(notices('c', 0, 1001), 0);
+        await refused('store_conflict', () => handle.append([notice('c', 1000)], 1000));
+        sameEntries(await all(handle, 999), notices('c', 999, 2));
+        assert.equal((await all(handle, 1001)).length, 0);
       });
     },
   ],

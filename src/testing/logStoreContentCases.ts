@@ -76,6 +76,33 @@ export const contentCases: readonly StoreCase[] = [
     },
   ],
   [
+    'whole numbers of more than 32 bits come back exactly',
+    (store) => {
+      const numbers = [
+        2 ** 31 - 1,
+        2 ** 31,
+        -(2 ** 31) - 1,
+        2 ** 32 - 1,
+        2 ** 32,
+        2 ** 32 + 1,
+        2 ** 40 + 1,
+        -(2 ** 50),
+      ];
+      const counts = { inputTokens: 2 ** 31 + 5, outputTokens: 2 ** 32 + 7, cachedInputTokens: 2 ** 31 };
+      return comesBack(store, [extension(0, numbers), modelReply('c', 1, 1, counts)]);
+    },
+  ],
+  [
+    'a cost is kept to its last digit',
+    (store) => {
+      const costs = [0.1 + 0.2, 0.000_000_15, 0.123_456_789, 1 / 3, 1e-12, 1234.567_890_123];
+      return comesBack(
+        store,
+        costs.map((cost, seq) => modelReply('c', seq, cost)),
+      );
+    },
+  ],
+  [
     'keys such as __proto__ are kept as values and change no prototype',
     async (store) => {
       const value = JSON.parse('{"__proto__":{"polluted":true},"constructor":1,"toString":null}');

@@ -34,6 +34,14 @@ export const listCases: readonly StoreCase[] = [
     },
   ],
   [
+    'costs are added up to the last digit, however small',
+    async (store) => {
+      const costs = [2 ** -40, 2 ** -24, 2 ** -10, 1 + 2 ** -40];
+      await write(store, 'c', [conversation('c'), ...costs.map((cost, index) => modelReply('c', index + 1, cost))]);
+      assert.equal((await onlyListed(store)).costUsd, 1 + 2 ** -10 + 2 ** -24 + 2 ** -39);
+    },
+  ],
+  [
     "sub-agents' conversations and empty ones are not listed",
     async (store) => {
       await write(store, 'sub', [conversation('sub', { conversationId: 'c', callId: 'call' })]);
@@ -126,10 +134,12 @@ export const listCases: readonly StoreCase[] = [
     },
   ],
   [
-    'a hundred conversations are listed',
+    'a hundred and one conversations are listed',
     async (store) => {
-      const ids = Array.from({ length: 100 }, (_, index) => `conversation ${index}`);
-      await Promise.all(ids.map((id) => write(store, id, [conversation(id)])));
+      const ids = Array.from({ length: 101 }, (_, index) => `conversation ${index}`);
+      for (let at = 0; at < ids.length; at += 10) {
+        await Promise.all(ids.slice(at, at + 10).map((id) => write(store, id, [conversation(id)])));
+      }
       assert.deepEqual((await idsIn(store)).sort(), ids.sort());
     },
   ],

@@ -1,5 +1,6 @@
 /** Cases of the store suite about long logs and large entries. Rule: see storeCase.ts; times leave room for slow machines. */
 import assert from 'node:assert/strict';
+import type { LogHandle } from '../stores/store.ts';
 import { all, comesBack, notice, notices, opened, type StoreCase, sameEntries, stored } from './storeCase.ts';
 
 const SECONDS = 15;
@@ -36,6 +37,23 @@ export const sizeCases: readonly StoreCase[] = [
     },
   ],
   [
+    'a log of a hundred thousand entries comes back to its end, from its beginning and from any place',
+    async (store) => {
+      const length = 100_001;
+      const group = 20_001;
+      await opened(store, 'c', async (handle) => {
+        for (let seq = 0; seq < length; seq += group) {
+          await handle.append(notices('c', seq, Math.min(group, length - seq)), seq);
+        }
+      });
+      await opened(store, 'c', async (handle) => {
+        for (const from of [0, 65_537, length - 1]) await goesOn(handle, from, length);
+        await handle.append([notice('c', length)], length);
+        await goesOn(handle, length, length + 1);
+      });
+    },
+  ],
+  [
     'reading the end of a long log a hundred times gives that end each time',
     async (store) => {
       await opened(store, 'c', async (handle) => {
@@ -48,3 +66,14 @@ export const sizeCases: readonly StoreCase[] = [
     },
   ],
 ];
+
+/** What is read from there on is every entry up to the end, one by one: no second list of them is held. */
+async function goesOn(handle: LogHandle, from: number, end: number): Promise<void> {
+  let next = from;
+  for await (const { seq, ...rest } of handle.read(from)) {
+    if (seq !== next || !('text' in rest) || rest.text !== `entry ${seq}`)
+      assert.fail(`expected entry ${next}, got ${seq}`);
+    next += 1;
+  }
+  assert.equal(next, end, `reading from ${from} ended before entry ${next} of ${end}`);
+}

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { Json, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
+import type { Json, LogEntry, NewEntry, Usage } from '../../machines/vocabulary.ts';
 import { RunchartError } from '../errors.ts';
 import type { ConversationInfo, LogHandle, LogStore } from '../stores/store.ts';
 
@@ -34,8 +34,9 @@ export function conversation(id: string, parent?: { conversationId: string; call
   return stamped(id, 0, parent ? { ...first, parent } : first);
 }
 
-export function modelReply(id: string, seq: number, costUsd: number | null): LogEntry {
-  const usage = { inputTokens: 9, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+export function modelReply(id: string, seq: number, costUsd: number | null, counts: Partial<Usage> = {}): LogEntry {
+  const none = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+  const usage = { inputTokens: 9, outputTokens: 3, ...none, ...counts };
   return stamped(id, seq, { type: 'model-reply', runId: 'run', turn: 1, model: 'm', finish: 'stop', usage, costUsd });
 }
 

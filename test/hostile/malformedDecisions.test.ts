@@ -228,3 +228,16 @@ test.each([
   expect(await conversation.settle('a', { didNotRun: true })).toBe('unknown');
   expect((await conversation.send('and on').result).termination).toBe('NaturalEnd');
 });
+
+test('a settlement of what is no call id is refused as a decision on it is, and nothing is changed', async () => {
+  const conversation = await opened({ model: scripted([]), tools: [plainTool('t', () => 1)] });
+  await conversation.send('go').result;
+  const before = conversation.log();
+  for (const callId of [undefined, null, 5, '', {}, ['a']] as never[]) {
+    const refusal = /needs callId, the id of the call; nothing was changed/;
+    await expect(conversation.settle(callId, { retry: true })).rejects.toThrow(InvalidDecisionError);
+    await expect(conversation.settle(callId, { retry: true })).rejects.toThrow(refusal);
+    await expect(conversation.decide({ callId, action: 'approve' })).rejects.toThrow(refusal);
+  }
+  expect(conversation.log()).toEqual(before);
+});

@@ -122,11 +122,32 @@ describe('a fork', () => {
     await expect(forkConversation(store, 'nobody', 'new')).rejects.toMatchObject({ code: 'configuration' });
     await expect(forkConversation(memoryStore(), 'c', 'new')).rejects.toMatchObject({ code: 'configuration' });
   });
+
+  it('is refused under an id that no conversation can be opened by, and of one, before anything is copied', async () => {
+    const { agent, store } = await twoRequests();
+    await agent.close();
+    for (const id of ['', null, undefined, 5, {}, []] as string[]) {
+      const wanted = /must be a string that is not empty, got /;
+      await expect(forkConversation(store, 'c', id)).rejects.toThrow(wanted);
+      await expect(forkConversation(store, id, 'new')).rejects.toThrow(wanted);
+      await expect(forkConversation(store, id, id)).rejects.toMatchObject({ code: 'configuration' });
+    }
+    expect((await store.list()).map(({ id }) => id)).toEqual(['c']);
+  });
+
+  it('is refused in what is no store', async () => {
+    for (const store of [undefined, null, {}, 'store', { open: () => undefined }] as never[]) {
+      const forked = forkConversation(store, 'c', 'new');
+      await expect(forked).rejects.toThrow(/must be a store with open, list and delete/);
+      await expect(forked).rejects.toMatchObject({ code: 'configuration' });
+    }
+  });
 });
 
-describe('a place of a log', () => {
-  const none = [Number.NaN, 2.5, -1, Number.POSITIVE_INFINITY, 2 ** 53, '3', null] as number[];
+/** What counts no entries and no lines. */
+const none = [Number.NaN, 2.5, -1, Number.POSITIVE_INFINITY, 2 ** 53, '3', null] as number[];
 
+describe('a place of a log', () => {
   it('is a whole number: anything else is refused with what was expected and what came', async () => {
     const { agent, conversation, store } = await twoRequests();
     const log = conversation.log();
@@ -166,7 +187,7 @@ describe('a fork of nothing', () => {
 });
 
 describe('a recording', () => {
-  it('gives the charts behind each of its lines, and executes nothing', async () => {
+  it('gives the charts behind each of its lines, executes nothing, and refuses what counts no lines', async () => {
     const model = scripted([calls(made('a', 'ask'))]);
     const run = await recorded({ model, tools: [askedTool('ask')] });
     const { conversation } = run;
@@ -180,6 +201,9 @@ describe('a recording', () => {
       expect(conversation.log().slice(0, log.length)).toEqual(log);
       for (const { chart, value } of charts) seen.add(`${chart} ${JSON.stringify(value)}`);
     }
+    for (const until of none)
+      expect(() => replayUntil(options, until)).toThrow(/expected a whole number of at least 0/);
+    expect(replayUntil(options, options.recording.length + 1).log).toEqual(replayUntil(options).log);
     expect([...seen]).toEqual(expect.arrayContaining(['CONVERSATION "waiting"', 'CONVERSATION {"busy":"active"}']));
     expect([...seen].some((state) => state.startsWith('RUN') && state.includes('ToolRound'))).toBe(true);
     expect([...seen].some((state) => state.startsWith('RESUME_TOOL_CALL'))).toBe(true);

@@ -19,6 +19,8 @@ const values =
   (change: (value: unknown, key: string) => unknown): Distortion =>
   (entry) =>
     JSON.parse(JSON.stringify(entry), (key, value) => change(value, key));
+/** What is larger is taken for a number with a point. */
+const isWhole = (value: unknown): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 51;
 const isList = (value: unknown): value is unknown[] => Array.isArray(value);
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !isList(value);
 const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
@@ -33,11 +35,16 @@ export const distortions = {
   'drops byte order marks': texts((text) => text.replace(/^\ufeff/, '')),
   'doubles backslashes': texts((text) => text.replaceAll('\\', '\\\\')),
   'guesses the type of a text': texts((text) => (/^(null|true|\d+)$/.test(text) ? JSON.parse(text) : text)),
-  'keeps 60,000 characters of a text': texts((text) => text.slice(0, 60_000)),
   'takes an empty text for null': texts((text) => (text === '' ? null : text)),
   'takes null for absent': values((value) => (value === null ? undefined : value)),
   'keeps numbers in four bytes': values((value, key) =>
     typeof value === 'number' && !['seq', 'at', 'createdAt'].includes(key) ? Math.fround(value) : value,
+  ),
+  'keeps whole numbers in 32 bits': values((value, key) =>
+    isWhole(value) && !['seq', 'at', 'createdAt'].includes(key) ? value | 0 : value,
+  ),
+  'keeps six digits of a cost': values((value, key) =>
+    key === 'costUsd' && typeof value === 'number' ? Number(value.toFixed(6)) : value,
   ),
   'makes lists of empty objects': values((value) => (isEmpty(value) ? [] : value)),
   'loses keys named __proto__': values((value, key) => (key === '__proto__' ? undefined : value)),
@@ -53,8 +60,14 @@ export const distortions = {
     entry.type === 'extension' && isObject(entry.value) ? ({ ...entry, ...entry.value } as LogEntry) : entry,
   'puts its own conversation id on entries': (entry) => ({ ...entry, conversationId: 'c' }),
   'loses the run': (entry) => ({ ...entry, runId: null }),
-  'keeps seqs in ten bits': (entry) => ({ ...entry, seq: entry.seq & 1023 }),
   'rounds times': (entry) => ({ ...entry, at: Math.max(0, Math.round(entry.at)) }),
+} satisfies { [fault: string]: Distortion };
+
+/** What comes back where a log or an entry is large. */
+export const limits = {
+  'keeps 60,000 characters of a text': texts((text) => text.slice(0, 60_000)),
+  'keeps seqs in ten bits': (entry) => ({ ...entry, seq: entry.seq & 1023 }),
+  'reads 65,536 entries': (entry) => (entry.seq < 65_536 ? entry : null),
 } satisfies { [fault: string]: Distortion };
 
 /** The key a conversation is kept under, by its id. */
@@ -86,6 +99,10 @@ export const sights = {
     entry.type === 'model-reply' && entry.costUsd === null ? { ...entry, costUsd: 0 } : entry,
   'takes a price of nothing for unknown': (entry) =>
     entry.type === 'model-reply' && entry.costUsd === 0 ? { ...entry, costUsd: null } : entry,
+  'adds up six digits of a cost': (entry) =>
+    entry.type === 'model-reply' && entry.costUsd !== null
+      ? { ...entry, costUsd: Number(entry.costUsd.toFixed(6)) }
+      : entry,
   'counts no cost of sub-agents': (entry) => (entry.type === 'extension' ? null : entry),
   'sees no suspension': (entry) => (entry.type === 'run-suspended' ? null : entry),
   'sees no resumption': (entry) => (entry.type === 'run-resumed' ? null : entry),

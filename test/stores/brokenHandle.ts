@@ -4,8 +4,11 @@ import { RunchartError, StoreConflictError } from '../../src/errors.ts';
 import { deepFreeze } from '../../src/freeze.ts';
 import type { LogHandle } from '../../src/stores/store.ts';
 import type { Blobs } from './brokenBlobs.ts';
-import { distortions } from './brokenContent.ts';
+import { distortions, limits } from './brokenContent.ts';
 import type { Fault } from './brokenStore.ts';
+
+const distorted = { ...distortions, ...limits };
+const DISTORTIONS = Object.keys(distorted) as (keyof typeof distorted)[];
 
 export const HANDLE_FAULTS = [
   'takes any expected seq',
@@ -18,7 +21,7 @@ export const HANDLE_FAULTS = [
   'sorts a group',
   'drops repeated seqs',
   'drops an entry equal to the one before',
-  'keeps five hundred entries of a group',
+  'keeps a thousand entries of a group',
   'orders entries by their time',
   'counts from the opening',
   'appends without waiting its turn',
@@ -173,7 +176,7 @@ export class BrokenHandle implements LogHandle {
     this.#refuse(entries, expectedSeq);
     if (this.#is('lets no one append before its readers') && this.#readers > 0) throw new Error('locked');
     for (const [index, entry] of entries.entries()) {
-      if (this.#is('keeps five hundred entries of a group') && index >= 500) break;
+      if (this.#is('keeps a thousand entries of a group') && index >= 1000) break;
       if (this.#is('stores what comes before a wrong entry')) this.#refuse([entry], this.#next);
       this.#keep(entry, original[index]);
       if (this.#is('stores a group entry by entry')) await tick();
@@ -235,9 +238,7 @@ export class BrokenHandle implements LogHandle {
     const text = this.#kept.texts[seq];
     const shared = this.#shared.get(seq) ?? this.#lists.flat().find((entry) => entry.seq === seq);
     let entry: LogEntry | null = shared ?? (text === undefined ? null : (JSON.parse(text) as LogEntry));
-    for (const fault of Object.keys(distortions) as (keyof typeof distortions)[]) {
-      if (entry && this.#is(fault)) entry = distortions[fault](entry);
-    }
+    for (const fault of DISTORTIONS) if (entry && this.#is(fault)) entry = distorted[fault](entry);
     return shared ? entry : deepFreeze(entry);
   }
 }

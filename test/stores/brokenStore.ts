@@ -7,7 +7,7 @@ import { SessionBusyError } from '../../src/errors.ts';
 import type { ConversationInfo, LogStore } from '../../src/stores/store.ts';
 import { conversationSummary, newestFirst } from '../../src/stores/summary.ts';
 import { BLOB_FAULTS, Blobs } from './brokenBlobs.ts';
-import { distortions, idFaults, listings, sights } from './brokenContent.ts';
+import { distortions, idFaults, limits, listings, sights } from './brokenContent.ts';
 import { BrokenHandle, HANDLE_FAULTS, type Kept } from './brokenHandle.ts';
 
 const STORE_FAULTS = [
@@ -23,7 +23,7 @@ const STORE_FAULTS = [
   'lists empty conversations',
   'lists conversations twice',
   'lists in order of age',
-  'lists fifty conversations',
+  'lists a hundred conversations',
   'lists what it listed before',
   'lists what was there at the last opening',
   'takes all leases to list',
@@ -45,6 +45,7 @@ export const FAULTS = {
   handle: HANDLE_FAULTS,
   blobs: BLOB_FAULTS,
   content: names(distortions),
+  sizes: names(limits),
   ids: names(idFaults),
   list: [...names(sights), ...names(listings)],
 };
@@ -105,7 +106,7 @@ class BrokenStore implements LogStore {
     if (this.#is('lists itself')) found.push({ ...NEVER_USED, id: 'index' });
     if (this.#is('lists conversations twice')) found.push(...found);
     if (!this.#is('lists what it listed before'))
-      return this.#is('lists fifty conversations') ? found.slice(0, 50) : found;
+      return this.#is('lists a hundred conversations') ? found.slice(0, 100) : found;
     this.#listed ??= found.length > 0 ? found : undefined;
     return this.#listed ?? [];
   }

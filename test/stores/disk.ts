@@ -18,6 +18,7 @@ export const fileHandle = Object.getPrototypeOf(probe) as {
   write: Write;
   truncate(): Promise<void>;
   datasync(): Promise<void>;
+  sync(): Promise<void>;
 };
 await probe.close();
 

@@ -110,8 +110,9 @@ describe('names', () => {
 
   test('an id with separators or control characters, without end, or none at all is refused', async () => {
     const { store, path } = await place();
-    const ids = ['', '.', '..', '../x', 'a/b', 'a\\b', '/etc/passwd', 'a\0b', 'a\nb', '\ud800', 'a'.repeat(201), 7];
-    for (const id of ids as string[]) {
+    const ids = ['', '.', '..', '../x', 'a/b', 'a\\b', '/etc/passwd', 'a\0b', 'a\nb', '\ud800', 'a'.repeat(201)];
+    const none = [7, 5n, Symbol('a'), null, undefined, {}, { toJSON: () => 5n }];
+    for (const id of [...ids, ...none] as string[]) {
       await refused('configuration', () => store.open(id));
       await refused('configuration', () => store.delete(id));
     }
@@ -123,7 +124,9 @@ describe('names', () => {
     for (const options of [{ durability: 'disk' }, { durabilty: 'power' }, { durability: null }]) {
       expect(() => jsonlStore('x', options as never)).toThrow(expect.objectContaining({ code: 'configuration' }));
     }
-    expect(() => jsonlStore('')).toThrow(expect.objectContaining({ code: 'configuration' }));
+    for (const directory of ['', 5n, null] as string[]) {
+      expect(() => jsonlStore(directory)).toThrow(expect.objectContaining({ code: 'configuration' }));
+    }
   });
 });
 

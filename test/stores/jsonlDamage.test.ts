@@ -1,41 +1,17 @@
 /** What the JSONL store makes of files that a crash, a disk or a person damaged. */
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
-import { all, notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeCase.ts';
-import { contentOf, linesFor, noticeCodes, type Place, place, placeWith } from './place.ts';
+import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeCase.ts';
+import { mends, refuses } from './mending.ts';
+import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';
 
 const entries = [...notices('c', 0, 3), notice('c', 3, 'the läst 🎉 one')];
 const [header = '', ...records] = await linesFor(entries);
 const [first = '', second = '', third = '', last = ''] = records;
 const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
 const whole = file(header, ...records);
-
-/** Opening must be refused with this code and line, and must leave the file as it was. */
-async function refuses(content: string | Uint8Array, code: string, line?: number): Promise<Place> {
-  const found = await placeWith(content);
-  await expect(found.store.open('c')).rejects.toMatchObject({ name: 'CorruptLogError', code, line });
-  expect((await readFile(found.path('c.jsonl'))).equals(Buffer.from(content))).toBe(true);
-  return found;
-}
-
-/** Opens with these entries and notices; one more append makes the file whole again. */
-async function mends(content: string | Uint8Array, kept: LogEntry[], codes: string[]): Promise<void> {
-  const found = await placeWith(content);
-  const next = notice('c', kept.length, 'next');
-  await opened(found.store, 'c', async (handle) => {
-    expect(noticeCodes(handle)).toEqual(codes);
-    expect(await all(handle)).toEqual(kept);
-    expect((await readFile(found.path('c.jsonl'))).equals(Buffer.from(content))).toBe(true);
-    await handle.append([next], kept.length);
-    expect(await all(handle)).toEqual([...kept, next]);
-  });
-  await opened(found.store, 'c', async (handle) => {
-    expect(await all(handle)).toEqual([...kept, next]);
-    expect(noticeCodes(handle).filter((code) => ['torn_tail', 'zero_bytes', 'blank_tail'].includes(code))).toEqual([]);
-  });
-}
 
 describe('the end of a file', () => {
   test('H-130 a last line cut at any byte is cut off at the next write, all before it is kept', async () => {

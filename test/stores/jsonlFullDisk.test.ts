@@ -6,7 +6,7 @@ import { createAgent, type Model } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
 import { all, conversation as begun, notice, notices, opened, refused, stored } from '../../src/testing/storeCase.ts';
 import { fileHandle, fillAfter } from './disk.ts';
-import { contentOf, linesFor, noticeCodes, place } from './place.ts';
+import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -74,6 +74,21 @@ describe('a disk that refuses', () => {
     });
     vi.restoreAllMocks();
     expect(await stored(store, 'c')).toEqual(notices('c', 0, 3));
+  });
+
+  test('H-134 zero bytes before the last record are blanked to the last one where the system takes them in pieces', async () => {
+    const [header, first, last] = await linesFor(notices('c', 0, 2));
+    const found = await placeWith(`${header}\n${first}\n${'\0'.repeat(30)}${last}\n`);
+    await opened(found.store, 'c', async (handle) => {
+      const write = fileHandle.write;
+      vi.spyOn(fileHandle, 'write').mockImplementation(function (this: FileHandle, bytes, offset, length = 0, at) {
+        return write.call(this, bytes, offset, Math.min(length, 7), at ?? null);
+      });
+      await handle.append([notice('c', 2)], 2);
+    });
+    vi.restoreAllMocks();
+    expect(await contentOf(found)).not.toContain('\0');
+    expect(await stored(found.store, 'c')).toEqual(notices('c', 0, 3));
   });
 
   test('H-152 a disk that is full at any byte of the first append leaves an empty log, header and all', async () => {

@@ -2,7 +2,7 @@
  * Meetings of several openers of the JSONL store, each brought about at its exact moment. Rule: what the other opener
  * does in between is done by the real store.
  */
-import { type FileHandle, mkdir, open, readdir, realpath } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, readdir, realpath, rm } from 'node:fs/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { takeLease } from '../../src/stores/jsonlLease.ts';
 import { notice, opened, stored, write } from '../../src/testing/storeCase.ts';
@@ -110,6 +110,19 @@ test('a taker whose folder was removed with a deleted log starts anew', async ()
   const next = await takeLease(folder, 'it');
   expect(next.holds()).toBe(true);
   await next.release();
+});
+
+test('INV-5 a log that gets a hard link while its lease is taken is not opened, and the lease is given back', async () => {
+  const { store, path } = await place();
+  await write(store, 'c', [notice('c', 0)]);
+  const real = (await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises')).mkdir;
+  vi.mocked(mkdir).mockImplementationOnce(async (folder, options) => {
+    await link(path('c.jsonl'), path('h.jsonl'));
+    return real(folder, options);
+  });
+  await expect(store.open('c')).rejects.toMatchObject({ code: 'not_a_file' });
+  await rm(path('h.jsonl'));
+  expect(await stored(store, 'c')).toEqual([notice('c', 0)]);
 });
 
 test('a log another opener creates while it is looked for is a log', async () => {

@@ -62,7 +62,8 @@ const GROUPS: Record<keyof typeof FAULTS, readonly string[]> = {
     'where bytes belong',
   ],
   blobs: ['bytes beside the entries', 'where bytes belong'],
-  content: ['what an entry holds comes back', 'long logs and large entries'],
+  content: ['what an entry holds comes back'],
+  sizes: ['long logs and large entries'],
   ids: ['ids of conversations'],
   list: LISTS,
 };

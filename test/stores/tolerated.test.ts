@@ -17,26 +17,30 @@ async function openedBy<T>(store: LogStore, use: (conversation: Conversation) =>
 }
 
 const codes = (c: Conversation): string[] => c.log().flatMap((each) => (each.type === 'diagnostic' ? [each.code] : []));
-const append = ({ path }: Place, text: string): Promise<void> => appendFile(path('c.jsonl'), text);
+/** The seq the next entry of `c` will have. */
+async function due({ path }: Place): Promise<number> {
+  return (await readFile(path('c.jsonl'), 'utf8')).split('\n').length - 2;
+}
 
 describe('a notice of a store is a diagnostic of the conversation', () => {
-  const tails: [code: string, tail: string][] = [
-    ['torn_tail', '{"seq":9,"at'],
-    ['zero_bytes', '\0\0\0'],
-    ['blank_tail', '\n\n'],
+  const tails: [code: string, tail: (next: number) => string][] = [
+    ['torn_tail', (next) => `{"seq":${next},"at`],
+    ['zero_bytes', () => '\0\0\0'],
+    ['blank_tail', () => '\n\n'],
   ];
   for (const [code, tail] of tails) {
+    const append = async (found: Place) => appendFile(found.path('c.jsonl'), tail(await due(found)));
     test(`H-130 H-134 ${code}: once for each time it happened, before anything else is said`, async () => {
       const found = await place();
       await openedBy(found.store, (c) => c.send('one').result);
-      await append(found, tail);
+      await append(found);
       await openedBy(found.store, (c) => {
         expect(codes(c)).toEqual([code]);
         expect(c.view().diagnostics).toMatchObject([{ code }]);
         expect(c.log().at(-1)).toMatchObject({ type: 'diagnostic', runId: null });
       });
       await openedBy(found.store, (c) => expect(codes(c)).toEqual([code]));
-      await append(found, tail);
+      await append(found);
       await openedBy(found.store, async (c) => {
         expect(codes(c)).toEqual([code, code]);
         expect(await c.send('two').result).toMatchObject({ termination: 'NaturalEnd' });

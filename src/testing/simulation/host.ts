@@ -40,9 +40,10 @@ export class Host {
   #opening = false;
   readonly #world: World;
   readonly #store: SimulatedStore;
-  readonly #make: () => Agent;
+  /** Nothing where the caller has none: the life is over then. */
+  readonly #make: () => Agent | undefined;
 
-  constructor(world: World, store: SimulatedStore, make: () => Agent) {
+  constructor(world: World, store: SimulatedStore, make: () => Agent | undefined) {
     this.#world = world;
     this.#store = store;
     this.#make = make;
@@ -65,7 +66,7 @@ export class Host {
     this.#opening = true;
     this.#agent = this.#make();
     const { length: durable } = this.#store.logOf(CONVERSATION);
-    this.#agent.open(CONVERSATION).then(
+    this.#agent?.open(CONVERSATION).then(
       (conversation) => {
         if (life !== this.#world.life) return;
         this.#opening = false;

@@ -5,9 +5,14 @@
 import type { Decision, LogEntry } from '../../../machines/index.ts';
 import { type Agent, createAgent } from '../../agent.ts';
 import type { InspectObserver } from '../../agentOptions.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { checkOptionsOf } from '../../form.ts';
 import type { Ports } from '../../ports.ts';
 import type { LogStore } from '../../stores/store.ts';
 import { subAgents } from '../../subAgents/tool.ts';
+import { thrownText } from '../../thrown.ts';
+import { madeIn } from './factory.ts';
+import { simulationForms } from './forms.ts';
 import { Host } from './host.ts';
 import { Life } from './life.ts';
 import { SimulatedModel } from './model.ts';
@@ -37,7 +42,8 @@ export interface SimulationOptions {
   /**
    * The agent to simulate, made anew for every process of the run: give it `ports` as its ports. Its log is kept in
    * `world.store`, which outlives a crash, also where the agent names no store. `world.model` calls the tools it is
-   * offered, and fails as models do. An agent without these ports, or with another store, is the violation `setup`.
+   * offered, and fails as models do. What is no agent, or is one without these ports or with another store, is the
+   * violation `setup`, and so is what this throws.
    */
   agent?(ports: Partial<Ports>, world: { store: LogStore; model: SimulatedModel }): Agent;
   /** Choices to make instead of the seed's. */
@@ -56,8 +62,13 @@ export interface SimulationOptions {
 /** Of an agent that no seed decides. */
 const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })';
 
-/** Lives one life. Never rejects for a defect it finds: that is a violation in the report. */
+/**
+ * Lives one life. Rejects with ConfigurationError for an option that is unknown or cannot work, and never for a defect it
+ * finds: that is a violation in the report.
+ */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  checkOptionsOf('simulate', options, simulationForms);
+  if (options.seed === undefined) throw new ConfigurationError('simulate needs a seed, a whole number');
   const { seed, tape: numbers, prefix, inspect } = options;
   const tape: Tape = numbers ? recorded(numbers) : prefix ? continued(prefix, seed) : seeded(seed);
   const profile = drawProfile(tape);
@@ -66,9 +77,9 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const model = new SimulatedModel(world);
   const own = ownAgent(world, store, model, inspect && ((event) => inspect(event, tape.taken.length)));
   const make = options.agent ?? own;
-  const host = new Host(world, store, () => make({ ...world.ports(), store }, { store, model }));
+  const host = new Host(world, store, () => madeIn(world, () => make({ ...world.ports(), store }, { store, model })));
   const life = new Life(world, store, host);
-  await life.run(options.maxSteps ?? profile.steps);
+  await life.run(options.maxSteps ?? profile.steps).catch((error) => world.violate('uncaught', thrownText(error)));
   if (!world.isAsked) world.violate('setup', NO_PORTS);
   return {
     seed,
@@ -76,9 +87,15 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     crashes: world.life,
     log: store.logOf(CONVERSATION),
     tape: tape.taken,
-    violations: world.violations,
+    violations: telling(world.violations),
     faults: Object.fromEntries(world.faults),
   };
+}
+
+/** Behind a wrong setup nothing is known to be a defect: what is found there follows from it. */
+function telling(violations: readonly Violation[]): readonly Violation[] {
+  const setup = violations.findIndex(({ invariant }) => invariant === 'setup');
+  return setup < 0 ? violations : violations.slice(0, setup + 1);
 }
 
 /** The agent that is simulated where the caller has none: everything an agent can be made of. */

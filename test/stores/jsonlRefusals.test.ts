@@ -1,0 +1,197 @@
+/** What the JSONL store says where the system refuses a lease, a look or a folder: a typed error with the system's reason. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
+import { children } from './child.ts';
+import { fileHandle } from './disk.ts';
+import { type Place, place } from './place.ts';
+import { refuseWhile } from './refusing.ts';
+
+vi.mock('node:fs', (original) => import('./refusing.ts').then(({ refusing }) => refusing(original)));
+vi.mock('node:fs/promises', (original) => import('./refusing.ts').then(({ refusing }) => refusing(original)));
+
+const run = children();
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A program to which the directory is a disk of its own, with these options. */
+const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+const within = (directory: string, options: string) => {
+  const mount = `mount -t tmpfs -o ${options} none "$0" && exec "$@"`;
+  return ['unshare', ...asRoot, '--mount', 'sh', '-c', mount, directory];
+};
+const [command = '', ...args] = within(tmpdir(), 'size=64k');
+const possible = spawnSync(command, [...args, 'true']).status === 0;
+
+describe.skipIf(!possible)('a disk that takes no new file', () => {
+  const TRY = `
+    const tried = async (within, id) => {
+      await jsonlStore(within).open(id).then(() => say('open'), (error) => say(error.code + ' ' + error.message));
+    };
+    await tried(directory, 'new');
+    await tried(directory + '/deep/er', 'c');
+  `;
+
+  test('H-152 a new conversation on a disk that is read-only is refused as that, not as busy', async () => {
+    const { directory } = await place();
+    const script = `
+      import { execFileSync } from 'node:child_process';
+      execFileSync('mount', ['-o', 'remount,ro', directory]);
+      ${TRY}`;
+    const child = run(directory, script, within(directory, 'size=64k'));
+    expect(await child.line()).toMatch(/^store cannot take the lease .*EROFS/);
+    expect(await child.line()).toMatch(/^store cannot create the directory .*EROFS/);
+  });
+
+  test('H-152 a new conversation on a disk without a free inode is refused as that, not as busy', async () => {
+    const { directory } = await place();
+    const script = `
+      import { writeFileSync } from 'node:fs';
+      try { for (let number = 0; ; number += 1) writeFileSync(directory + '/' + number, ''); } catch {}
+      ${TRY}`;
+    const child = run(directory, script, within(directory, 'size=64k,nr_inodes=20'));
+    expect(await child.line()).toMatch(/^store cannot take the lease .*ENOSPC/);
+    expect(await child.line()).toMatch(/^store cannot create the directory .*ENOSPC/);
+  });
+});
+
+describe('a lease that cannot be taken', () => {
+  test('a lease folder that is a link to nowhere is a failure of the store, and nobody is said to have it open', async () => {
+    const { store, path } = await place();
+    await symlink(path('nowhere'), path('c.jsonl.lock'));
+    await refused('store', () => store.open('c'));
+    await rm(path('c.jsonl.lock'));
+    await write(store, 'c', [notice('c', 0)]);
+  });
+
+  test('a lease with the largest number there is has no successor, so the next opener is refused', async () => {
+    const { store, path } = await place();
+    await write(store, 'c', [notice('c', 0)]);
+    for (const last of ['999999999999998', '999999999999999']) {
+      await writeFile(path(`c.jsonl.lock/${last}`), '');
+      if (last.endsWith('9')) await expect(store.open('c')).rejects.toThrow('c.jsonl.lock away');
+      else await opened(store, 'c', () => refused('session_busy', () => store.open('c')));
+    }
+    await refused('store', () => store.open('c'));
+    await rm(path('c.jsonl.lock'), { recursive: true });
+    expect(await stored(store, 'c')).toEqual([notice('c', 0)]);
+  });
+
+  test('a lease whose name the system takes in pieces is written whole', async () => {
+    const { directory, store, path } = await place();
+    const real = fileHandle.write;
+    vi.spyOn(fileHandle, 'write').mockImplementation(function (this: unknown, given, offset = 0) {
+      const bytes = typeof given === 'string' ? Buffer.from(given) : given;
+      return real.call(this as never, bytes, offset, Math.min(bytes.length - offset, 7), null);
+    });
+    await opened(store, 'c', async () => {
+      expect(JSON.parse(await readFile(path('c.jsonl.lock/1'), 'utf8'))).toMatchObject({ pid: process.pid, token: 1 });
+      await refused('session_busy', () => jsonlStore(directory).open('c'));
+    });
+  });
+});
+
+describe('a list', () => {
+  test('a conversation whose lease cannot be asked for is listed, as one that is held', async () => {
+    const { store, path } = await place();
+    await write(store, 'c', [conversation('c')]);
+    await rm(path('c.jsonl.lock'), { recursive: true });
+    await writeFile(path('c.jsonl.lock'), '');
+    expect((await store.list()).map(({ id, status }) => [id, status])).toEqual([['c', 'active']]);
+  });
+
+  test('a pipe among the leases is none, and the conversation opens and is listed', async () => {
+    const { store, path } = await place();
+    await write(store, 'c', [conversation('c')]);
+    execFileSync('mkfifo', [path('c.jsonl.lock/2')]);
+    expect((await store.list()).map(({ id, status }) => [id, status])).toEqual([['c', 'idle']]);
+    await opened(store, 'c', (handle) => handle.append([notice('c', 1)], 1));
+  });
+});
+
+describe('an append that cannot look', () => {
+  const changes: [name: string, change: (found: Place) => Promise<unknown>][] = [
+    ['a file', ({ directory }) => writeFile(directory, '')],
+    ['a link to itself', ({ directory }) => symlink(directory, directory)],
+  ];
+  for (const [name, change] of changes) {
+    test(`H-156 where ${name} stands in place of the directory, an append is a store conflict`, async () => {
+      const found = await place();
+      const handle = await found.store.open('c');
+      await handle.append([notice('c', 0)], 0);
+      await rename(found.directory, `${found.directory}.moved`);
+      await change(found);
+      await refused('store_conflict', () => handle.append([notice('c', 1)], 1));
+      await rm(found.directory);
+      await rename(`${found.directory}.moved`, found.directory);
+      await handle.append([notice('c', 1)], 1);
+      await handle.close();
+      expect(await stored(found.store, 'c')).toEqual(notices('c', 0, 2));
+    });
+  }
+
+  test('H-156 an append whose lease or log the system does not let it see is refused as store, and works later', async () => {
+    const { store } = await place();
+    await opened(store, 'c', async (handle) => {
+      await handle.append([notice('c', 0)], 0);
+      for (const end of ['/c.jsonl.lock/1', '/c.jsonl']) {
+        await refuseWhile('statSync', end, 'EACCES', () => refused('store', () => handle.append([notice('c', 1)], 1)));
+      }
+      await handle.append([notice('c', 1)], 1);
+    });
+    expect(await stored(store, 'c')).toEqual(notices('c', 0, 2));
+  });
+});
+
+describe('a close that fails', () => {
+  test('a lease that cannot be emptied is taken away', async () => {
+    const { store, path } = await place();
+    const handle = await store.open('c');
+    vi.spyOn(fileHandle, 'truncate').mockRejectedValueOnce(new Error('EPERM'));
+    await handle.close();
+    expect(await readdir(path('c.jsonl.lock'))).toEqual([]);
+    await opened(store, 'c', async () => {});
+  });
+
+  for (const again of ['called again', 'not called again']) {
+    test(`a close that cannot give the lease back says so; when it can, the conversation opens, close ${again}`, async () => {
+      const { store } = await place();
+      const handle = await store.open('c');
+      vi.spyOn(fileHandle, 'truncate').mockRejectedValue(new Error('EPERM'));
+      await refuseWhile('unlink', '/c.jsonl.lock/1', 'EPERM', async () => {
+        for (let time = 0; time < 2; time += 1) await refused('store', () => handle.close());
+        await refused('closed', () => handle.append([notice('c', 0)], 0));
+        await refused('store', () => store.open('c'));
+        await refused('store', () => store.delete('c'));
+      });
+      vi.restoreAllMocks();
+      if (again === 'called again') await handle.close();
+      await opened(store, 'c', (next) => next.append([notice('c', 0)], 0));
+      await handle.close();
+      await refused('closed', () => handle.append([notice('c', 1)], 1));
+    });
+  }
+});
+
+describe("durability 'power'", () => {
+  test("a log that was begun with durability 'process' has its name and its directory's made durable when it is opened with 'power'", async () => {
+    const { directory, store } = await place();
+    await write(store, 'c', [notice('c', 0)]);
+    const synced: number[] = [];
+    const real = fileHandle.sync;
+    vi.spyOn(fileHandle, 'sync').mockImplementation(async function (this: { stat(): Promise<{ ino: number }> }) {
+      synced.push((await this.stat()).ino);
+      return real.call(this);
+    });
+    await opened(jsonlStore(directory, { durability: 'power' }), 'c', async () => {
+      expect(synced).toEqual(
+        expect.arrayContaining([(await stat(directory)).ino, (await stat(dirname(directory))).ino]),
+      );
+    });
+  });
+});

@@ -1,0 +1,138 @@
+/** Large files that are no logs, or no longer: what they cost to refuse, and what is reported of them. */
+import { writeFile } from 'node:fs/promises';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { LogEntry } from '../../machines/vocabulary.ts';
+import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
+import { conversation, notice, refused } from '../../src/testing/storeCase.ts';
+import { fileHandle } from './disk.ts';
+import { refuses } from './mending.ts';
+import { linesFor, type Place, place, placeWith } from './place.ts';
+
+const [header = '', first = ''] = await linesFor([conversation('c')]);
+const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
+const UNITS = ['y\n', '{\n', '{x}\n', '"\n', 'null\n', 'no {"seq":0, no\n'];
+/** Several pieces of what is read at a time. */
+const rubbish = (unit: string, bytes = 1_000_000) => unit.repeat(bytes / unit.length);
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** How often something is parsed meanwhile. */
+async function parses(use: () => Promise<unknown>): Promise<number> {
+  const spy = vi.spyOn(JSON, 'parse');
+  try {
+    await use();
+    return spy.mock.calls.length;
+  } finally {
+    spy.mockRestore();
+  }
+}
+
+describe('a file of rubbish', () => {
+  test('is refused and listed without an attempt to parse every line of it', async () => {
+    for (const unit of UNITS) {
+      for (const head of ['', file(header, first)]) {
+        const { store } = await placeWith(head + rubbish(unit));
+        const known = head === '' ? 'no_header' : 'corrupt';
+        expect(await parses(() => refused(known, () => store.open('c')))).toBeLessThan(100);
+        expect(await parses(() => store.list())).toBeLessThan(100);
+        expect((await store.list()).map(({ id }) => id)).toEqual(head === '' ? [] : ['c']);
+      }
+    }
+  });
+
+  test('of 50 MB is refused within 30 seconds, and so is one of blank lines listed and opened', {
+    timeout: 120_000,
+  }, async () => {
+    const begun = performance.now();
+    for (const [content, code] of [
+      [rubbish('y\n', 5e7), 'no_header'],
+      [file(header, first) + rubbish('y\n', 5e7), 'corrupt'],
+    ] as const) {
+      const { store } = await placeWith(content);
+      await refused(code, () => store.open('c'));
+      await store.list();
+    }
+    const { store } = await placeWith(file(header, first) + rubbish('\n', 5e7));
+    await store.list();
+    await (await store.open('c')).close();
+    expect(performance.now() - begun).toBeLessThan(30_000);
+  });
+
+  test('is not read beyond its first piece by a list, where it does not begin with a header', async () => {
+    const found = await placeWith(rubbish('y\n', 4_000_000));
+    const reads = vi.spyOn(fileHandle as unknown as { read(): Promise<unknown> }, 'read');
+    expect(await found.store.list()).toEqual([]);
+    expect(reads.mock.calls.length).toBe(1);
+  });
+
+  test('hides no entry that stands in it, whatever a list or a reader passes over', async () => {
+    const found = await placeWith(file(header, first) + rubbish('y\n') + file(JSON.stringify({ ...notice('c', 1) })));
+    const read: LogEntry[] = [];
+    for await (const entry of readDamagedLog(found.directory, 'c')) read.push(entry);
+    expect(read).toEqual([conversation('c'), notice('c', 1)]);
+    expect(await found.store.list()).toMatchObject([{ id: 'c', updatedAt: notice('c', 1).at }]);
+  });
+});
+
+describe('of several reasons the first is reported however far behind it stands', () => {
+  const lines = rubbish('y\n');
+  const number = lines.length / 2;
+  const newer = header.replace(/\d+/, '2');
+
+  test('encoding, with its line', async () => {
+    const odd = Buffer.concat([Buffer.from(lines), Buffer.from([0xff, 0x0a]), Buffer.from(lines)]);
+    await refuses(odd, 'encoding', number + 1);
+    await refuses(Buffer.concat([Buffer.from(file(header)), odd]), 'encoding', number + 2);
+    await refuses(Buffer.concat([Buffer.from(file(newer)), odd]), 'encoding', number + 2);
+  });
+
+  test('a newer version behind damage, with its line', async () => {
+    await refuses(file(header, first) + lines + file(newer) + lines, 'version', number + 3);
+  });
+
+  test('damage behind a gap, with its line', async () => {
+    const late = (seq: number) => file(JSON.stringify({ seq, at: 1, type: 'notice', code: 'x', text: 'x' }));
+    const late100k = Array.from({ length: 10_000 }, (_, seq) => late(seq + 2)).join('');
+    await refuses(`${file(header, first)}${late100k}no\n`, 'corrupt', 10_003);
+    await refuses(file(header, first) + late100k, 'gap', 3);
+  });
+
+  test('a line without end, with its line', { timeout: 60_000 }, async () => {
+    const found: Place = await place();
+    await writeFile(found.path('c.jsonl'), Buffer.concat([Buffer.from(lines), Buffer.alloc(65 * 1024 * 1024, 'y')]));
+    await expect(found.store.open('c')).rejects.toMatchObject({ code: 'line_too_long', line: number + 1 });
+  });
+});
+
+describe('what is wrong is said in words that help', () => {
+  const said = async (content: string | Uint8Array): Promise<string> => {
+    const { store } = await placeWith(content);
+    return store.open('c').then(
+      () => 'opened',
+      (error: Error) => error.message,
+    );
+  };
+
+  test('only a greater version asks for a newer runchart', async () => {
+    for (const version of ['2', '999', '1.5']) {
+      expect(await said(file(header.replace(/\d+/, version)))).toContain('use a newer runchart');
+    }
+    for (const version of ['0', '"1"', '-1', 'null', '[2]']) {
+      const message = await said(file(header.replace(/\d+/, version)));
+      expect(message).toContain(`expected version 1, got ${version}: no runchart wrote that, restore the file`);
+    }
+    expect(await said('{"format":"runchart-log"}\n')).toContain('got nothing: no runchart wrote that');
+  });
+
+  test('another encoding is named', async () => {
+    const log = file(header, first);
+    expect(await said(`\ufeff${log}`)).toContain('byte order mark');
+    expect(await said(Buffer.from(log, 'utf16le'))).toContain('UTF-16');
+    expect(await said(Buffer.from(log, 'utf16le').swap16())).toContain('UTF-16');
+    expect(await said(Buffer.from(`\ufeff${log}`, 'utf16le'))).toContain('UTF-16');
+    expect(await said(log + Buffer.from('hello\n', 'utf16le').toString('latin1'))).toContain('UTF-16');
+    expect(await said('not a log\n')).toContain('it is no JSON object');
+  });
+});

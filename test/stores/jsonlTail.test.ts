@@ -1,0 +1,142 @@
+/** What stands at the end of a file without a newline: what a write of ours left is mended, anything else is somebody's. */
+import { describe, expect, test } from 'vitest';
+import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
+import { notice, notices, refused } from '../../src/testing/storeCase.ts';
+import { mends, refuses } from './mending.ts';
+import { linesFor, placeWith } from './place.ts';
+
+const entries = [...notices('c', 0, 3), notice('c', 3, 'the läst 🎉 one')];
+const [header = '', ...records] = await linesFor(entries);
+const [first = '', second = '', third = ''] = records;
+const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
+const whole = file(header, ...records);
+const [, , quoted = ''] = await linesFor([notice('c', 0), notice('c', 1, 'say "so {')]);
+const NEWER = '{"format":"runchart-log","version":2,"conversationId":"c"}';
+
+describe('a file that never was a log, without a newline at its end', () => {
+  test.for<[string, string | Uint8Array]>([
+    ['JSON of another program', '[{"my":"own data"},{"of":"another program"}'],
+    ['an object cut off', '{"my":"own data"'],
+    ['prose', 'Dear log, nothing happened.'],
+    ['a header of another format', '{"format":"runchart-logbook","version":1'],
+    ['UTF-16', Buffer.from('{"my":"own data"}', 'utf16le')],
+    ['a header with prose behind zero bytes', `${header.slice(0, -2)}\0 Dear log`],
+    ['a disk image', Buffer.concat([Buffer.alloc(512), Buffer.from('{"format')])],
+    ['a log in base64', Buffer.from(whole).toString('base64')],
+    ['a log whose newlines became \\r', whole.replaceAll('\n', '\r')],
+    ['a log whose newlines became zero bytes', whole.replaceAll('\n', '\0')],
+    ['a log whose newlines were lost', whole.replaceAll('\n', '')],
+  ])('%s is refused, and left as it is', async ([, content]) => {
+    await refuses(content, 'no_header', 1);
+  });
+
+  test('bytes that are no text are refused for their encoding', async () => {
+    await refuses(Buffer.from([0x1f, 0x8b, 8, 0, 0xff, 0xfe]), 'encoding', 1);
+  });
+});
+
+describe('a last line without its newline that no write of ours can have left', () => {
+  test.for<[string, string]>([
+    ['prose', 'hello'],
+    ['zero bytes and prose', '\0\0\0hello'],
+    ['two records without a newline between them', second + third],
+    ['two records with quotes, without a newline between them', quoted.repeat(2)],
+    ['records whose newlines became blanks', `${second} ${third} {"seq":3,"at`],
+    ['records whose newlines became zero bytes', `${second}\0${third}\0`],
+    ['a header of a newer version and more', `${NEWER}\r{"seq":1`],
+  ])('%s: it is refused with its number, and left as it is', async ([, tail]) => {
+    await refuses(file(header, first) + tail, 'corrupt', 3);
+  });
+
+  test('bytes that are no text are refused for their encoding', async () => {
+    await refuses(Buffer.concat([Buffer.from(file(header, first)), Buffer.from([0xff, 0xfe, 0xff])]), 'encoding', 3);
+  });
+});
+
+describe('half an object at the end of a log', () => {
+  test.for<[string, string]>([
+    ['of another shape', '{"at":1,"se'],
+    ['of another seq', '{"seq":3,"at":17'],
+    ['of an earlier record', '{"seq":0,"at":17'],
+    ['of another header', header.slice(0, -4)],
+  ])('%s: it counts as torn', async ([, tail]) => {
+    await mends(Buffer.from(file(header, first) + tail), entries.slice(0, 1), ['torn_tail']);
+  });
+});
+
+describe('what a write that was cut leaves', () => {
+  test('H-130 of several records in one write, cut at any byte, the complete ones are kept', async () => {
+    const bytes = Buffer.from(whole);
+    const from = Buffer.byteLength(file(header, first));
+    for (let cut = from; cut < bytes.length; cut += 1) {
+      const lines = bytes.subarray(0, cut).toString().split('\n').slice(1);
+      const kept = lines.filter((line) => records.includes(line)).length;
+      const torn = lines.at(-1) !== '' && kept < lines.length;
+      await mends(bytes.subarray(0, cut), entries.slice(0, kept), torn ? ['torn_tail'] : []);
+    }
+  });
+
+  test('H-134 where zero bytes stand for what was lost, the complete records before them are kept', async () => {
+    const bytes = Buffer.from(whole);
+    for (let cut = 1; cut < bytes.length; cut += 7) {
+      const lines = bytes.subarray(0, cut).toString().split('\n');
+      const kept = lines.filter((line) => records.includes(line)).length;
+      const torn = lines.at(-1) !== '' && ![header, ...records].includes(lines.at(-1) ?? '');
+      const padded = Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(300)]);
+      await mends(padded, entries.slice(0, kept), [torn ? 'torn_tail' : 'zero_bytes']);
+    }
+  });
+
+  test('H-131 H-134 a complete last line is kept with zero bytes and blanks behind it', async () => {
+    const three = whole.slice(0, -1);
+    for (const rest of ['\0', '\0'.repeat(5000), ' \0\0 ', '\0 \0', '\r\0'])
+      await mends(three + rest, entries, ['zero_bytes']);
+    await mends(`${three}  `, entries, []);
+    await mends(`${header}\0\0`, [], ['zero_bytes']);
+    const { directory } = await placeWith(`${three}\0\0`);
+    const read: unknown[] = [];
+    for await (const entry of readDamagedLog(directory, 'c')) read.push(entry);
+    expect(read).toEqual(entries);
+  });
+
+  test('H-134 zero bytes that were blanked in part are zero bytes still', async () => {
+    await mends(`${file(header, first)}  \0\0${second}\n`, entries.slice(0, 2), ['zero_bytes']);
+    await mends(`${file(header, first)}  \0 \n`, entries.slice(0, 1), ['zero_bytes']);
+  });
+
+  test('H-134 zero bytes in a torn record and before it are cut off with it', async () => {
+    const kept = entries.slice(0, 1);
+    for (const tail of [
+      '{"seq":1,"at\0\0\0',
+      '{"se\0\0"text":"x"}',
+      '\0\0{"seq":1,"at',
+      '\0\0{"s',
+      `${second.slice(0, 30)}\0\0x`,
+    ]) {
+      await mends(file(header, first) + tail, kept, ['torn_tail']);
+    }
+  });
+
+  test('H-134 the rest of a record whose beginning was lost up to the end of a block is cut off', async () => {
+    const start = file(header, first);
+    const zeros = '\0'.repeat(512 - start.length);
+    await mends(`${start}${zeros}e":"notice","text":"x`, entries.slice(0, 1), ['torn_tail']);
+    await refuses(`${start}${zeros}\0e":"notice","text":"x`, 'corrupt', 3);
+    await refuses(`${start}${zeros}${second}${third}`, 'corrupt', 3);
+  });
+
+  test('H-130 H-140 a header of a newer version cut at any byte is cut off: nothing was stored behind it', async () => {
+    for (let cut = 1; cut < NEWER.length; cut += 1) {
+      await mends(file(header, first) + NEWER.slice(0, cut), entries.slice(0, 1), ['torn_tail']);
+    }
+    const { store } = await placeWith(file(header, first) + NEWER);
+    await refused('version', () => store.open('c'));
+  });
+
+  test('H-130 a header with any id cut at any byte is an empty log', async () => {
+    const id = 'a"}{\\ 🎉';
+    const odd = JSON.stringify({ format: 'runchart-log', version: 1, conversationId: id });
+    const bytes = Buffer.from(odd);
+    for (let cut = 1; cut < bytes.length; cut += 1) await mends(bytes.subarray(0, cut), [], ['torn_tail']);
+  });
+});

@@ -1,0 +1,46 @@
+/**
+ * A system that refuses one call of one path, for the tests of the JSONL store. Rule: every other call is the real one,
+ * and what refuses is over when the test's own function has settled.
+ */
+import type * as Promises from 'node:fs/promises';
+
+type Call = 'statSync' | 'unlink' | 'rm';
+let refused: { call: Call; end: string; code: string } | null = null;
+
+/** While `meanwhile` runs, `call` fails with this code for each path that ends so. */
+export async function refuseWhile(call: Call, end: string, code: string, meanwhile: () => Promise<unknown>) {
+  refused = { call, end, code };
+  try {
+    await meanwhile();
+  } finally {
+    refused = null;
+  }
+}
+
+/** For `vi.mock` of `node:fs` and `node:fs/promises`. */
+export async function refusing(original: () => Promise<unknown>): Promise<object> {
+  const real = (await original()) as typeof Promises & { statSync?: typeof import('node:fs').statSync };
+  const { statSync } = real;
+  return {
+    ...real,
+    ...(statSync && {
+      statSync: (...given: Parameters<typeof statSync>) => {
+        refuse('statSync', given[0]);
+        return statSync(...given);
+      },
+    }),
+    unlink: async (...given: Parameters<typeof Promises.unlink>) => {
+      refuse('unlink', given[0]);
+      return real.unlink(...given);
+    },
+    rm: async (...given: Parameters<typeof Promises.rm>) => {
+      refuse('rm', given[0]);
+      return real.rm(...given);
+    },
+  };
+}
+
+function refuse(call: Call, path: unknown): void {
+  if (refused?.call !== call || !String(path).endsWith(refused.end)) return;
+  throw Object.assign(new Error(`${refused.code}: refused by the test`), { code: refused.code });
+}
