@@ -20,7 +20,13 @@ export const defects = [
     id: 'cancel-without-results',
     about: 'a cancelled run writes no results for the calls that it leaves behind',
     fault: 'cancel',
-    edits: [[END, "return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];", 'return kept;']],
+    edits: [
+      [
+        END,
+        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];",
+        'return kept;',
+      ],
+    ],
   },
   {
     id: 'second-cancel-reenters',
@@ -128,7 +134,7 @@ export const defects = [
     id: 'decision-of-cut-replay-forgotten',
     about: 'a replay that is cut while plugins hear of it keeps its result and not its decision',
     fault: 'plugin-slow, cancel',
-    edits: [['machines/closing.js', 'if (spent?.callId === callId)', 'if (spent === null)']],
+    edits: [['machines/closing.js', 'entries.push(...consumed(context, callId));', 'void consumed;']],
   },
   {
     id: 'decision-not-consumed',
@@ -379,7 +385,7 @@ export const defects = [
     edits: [
       [
         END,
-        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled')];",
+        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];",
         "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), { runId, type: 'run-stop', reason: 'interrupted' }];",
       ],
       [
