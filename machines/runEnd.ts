@@ -106,7 +106,8 @@ export const toolFailed = ({ context: { failure } }: Args): Partial<RunContext> 
 /** The end itself could not be stored, and neither was a suspension that stood in the same append. */
 export function endLost(args: Args): Partial<RunContext> {
   const end = endOf(args);
-  return { end, durable: false, suspended: leftWaiting({ ...args.context, end }).suspended };
+  const { suspended, decisions } = leftWaiting({ ...args.context, end });
+  return { end, durable: false, suspended, decisions };
 }
 
 /** How the Terminate state ends the run: by a plugin, or by a limit. */
