@@ -1,30 +1,13 @@
 /** A run that ends early writes what is known of each of its calls (run-lifecycle, CancellationToken Impact). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Decision, defineTool, type Plugin, toolResult } from '../../src/index.ts';
+import { type Decision, defineTool, toolResult } from '../../src/index.ts';
 import { bench, only, resultText } from '../support/agent.ts';
 import { call, type Reply } from '../support/model.ts';
+import { slowListener } from '../support/slowListener.ts';
 import { boom, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
-const forever = (): Promise<never> => new Promise(() => undefined);
-/** Hears of calls for ever, but for the first few; `begun` resolves when it has heard of so many. */
-function slowListener(wanted: number, atOnce = 0) {
-  let heard = 0;
-  let tell = (): void => {};
-  const begun = new Promise<void>((resolve) => {
-    tell = resolve;
-  });
-  const plugin: Plugin = {
-    name: 'slow',
-    afterToolExecute() {
-      heard += 1;
-      if (heard === wanted) tell();
-      return heard > atOnce ? forever() : undefined;
-    },
-  };
-  return { plugin, begun };
-}
 /** A round whose calls have all ended, with a plugin that still hears of them. */
 async function heardOf(reply: Reply, wanted: number, limits: { runMs?: number } = {}) {
   const { plugin, begun } = slowListener(wanted);

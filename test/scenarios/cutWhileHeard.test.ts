@@ -1,9 +1,10 @@
 /** What a run that ends early leaves of calls that wait, or that wrote to the state, while plugins hear of them. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineTool, ModelError, type ModelPart, type Plugin, toolResult } from '../../src/index.ts';
+import { defineTool, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
 import { bench, only, restart } from '../support/agent.ts';
 import { call, scripted } from '../support/model.ts';
+import { slowListener } from '../support/slowListener.ts';
 import { troubledStore } from '../support/store.ts';
 import { echoTool } from '../support/tools.ts';
 
@@ -16,24 +17,7 @@ const ask = defineTool({
   execute: () => toolResult.pending({ reason: 'input' }),
 });
 /** Hears for ever of the suspension with this number. */
-function slowAt(wanted: number) {
-  let heard = 0;
-  let tell = (): void => {};
-  const begun = new Promise<void>((resolve) => {
-    tell = resolve;
-  });
-  const plugin: Plugin = {
-    name: 'slow',
-    afterToolExecute({ outcome }) {
-      if (outcome !== 'suspended') return undefined;
-      heard += 1;
-      if (heard < wanted) return undefined;
-      tell();
-      return forever();
-    },
-  };
-  return { plugin, begun };
-}
+const slowAt = (wanted: number) => slowListener(wanted, wanted - 1, ({ outcome }) => outcome === 'suspended');
 
 describe('a call that waits, of which plugins still hear', () => {
   it('goes on waiting where the store ends its run, and can be decided (INV-1)', async () => {
@@ -151,21 +135,11 @@ describe('the state that a call wrote, whose run is cut', () => {
         needsApproval: true,
         execute: () => toolResult.success('written', { state: { [key]: 1 } }),
       });
-    const { plugin, begun } = (() => {
-      let tell = (): void => {};
-      const begun = new Promise<void>((resolve) => {
-        tell = resolve;
-      });
-      const plugin: Plugin = {
-        name: 'slow',
-        afterToolExecute({ call: { callId }, outcome }) {
-          if (callId !== 'c2' || outcome === 'suspended') return undefined;
-          tell();
-          return forever();
-        },
-      };
-      return { plugin, begun };
-    })();
+    const { plugin, begun } = slowListener(
+      1,
+      0,
+      ({ call, outcome }) => call.callId === 'c2' && outcome !== 'suspended',
+    );
     const tools = [approved('one', 'a'), approved('two', 'b')];
     const on = await bench({ replies: [[call('c1', 'one'), call('c2', 'two')]], tools, plugins: [plugin] });
     await on.conversation.send('hi').result;

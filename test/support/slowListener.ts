@@ -1,0 +1,23 @@
+/** A plugin that hears of calls for ever. Rule: tests wait for `begun`, never for a time. */
+import type { Plugin } from '../../src/index.ts';
+
+type Heard = Parameters<NonNullable<Plugin['afterToolExecute']>>[0];
+
+/** Hears for ever of the calls it heeds, but for the first few; `begun` resolves when it has heard of so many. */
+export function slowListener(wanted: number, atOnce = 0, heeds: (heard: Heard) => boolean = () => true) {
+  let heard = 0;
+  let tell = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const plugin: Plugin = {
+    name: 'slow',
+    afterToolExecute(context) {
+      if (!heeds(context)) return undefined;
+      heard += 1;
+      if (heard === wanted) tell();
+      return heard > atOnce ? new Promise<never>(() => undefined) : undefined;
+    },
+  };
+  return { plugin, begun };
+}
