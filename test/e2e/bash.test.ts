@@ -6,7 +6,7 @@ import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
 import { codingTools } from '../../src/tools/coding/index.ts';
 import { scripted } from '../support/model.ts';
-import { gone, hasProc, living, numberIn } from '../tools/coding/living.ts';
+import { alive, gone, hasProc, numberIn } from '../tools/coding/living.ts';
 import { hasTerminals, start, startOnTerminal, startScript, storedEntries, temporaryDirectory } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
 import { explains, type Place, place } from './place.ts';
@@ -54,12 +54,13 @@ describe.skipIf(!hasProc)('runchart run', () => {
       await approve(there);
       const program = start(['run', '-m', 'm1', '--session', 's'], { cwd, env });
       const ids = await idsIn(cwd);
-      expect(living(...ids).length).toBeGreaterThanOrEqual(4);
+      // Three shells and what two of them sleep in.
+      await alive(5, ...ids);
       const since = performance.now();
       program.process.kill(name);
       expect(await program.ended).toEqual({ code: 130, signal: null });
       expect(performance.now() - since).toBeLessThan(2_000);
-      await gone(1_000, ...ids);
+      await gone(5_000, ...ids);
       const entries = await storedEntries(sessions, 's');
       expect(entries.find(({ type }) => type === 'tool-result')).toMatchObject({ outcome: 'cancelled' });
       expect(entries.filter(({ type }) => type === 'run-stop').at(-1)).toMatchObject({ reason: 'interrupted' });
@@ -75,7 +76,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
     const ids = await idsIn(cwd);
     program.process.stdin?.write('\u0003');
     expect((await program.ended).code).toBe(130);
-    await gone(1_000, ...ids);
+    await gone(5_000, ...ids);
   });
 });
 
@@ -110,6 +111,6 @@ describe.skipIf(!hasProc)('a program that uses the package', () => {
     expect(program.stdout).toBe('listeners 0 0 0\n');
     program.process.stdin?.write('now\n');
     expect(await program.ended).toEqual({ code, signal: null });
-    await gone(1_000, ...ids);
+    await gone(5_000, ...ids);
   });
 });

@@ -33,6 +33,11 @@ export async function numberIn(file: string): Promise<number> {
   }
 }
 
+/** Resolves once at least so many of them live: who has written its number may have yet to start its children. */
+export async function alive(count: number, ...ids: readonly number[]): Promise<void> {
+  while (living(...ids).length < count) await wait(5);
+}
+
 /** Milliseconds until none of them lives; fails after `most`. */
 export async function gone(most: number, ...ids: readonly number[]): Promise<number> {
   const since = performance.now();
