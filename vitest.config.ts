@@ -2,7 +2,10 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    testTimeout: 20_000,
+    // Guards against hanging alone: a slow machine that is shared may need ten times what a test takes.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
     // Every core: the default leaves one out, which on a machine of two is half of them.
     maxWorkers: '100%',
     projects: [

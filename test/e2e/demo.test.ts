@@ -115,7 +115,7 @@ describe('the demo', () => {
     onTestFinished(() => void (lives(pid) && process.kill(pid, 'SIGKILL')));
     program.process.kill('SIGKILL');
     await program.ended;
-    await expect.poll(() => lives(pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => lives(pid)).toBe(false);
   });
 });
 

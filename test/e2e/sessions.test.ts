@@ -82,7 +82,7 @@ describe('a session that waits for a decision', () => {
     const program = startOnTerminal(['run', '-m', 'm1', '--session', 's'], { cwd, env });
     await program.says('approve? [y]es, [n]o, [l]ater:');
     program.process.stdin?.write('maybe\r');
-    await expect.poll(() => program.stdout.split('approve?').length, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => program.stdout.split('approve?').length).toBe(3);
     program.process.stdin?.write('n\r');
     expect(await program.ended).toEqual({ code: 0, signal: null });
     expect(program.stdout).toContain('"path": "notes.txt\\u001b[2K"');

@@ -138,4 +138,4 @@ test('whatever is done to a conversation, its recording replays to the same log'
   expect([...seen]).toEqual(
     expect.arrayContaining([...everywhere, ...queued, 'waiting', 'landed', 'failed', 'overtaken']),
   );
-}, 60_000);
+}, 120_000);

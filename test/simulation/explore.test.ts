@@ -43,7 +43,7 @@ describe('lives that are sent along the charts', () => {
   let found: Exploration;
   beforeAll(async () => {
     found = await explore({ lives: 700, tries: 120 });
-  }, 180_000);
+  }, 300_000);
 
   it('INV-1 to INV-4, INV-9: go on at random from the place before each arrow, and break no invariant', () => {
     expect(found.sent).toBeGreaterThan(100);

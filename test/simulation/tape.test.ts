@@ -15,7 +15,7 @@ describe('a simulated life', () => {
     }
   });
 
-  it('is the same when its tape is played again, whatever the seed', { timeout: 60_000 }, async () => {
+  it('is the same when its tape is played again, whatever the seed', { timeout: 120_000 }, async () => {
     for (let seed = 1; seed <= 30; seed++) {
       const life = await simulate({ seed });
       const replayed = await simulate({ seed: 0, tape: life.tape });

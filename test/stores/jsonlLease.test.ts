@@ -229,9 +229,9 @@ describe('who counts as living', () => {
     const shell = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
       const pid = Number(await new Promise((resolve) => shell.stdout.once('data', resolve)));
-      await expect.poll(() => readFile(`/proc/${shell.pid}/comm`, 'utf8'), { timeout: 10_000 }).toBe('sleep\n');
+      await expect.poll(() => readFile(`/proc/${shell.pid}/comm`, 'utf8')).toBe('sleep\n');
       process.kill(pid, 'SIGKILL');
-      await expect.poll(() => readFile(`/proc/${pid}/stat`, 'utf8'), { timeout: 10_000 }).toMatch(/\) Z /);
+      await expect.poll(() => readFile(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /);
       const started = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[19];
       expect(lives({ ...own, pid, started: started ?? null })).toBe(false);
       expect(isSameProcess(own, { ...own, pid })).toBe(false);

@@ -32,7 +32,7 @@ describe.skipIf(!possible)('two process namespaces of one host', () => {
     await holder.kill();
     // The system ends what is left of the namespace in its own time.
     const tried = () => stored(store, 'c').then((entries) => entries.length, String);
-    await expect.poll(tried, { timeout: 10_000 }).toBe(1);
+    await expect.poll(tried).toBe(1);
   });
 
   test.skipIf(!isFirst)('a holder in the first namespace is believed from within another one', async () => {

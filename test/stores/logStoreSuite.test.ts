@@ -77,7 +77,7 @@ describe('the suite', () => {
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
   });
 
-  test('finds nothing wrong with a store without faults', { timeout: 60_000 }, async () => {
+  test('finds nothing wrong with a store without faults', { timeout: 120_000 }, async () => {
     expect(
       await failuresOf(
         casesFor(() => brokenStore(new Set())),
@@ -96,7 +96,7 @@ describe('the suite', () => {
 describe('a store with one fault fails the suite:', () => {
   const found = new Set<string>();
 
-  test.each(faults)('it %s', { timeout: 60_000 }, async (fault, groups) => {
+  test.each(faults)('it %s', { timeout: 120_000 }, async (fault, groups) => {
     const looked = casesFor(() => brokenStore(new Set([fault]))).filter(({ group }) => groups.includes(group));
     const failed = await failuresOf(looked);
     for (const name of failed) found.add(name);

@@ -20,7 +20,7 @@ it('B01: a strict server never answers 400 over random aborts, denials, failures
   }
   expect(failed).toEqual([]);
   expect(requests).toBeGreaterThan(100);
-}, 60_000);
+}, 120_000);
 
 const call = (id: string, args = '{}') => ({ id, type: 'function', function: { name: 'echo', arguments: args } });
 const assistant = (...calls: object[]) => ({ role: 'assistant', content: null, tool_calls: calls });

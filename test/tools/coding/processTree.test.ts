@@ -61,7 +61,7 @@ describe.skipIf(!hasProc)('a command that has ended leaves nothing behind', () =
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     await bash('sleep 1000', { timeoutMs: 100 });
     // A handle that is being closed is gone a moment later.
-    await expect.poll(resources, { timeout: 5_000 }).toEqual(before);
+    await expect.poll(resources).toEqual(before);
     expect(process.listenerCount('exit')).toBe(listeners);
   });
 });
