@@ -147,9 +147,12 @@ export class Child {
   async dismiss(): Promise<void> {
     if (this.ending || this.#phase !== 'started') return this.close();
     await this.rejoin();
-    await this.#opened?.conversation.cancel();
-    const { known, log } = this.#opened?.runtime ?? {};
-    return this.#end((known && log && endingIn(known, log.entries)) ?? endingOf({ termination: 'Cancelled' }));
+    const { conversation, runtime } = this.#opened ?? {};
+    // What a crash cut off and may run again would do so for nobody: a run that ends at once closes it.
+    if (conversation?.status === 'idle' && runtime?.known.open.size) conversation.resume();
+    await conversation?.cancel();
+    const ending = runtime && endingIn(runtime.known, runtime.log.entries);
+    return this.#end(ending ?? endingOf({ termination: 'Cancelled' }));
   }
 
   /** Lets go of its log as it is. */

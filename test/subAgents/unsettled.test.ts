@@ -79,3 +79,31 @@ describe("a sub-agent's call whose outcome is unknown", () => {
     expect(work.ran).toEqual([]);
   });
 });
+
+describe("a sub-agent's call that may run again", () => {
+  it('has a result in its own log, without another run of it, where its parent goes on with a new message', async () => {
+    const { store, copy } = watched();
+    const gate = gateTool('work', { idempotent: true });
+    const spawning = (model: ReturnType<typeof byTask>) => subAgents({ model });
+    const before = await bench({
+      store,
+      replies: [[spawn('p', 'alpha')]],
+      tools: [gate.tool, spawning(byTask({ alpha: [[call('g', 'work'), call('h', 'work')]] }))],
+    });
+    before.conversation.send('hi');
+    await gate.begun('h');
+    const again = gateTool('work', { idempotent: true });
+    const model = byTask({ alpha: [] });
+    const tools = [again.tool, spawning(model)];
+    const { conversation, store: after } = await bench({ store: await storeOf(copy()), replies: ['done'], tools });
+    expect((await conversation.send('something else').result).text).toBe('done');
+    await conversation.close();
+    const log = await logOf(after, childOf('p', 'a'));
+    expect(only(log, 'tool-result')).toEqual([
+      'tool-result g cancelled cancelled',
+      'tool-result h cancelled cancelled',
+    ]);
+    expect(only(log, 'run-stop').at(-1)).toBe('run-stop interrupted cancelled');
+    expect([again.started, model.of('alpha').calls.length]).toEqual([[], 0]);
+  });
+});

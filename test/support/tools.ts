@@ -44,7 +44,7 @@ interface Held {
 /** Blocks until the test releases it; deaf to its signal unless told otherwise. */
 export function gateTool(
   name = 'gate',
-  options: { hearsAbort?: boolean; readOnly?: boolean; timeoutMs?: number } = {},
+  options: { hearsAbort?: boolean; readOnly?: boolean; idempotent?: boolean; timeoutMs?: number } = {},
 ) {
   const { hearsAbort = false, ...rest } = options;
   const held = new Map<string, Held>();
