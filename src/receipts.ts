@@ -3,6 +3,7 @@
  * known is not told: a receipt that cannot say what became of its message rejects.
  */
 
+import { runOf } from '../machines/index.ts';
 import type { RunchartError } from './errors.ts';
 import type { Run } from './run.ts';
 import type { Runtime } from './runtime.ts';
@@ -11,7 +12,11 @@ import { NotStored } from './tickets.ts';
 type Delivery = 'delivered' | 'returned';
 
 type Lasting = Pick<Run, 'result'>;
-type Keeper = Pick<Runtime, 'log' | 'queue'>;
+type Keeper = Pick<Runtime, 'log' | 'queue' | 'runId'>;
+/** Knows runs by their ids. */
+interface Runs {
+  open(runId: string): Lasting;
+}
 
 /** What became of a message. */
 export interface Receipt {
@@ -30,6 +35,11 @@ interface Owed {
 
 export class Receipts {
   readonly #open = new Map<string, Owed>();
+  readonly #runs: Runs;
+
+  constructor(runs: Runs) {
+    this.#runs = runs;
+  }
 
   open(messageId: string): Receipt {
     const delivered = new Promise<Delivery>((settle, refuse) => void this.#open.set(messageId, { settle, refuse }));
@@ -66,6 +76,8 @@ export class Receipts {
   async lose(messageId: string, error: unknown, run: Lasting, runtime: Keeper): Promise<void> {
     if (!(error instanceof NotStored)) {
       await run.result;
+      // A steer that came too late for it has begun a run of its own, and that one may say it with its end.
+      if (runtime.runId === runOf(messageId)) await this.#runs.open(runtime.runId).result;
       // Behind everything that is on its way into the log.
       await runtime.log.append([], 0);
       if (runtime.queue.some((message) => message.messageId === messageId)) return;

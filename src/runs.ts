@@ -17,7 +17,7 @@ export class Runs {
   readonly #runtime: Runtime;
   readonly #feed: RunFeed;
   readonly #handles = new Map<string, RunHandle>();
-  readonly #receipts = new Receipts();
+  readonly #receipts = new Receipts(this);
   readonly #returns: Returns;
   /** Runs that came to be one with another. */
   readonly #joined = new WeakMap<RunHandle, RunHandle>();

@@ -2,7 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Decision, LimitError } from '../../src/index.ts';
 import { type Bench, bench, only, restart, story } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
 import { call, deaf, lines } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -152,5 +154,34 @@ describe('a message while the conversation waits for a person', () => {
     expect((await run.result).text).toBe('resumed');
     expect((await steered.result).runId).toBe(run.id);
     expect(shown(on, 1).at(-1)).toBe('user S');
+  });
+});
+
+describe('INV-7: a receipt, where the store fails around the end of the run that the message was for', () => {
+  const fates = [{ afterMs: 40, fails: true }, 'failed'] as const;
+  const cases = fates.flatMap((fate) =>
+    (['steer', 'followUp'] as const).flatMap((kind) => [0, 1, 2, 3, 4, 5, 6].map((times) => ({ fate, kind, times }))),
+  );
+  it.each(cases)('says what the log says (%o)', async ({ fate, kind, times }) => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const gate = gateTool();
+    const plugin = { name: 'slow', runEnd: async () => undefined };
+    const replies = [[call('g', 'gate')], 'next', 'more'];
+    const { conversation } = await bench({ clock, store, tools: [gate.tool], plugins: [plugin], replies });
+    conversation.send('hi');
+    await gate.begun('g');
+    let left = times;
+    store.trouble(() => (left-- > 0 ? fate : 'stored'));
+    void conversation.cancel();
+    const { messageId, delivered } = conversation[kind]('and');
+    let told = 'queued';
+    delivered.then((word) => {
+      told = word;
+    });
+    await clock.advance(10_000);
+    const said = conversation.log().some((entry) => entry.type === 'user-message' && entry.messageId === messageId);
+    const queued = conversation.queue.some((message) => message.messageId === messageId);
+    expect(told).toBe(said ? 'delivered' : queued ? 'queued' : 'returned');
   });
 });

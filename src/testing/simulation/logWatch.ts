@@ -37,7 +37,7 @@ export class LogWatch {
   /** The call whose sub-agent this is. */
   parentCall: string | undefined;
   /** How far the sub-agents of its calls are on record. */
-  readonly #children = new Map<string, string>();
+  readonly children = new Map<string, 'started' | 'ended'>();
   /** Replies in the cycle under way. */
   #turns = 0;
   /** When the cycle began; nothing where it was gone on with. */
@@ -125,10 +125,10 @@ export class LogWatch {
 
   /** A sub-agent begins once and ends once. */
   #learnChild(id: string, phase: 'started' | 'ended'): void {
-    const before = this.#children.get(id) ?? 'unknown';
+    const before = this.children.get(id) ?? 'unknown';
     const fits = before === (phase === 'started' ? 'unknown' : 'started') || this.#world.storeFailed;
     this.#world.hold(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
-    this.#children.set(id, phase);
+    this.children.set(id, phase);
   }
 
   /** A clock that is set does not use up the time of a run. */

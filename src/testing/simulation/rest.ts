@@ -73,7 +73,17 @@ export class Rest {
   holdsTimers({ status }: Conversation): void {
     const { timers } = this.#world;
     const rests = status === 'idle' || status === 'waiting' || status === 'error';
-    this.#world.hold(!rests || timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
+    if (!rests || this.#childLeaves()) return;
+    this.#world.hold(timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
+  }
+
+  /** A sub-agent that was cut short says its last words when its parent rests already. */
+  #childLeaves(): boolean {
+    const { children } = this.#store.watchOf(CONVERSATION);
+    return [...children].some(([id, phase]) => {
+      const { cycle, beganIn } = this.#store.watchOf(id);
+      return phase === 'started' && cycle !== 'suspended' && beganIn === this.#world.life;
+    });
   }
 
   /** Behind a run that came to its natural end nothing waits that the policies let go on. */
