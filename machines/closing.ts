@@ -4,9 +4,9 @@
  */
 import { afterReplay, answers, gatedAgain } from './gateWork.ts';
 import { type Lost, noOpenCalls, type OpenCalls, type RunContext, type SuspendedCall } from './runContext.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { ToolCallOutput, ToolResultEntry } from './toolCall.machine.ts';
 import type { Slot } from './toolRound.machine.ts';
-import type { NewEntry, ToolOutcome } from './vocabulary.ts';
+import type { NewEntry } from './vocabulary.ts';
 
 const WORDS = {
   cancelled: 'This call was cancelled before its result was known. It may have had an effect.',
@@ -17,11 +17,11 @@ const WORDS = {
 } as const;
 type Code = keyof typeof WORDS;
 
-function result(runId: string, callId: string, code: Code): NewEntry {
-  const outcome: ToolOutcome = code === 'unknown' ? 'unknown' : 'cancelled';
-  const entry = { runId, type: 'tool-result' as const, callId, outcome };
+function result(runId: string, callId: string, code: Code): ToolResultEntry {
+  const isUnknown = code === 'unknown';
   const content = [{ type: 'text' as const, text: WORDS[code] }];
-  return code === 'unknown' ? { ...entry, content } : { ...entry, content, code };
+  const outcome = isUnknown ? code : 'cancelled';
+  return { runId, type: 'tool-result', callId, outcome, content, ...(!isUnknown && { code }) };
 }
 
 export const closed = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
@@ -63,7 +63,7 @@ const lostResults = (runId: string, lost: Lost) =>
   lost.flatMap((entry) => {
     if (entry.type !== 'tool-result') return [];
     const { callId, outcome, code } = entry;
-    return [outcome === 'cancelled' || code === 'denied' ? entry : { ...result(runId, callId, 'unknown'), callId }];
+    return [outcome === 'cancelled' || code === 'denied' ? entry : result(runId, callId, 'unknown')];
   });
 
 /** Replayed calls that have come to something of which only the plugins have not heard. */
@@ -96,10 +96,12 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
     const known = heardOf(context).find((known) => known.callId === callId);
     const waits = known && !known.result && ends === 'kept' && !gone.suspensions.has(callId);
     if (!waits) entries.push(known?.result ?? result(runId, callId, code));
-    if (known) entries.push(...consumed(context, callId));
+    // Who has an unknown call retried is not asked again.
+    if (known && code !== 'unknown') entries.push(...consumed(context, callId));
   };
-  for (const { call } of suspended) {
-    const { callId } = call;
+  for (const {
+    call: { callId },
+  } of suspended) {
     if (inRound.has(callId)) continue;
     if (ends === 'kept' && gone.decisions.has(callId)) continue;
     if (gone.suspensions.has(callId)) close(callId, 'unknown');
@@ -121,8 +123,9 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   for (const call of calls) {
     if (!inRound.has(call.callId) && !gone.calls.has(call.callId)) close(call.callId, 'skipped');
   }
-  for (const { call } of kept) {
-    const { callId } = call;
+  for (const {
+    call: { callId },
+  } of kept) {
     if (inRound.has(callId)) continue;
     close(callId, replaying.includes(callId) ? 'cancelled' : 'skipped');
   }

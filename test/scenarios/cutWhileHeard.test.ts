@@ -92,6 +92,33 @@ describe('a call that waits, of which plugins still hear', () => {
     ]);
     expect(only(conversation.log(), 'diagnostic')).toEqual([]);
   });
+
+  it('and was asked again, which the store lost, is unknown; who has it retried uses its decision once', async () => {
+    const { plugin } = slowAt(2);
+    const store = troubledStore();
+    let answers = false;
+    const asking = defineTool({
+      name: 'ask',
+      description: 'Asks.',
+      parameters,
+      execute: () => (answers ? 'answered' : toolResult.pending({ reason: 'input' })),
+    });
+    const options = { tools: [asking], plugins: [plugin], store };
+    const on = await bench({ ...options, replies: [[call('c1', 'ask')], 'done'] });
+    await on.conversation.send('hi').result;
+    await on.conversation.decide({ callId: 'c1', action: 'approve' });
+    store.trouble((entries) => (only(entries, 'tool-suspended').includes('tool-suspended c1 2') ? 'failed' : 'stored'));
+    expect((await on.conversation.resume().result).cause).toBe('store');
+    expect(only(on.conversation.log(), 'tool-result', 'decision-consumed')).toEqual(['tool-result c1 unknown']);
+    answers = true;
+    expect(await on.conversation.settle('c1', { retry: true })).toBe('applied');
+    expect((await on.conversation.resume().result).termination).toBe('NaturalEnd');
+    expect(only(on.conversation.log(), 'tool-result', 'decision-consumed')).toEqual([
+      'tool-result c1 unknown',
+      'tool-result c1 succeeded',
+      'decision-consumed c1 1',
+    ]);
+  });
 });
 
 describe('the state that a call wrote, whose run is cut', () => {
