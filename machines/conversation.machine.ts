@@ -7,7 +7,7 @@ import { assign, setup } from 'xstate';
 import type { ConversationContext, ConversationEvent, ConversationInput } from './conversationContext.ts';
 import * as step from './conversationSteps.ts';
 import { gatedAgain, gateWork } from './gateWork.ts';
-import { door } from './ports.ts';
+import { type AppendFailed, door } from './ports.ts';
 import { runMachine } from './run.machine.ts';
 import { noOpenCalls } from './runContext.ts';
 import { counted } from './spending.ts';
@@ -44,7 +44,13 @@ const conversation = setup({
     ),
     settle: assign(({ context, event }) =>
       event.type === 'outcome.settled' && event.retry
-        ? { retries: [...context.retries, { ...event.retry, call: gatedAgain(event.retry.call) }] }
+        ? {
+            // A call that is asked for twice runs once.
+            retries: [
+              ...context.retries.filter(({ call }) => call.callId !== event.callId),
+              { ...event.retry, call: gatedAgain(event.retry.call) },
+            ],
+          }
         : {},
     ),
     unsettle: assign(({ context, event }) => (event.type === 'append.failed' ? step.withoutLost(context, event) : {})),
@@ -100,15 +106,20 @@ const conversation = setup({
   },
 });
 
-/** Hands an event on to the run as it is. */
-const forward = conversation.enqueueActions(({ enqueue, event }) => {
+/** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */
+const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
+  lost.length === 0 || lost.some((entry) => entry.runId === runId || entry.type === 'decision');
+
+/** Hands an event on to the run that it is about, as it is. */
+const forward = conversation.enqueueActions(({ context, enqueue, event }) => {
   if (event.type === 'message.sent') enqueue.sendTo('run', { type: 'message.steered', message: step.queued(event) });
   else if (event.type === 'cancel.requested') {
     const { partial } = event;
     enqueue.sendTo('run', { type: 'run.cancelled', ...(partial !== undefined && { partial }) });
   } else if (event.type === 'decision.arrived') enqueue.sendTo('run', { type: 'decision.arrived', held: event.held });
-  else if (event.type === 'message.returned' || event.type === 'append.failed' || event.type === 'effect.failed')
-    enqueue.sendTo('run', event);
+  else if (event.type === 'append.failed') {
+    if (losesOfRun(context, event)) enqueue.sendTo('run', event);
+  } else if (event.type === 'message.returned' || event.type === 'effect.failed') enqueue.sendTo('run', event);
   else if (event.type === 'sub-agent.changed') enqueue.sendTo('run', event);
 });
 

@@ -1,7 +1,8 @@
 /**
  * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
  * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, which is the
- * last of it, and a suspension one decision, an end belongs to a run that began, and only what was queued is given back.
+ * last of it, a suspension one decision, and an unknown outcome one settlement, an end belongs to a run that began, and
+ * only what was queued is given back.
  */
 import { closed } from './closing.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -17,6 +18,7 @@ const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'tool-suspended',
   'tool-result',
   'decision',
+  'call-settled',
   'message-returned',
 ]);
 
@@ -68,6 +70,9 @@ class Sequel {
         break;
       case 'decision':
         if (this.#isDecided(entry)) return;
+        break;
+      case 'call-settled':
+        if (!this.#known.unsettled.has(entry.callId)) return;
         break;
       case 'message-returned':
         if (!this.#isQueued(entry.messageId)) return;

@@ -3,7 +3,7 @@
  * anybody only once it is durable; appends are one after the other, and a failed one leaves no trace. What follows is
  * fitted to what was durable before it, since an append that failed may have been followed by others already.
  */
-import { filter, type Observable, Subject } from 'rxjs';
+import { type Observable, Subject } from 'rxjs';
 import { type Knowledge, type LogEntry, type NewEntry, sequel } from '../machines/index.ts';
 import { deepFreeze } from './freeze.ts';
 import { guarded } from './guard.ts';
@@ -54,8 +54,12 @@ export class ConversationLog {
         subscriber.next(this.entries[seq] as LogEntry);
       }
       // Who wants to begin further on than the log is waits for that entry.
-      const ahead = first > this.entries.length;
-      return (ahead ? this.#live.pipe(filter(({ seq }) => seq >= first)) : this.#live).subscribe(subscriber);
+      return this.#live.subscribe({
+        next: (entry) => {
+          if (entry.seq >= first) subscriber.next(entry);
+        },
+        complete: () => subscriber.complete(),
+      });
     });
   }
 

@@ -22,6 +22,14 @@ const result = (callId: string): NewEntry => ({
   outcome: 'succeeded',
   content,
 });
+const unknown = (callId: string): NewEntry => ({
+  runId: 'r',
+  type: 'tool-result',
+  callId,
+  outcome: 'unknown',
+  content,
+});
+const settled = (callId: string): NewEntry => ({ runId: 'r', type: 'call-settled', callId, how: { retry: true } });
 const queued = (messageId: string): NewEntry => ({
   runId: 'r',
   type: 'message-queued',
@@ -51,6 +59,7 @@ describe('what may follow', () => {
     ['a resumption of what waits', [begun('r'), waits('r')], [resumed('s', 'r')], ['run-resumed s']],
     ['a result of a call', [begun('r'), made('c')], [result('c')], ['tool-result c']],
     ['a call and its result at once', [begun('r')], [made('c'), result('c')], ['agent-output', 'tool-result c']],
+    ['the word on an unknown outcome', [begun('r'), made('c'), unknown('c')], [settled('c')], ['call-settled c']],
     ['what was queued, given back', [queued('m')], [returned('m')], ['message-returned m']],
   ])('%s stands', (_, log, entries, expected) => {
     expect(behind(log, entries)).toEqual(expected);
@@ -65,6 +74,8 @@ describe('what may follow', () => {
     ['a suspension of what waits', [begun('r'), waits('r')], [waits('r')]],
     ['a second result', [begun('r'), made('c'), result('c')], [result('c')]],
     ['a result of a call that is not there', [begun('r')], [result('c')]],
+    ['a second word on one outcome', [begun('r'), made('c'), unknown('c'), settled('c')], [settled('c')]],
+    ['a word on what is known', [begun('r'), made('c'), result('c')], [settled('c')]],
     ['what was not queued, given back', [], [returned('m')]],
     ['what was given back, given back', [queued('m'), returned('m')], [returned('m')]],
   ])('%s does not', (_, log, entries) => {

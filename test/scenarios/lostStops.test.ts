@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
 import { bench, only, restart, storeWith } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
-import { call } from '../support/model.ts';
+import { call, deaf } from '../support/model.ts';
 import { commits, type Fate, troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
@@ -163,4 +163,27 @@ it('INV-3: an end that was given up and fails later is written when the next run
     'run-stop error store',
     'run-stop completed end_turn',
   ]);
+});
+
+it('INV-3: what a cancelled run could not store does not end the run that began since', async () => {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const { conversation } = await bench({ clock, store, replies: [deaf(), 'next'] });
+  const first = conversation.send('hi');
+  await clock.advance(0);
+  // The cancel overtakes the append of the steer after 50 ms.
+  const fates: Fate[] = [{ afterMs: 60, fails: true }, 'failed'];
+  store.trouble(() => fates.shift() ?? 'stored');
+  const steered = conversation.steer('more');
+  const cancelled = conversation.cancel();
+  await clock.advance(55);
+  const next = conversation.send('and', { kind: 'followUp' });
+  await clock.until(Promise.all([cancelled, next.result]), 5_000);
+  // The next run took it before the store had said no.
+  expect(await steered.delivered).toBe('delivered');
+  expect(only(conversation.log(), 'user-message').at(-1)).toBe('user-message steer more');
+  expect((await next.result).termination).toBe('NaturalEnd');
+  const runs = conversation.log().map(({ runId }) => runId);
+  expect(runs.slice(runs.indexOf(next.id))).not.toContain(first.id);
+  expect(conversation.status).toBe('idle');
 });

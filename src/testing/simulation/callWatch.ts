@@ -112,9 +112,15 @@ export class CallWatch {
         return;
       case 'call-settled':
         call.retry = 'retry' in entry.how;
-        if (call.retry) call.retries += 1;
+        if (call.retry) this.#retried(call);
         call.settled = true;
     }
+  }
+
+  /** What was decided early has expired: who has a call retried is asked anew. */
+  #retried(call: WatchedCall): void {
+    call.retries += 1;
+    for (const suspension of call.decided) if (suspension > call.suspension) call.decided.delete(suspension);
   }
 
   /** One key a suspension, the same over retries and crashes. */

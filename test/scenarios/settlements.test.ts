@@ -1,0 +1,42 @@
+/** The host's word on an unknown outcome, where more come than one (run-lifecycle, Checkpoint Triggers). */
+import { describe, expect, it } from 'vitest';
+import type { Settlement } from '../../src/index.ts';
+import { bench, entry, only, storeWith } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { call, deaf } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { echoTool, gateTool } from '../support/tools.ts';
+
+/** The call c1 is unknown; another run is under way, and the store takes 200 ms for each append. */
+async function slowly() {
+  const gate = gateTool('pay');
+  const before = await bench({ replies: [[call('c1', 'pay', { m: 'a' })]], tools: [gate.tool] });
+  before.conversation.send('hi');
+  await entry(before.conversation, 'tool-started');
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock, inner: await storeWith(before.conversation.log()) });
+  const pay = echoTool('pay');
+  const on = await bench({ clock, store, replies: [deaf(), 'done'], tools: [pay.tool] });
+  on.conversation.send('meanwhile');
+  await clock.advance(0);
+  store.trouble(() => ({ afterMs: 200 }));
+  return { ...on, clock, store, pay };
+}
+
+describe('two settlements of one call, while a cancel overtakes a slow store', () => {
+  it.each<[string, Settlement]>([
+    ['retry', { retry: true }],
+    ['another word', { didNotRun: true }],
+  ])('INV-4, I10: the first one counts, also where the second is %s', async (_, second) => {
+    const { conversation, clock, store, pay } = await slowly();
+    const first = conversation.settle('c1', { retry: true });
+    const cancelled = conversation.cancel();
+    const later = conversation.settle('c1', second);
+    await clock.until(Promise.all([first, later, cancelled]), 5_000);
+    expect([await first, await later]).toEqual(['applied', 'unknown']);
+    store.trouble(() => 'stored');
+    await clock.until(conversation.resume().result, 5_000);
+    expect(pay.ran).toEqual(['c1']);
+    expect(only(conversation.log(), 'call-settled')).toHaveLength(1);
+  });
+});
