@@ -40,5 +40,6 @@ export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, d
     throw new LimitError(`a call takes at most ${most} decisions (policies.limits.decisions)`);
   }
   if (nested && found) return nested.decide(decision);
-  return (await runtime.act({ type: 'decision.proposed', decision })) as DecisionReceipt;
+  const act = { type: 'decision.proposed', decision } as const;
+  return (await runtime.tickets.turns.take(callId, () => runtime.act(act))) as DecisionReceipt;
 }

@@ -53,6 +53,7 @@ export class ConversationLog {
       for (let seq = first; seq < this.entries.length && !subscriber.closed; seq++) {
         subscriber.next(this.entries[seq] as LogEntry);
       }
+      if (first <= this.entries.length) return this.#live.subscribe(subscriber);
       // Who wants to begin further on than the log is waits for that entry.
       return this.#live.subscribe({
         next: (entry) => {

@@ -8,19 +8,9 @@ import { nestedIn } from './subAgents/nested.ts';
 
 export type Settled = 'applied' | 'unknown';
 
-/** The last one of a conversation that is on its way into the log. */
-const underWay = new WeakMap<Runtime, Promise<unknown>>();
-
 export async function settleAt(runtime: Runtime, callId: string, how: Settlement): Promise<Settled> {
   const nested = runtime.known.calls.has(callId) ? undefined : nestedIn(runtime.known);
   if (nested) return nested.settle(callId, how);
-  const settle = (): Promise<unknown> => runtime.act({ type: 'settlement.proposed', callId, how });
-  // The first word on a call counts: the next one is judged when the log has it.
-  const answered = underWay.get(runtime)?.then(settle, settle) ?? settle();
-  underWay.set(runtime, answered);
-  try {
-    return (await answered) as Settled;
-  } finally {
-    if (underWay.get(runtime) === answered) underWay.delete(runtime);
-  }
+  const act = { type: 'settlement.proposed', callId, how } as const;
+  return (await runtime.tickets.turns.take(callId, () => runtime.act(act))) as Settled;
 }

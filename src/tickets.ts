@@ -6,6 +6,7 @@
 import type { Act, Admitted, Starting } from './acts.ts';
 import { RunchartError } from './errors.ts';
 import { thrownText } from './thrown.ts';
+import { Turns } from './turns.ts';
 
 interface Ticket {
   answered: Promise<unknown>;
@@ -22,6 +23,8 @@ export class NotStored extends RunchartError {
 }
 
 export class Tickets {
+  /** Of what is decided and settled. */
+  readonly turns = new Turns();
   readonly #put: (act: Act) => void;
   readonly #report: (message: string) => void;
   readonly #mustWait: (act: Act) => boolean;

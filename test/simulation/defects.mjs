@@ -459,7 +459,7 @@ export const defects = [
     id: 'subscriber-misses-entries',
     about: 'who subscribes is not shown the first of what follows',
     fault: 'watch',
-    edits: [['src/log.js', 'filter(({ seq }) => seq >= first)', 'filter(({ seq }) => seq > first)']],
+    edits: [['src/log.js', 'if (entry.seq >= first)', 'if (entry.seq > first)']],
   },
   {
     id: 'clock-jump-rings-timers',

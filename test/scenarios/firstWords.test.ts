@@ -1,11 +1,11 @@
-/** The host's word on an unknown outcome, where more come than one (run-lifecycle, Checkpoint Triggers). */
+/** The host's word on a call, where more come than one at once (run-lifecycle, Checkpoint Triggers, Resume Gate). */
 import { describe, expect, it } from 'vitest';
 import type { Settlement } from '../../src/index.ts';
 import { bench, entry, only, storeWith } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { call, deaf } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 /** The call c1 is unknown; another run is under way, and the store takes 200 ms for each append. */
 async function slowly() {
@@ -38,5 +38,33 @@ describe('two settlements of one call, while a cancel overtakes a slow store', (
     await clock.until(conversation.resume().result, 5_000);
     expect(pay.ran).toEqual(['c1']);
     expect(only(conversation.log(), 'call-settled')).toHaveLength(1);
+  });
+});
+
+describe('two decisions on one suspension, while a cancel overtakes a slow store', () => {
+  it('I16, I22: the first one counts, and the second is not told that it does', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const [ask, gate] = [echoTool('ask'), gateTool()];
+    const on = await bench({
+      clock,
+      store,
+      replies: [[call('c1', 'ask', { m: 'a' }), call('g', 'gate')]],
+      tools: [ask.tool, gate.tool],
+      plugins: [asks().plugin],
+      policies: { decisionsDuringRound: 'atGate' },
+    });
+    on.conversation.send('hi');
+    await gate.begun('g');
+    await entry(on.conversation, 'tool-suspended');
+    store.trouble(() => ({ afterMs: 200 }));
+    const first = on.conversation.decide({ callId: 'c1', action: 'approve', by: 'ada' });
+    const cancelled = on.conversation.cancel();
+    const second = on.conversation.decide({ callId: 'c1', action: 'deny', by: 'bob' });
+    await clock.until(Promise.all([first, second, cancelled]), 5_000);
+    expect(await first).toBe('applied');
+    expect(await second).not.toBe('applied');
+    const said = on.conversation.log().flatMap((each) => (each.type === 'decision' ? [each.decision.by] : []));
+    expect(said).toEqual(['ada']);
   });
 });
