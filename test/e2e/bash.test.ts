@@ -60,7 +60,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
       program.process.kill(name);
       expect(await program.ended).toEqual({ code: 130, signal: null });
       expect(performance.now() - since).toBeLessThan(2_000);
-      await gone(5_000, ...ids);
+      await gone(1_000, ...ids);
       const entries = await storedEntries(sessions, 's');
       expect(entries.find(({ type }) => type === 'tool-result')).toMatchObject({ outcome: 'cancelled' });
       expect(entries.filter(({ type }) => type === 'run-stop').at(-1)).toMatchObject({ reason: 'interrupted' });
@@ -76,7 +76,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
     const ids = await idsIn(cwd);
     program.process.stdin?.write('\u0003');
     expect((await program.ended).code).toBe(130);
-    await gone(5_000, ...ids);
+    await gone(1_000, ...ids);
   });
 });
 
@@ -111,6 +111,6 @@ describe.skipIf(!hasProc)('a program that uses the package', () => {
     expect(program.stdout).toBe('listeners 0 0 0\n');
     program.process.stdin?.write('now\n');
     expect(await program.ended).toEqual({ code, signal: null });
-    await gone(5_000, ...ids);
+    await gone(1_000, ...ids);
   });
 });

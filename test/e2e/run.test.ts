@@ -95,7 +95,7 @@ describe('--json', () => {
 
 describe('signals', () => {
   test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    '%s during a stream that hangs ends at once with 130, and the stop is durable',
+    '%s during a stream that hangs ends within a second with 130, and the stop is durable',
     async (name) => {
       const { cwd, env, sessions } = await place(await modelServer(hangs));
       const program = start(['run', 'hello', '-m', 'm1', '--session', 's'], { cwd, env });
@@ -103,7 +103,7 @@ describe('signals', () => {
       const since = performance.now();
       program.process.kill(name);
       expect(await program.ended).toEqual({ code: 130, signal: null });
-      expect(performance.now() - since).toBeLessThan(3_000);
+      expect(performance.now() - since).toBeLessThan(1_000);
       const stop = (await storedEntries(sessions, 's')).find(({ type }) => type === 'run-stop');
       expect(stop).toMatchObject({ reason: 'interrupted', cause: 'cancelled' });
       expect(program.stderr).toContain('■ interrupted (cancelled)');

@@ -59,7 +59,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
       const ids = name.includes('session') ? [group, await pidIn('away')] : [group];
       await alive(2, ...ids);
       times.push(await cancelled(conversation));
-      await gone(5_000, group);
+      await gone(2_000, group);
       await gone(5_000, ...ids);
       expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
       await agent.close();
@@ -74,7 +74,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     await cancelled(conversation);
     expect((await conversation.send('again').result).text).toBe('next');
     expect(resultText(conversation.log(), 'c1')).toMatch(/cancelled/);
-    await gone(5_000, group);
+    await gone(2_000, group);
     await wait(50);
     expect(only(conversation.log(), 'diagnostic')).toEqual([]);
     await agent.close();
@@ -93,7 +93,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
       'tool-result c3 cancelled skipped',
       'tool-result c4 cancelled skipped',
     ]);
-    await gone(5_000, group);
+    await gone(2_000, group);
     await expect(readFile(join(cwd, 'g3'))).rejects.toThrow('ENOENT');
     await agent.close();
   });
@@ -104,7 +104,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     const groups = [await pidIn('g1'), await pidIn('g2'), await pidIn('g3')];
     await alive(6, ...groups);
     await cancelled(conversation);
-    await gone(5_000, ...groups);
+    await gone(2_000, ...groups);
     await agent.close();
   });
 
@@ -112,7 +112,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     const { agent, conversation, group } = await running(['yes']);
     await wait(200);
     expect(await cancelled(conversation)).toBeLessThan(1_000);
-    await gone(5_000, group);
+    await gone(2_000, group);
     await agent.close();
   });
 });
@@ -121,7 +121,7 @@ describe.skipIf(!hasProc)('the end of an agent', () => {
   it('ends what its tools run', async () => {
     const { agent, conversation, group } = await running(["trap '' TERM; sleep 1000 & while :; do sleep 0.05; done"]);
     await agent.close();
-    await gone(5_000, group);
+    await gone(2_000, group);
     expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
   });
 

@@ -106,7 +106,7 @@ describe('Glob', () => {
       controller.abort(reason);
     }, 200);
     await expect(glob(`${'*a'.repeat(40)}b`, '.', controller.signal)).rejects.toBe(reason);
-    expect(performance.now() - abortedAt).toBeLessThan(3_000);
+    expect(performance.now() - abortedAt).toBeLessThan(1_000);
   });
 });
 

@@ -114,7 +114,7 @@ const ENDLESS = '(a+)+$';
 describe('an expression that backtracks for ever', () => {
   beforeEach(() => bench.write('trap.txt', `${'a'.repeat(5_000)}!\n`));
 
-  it('is ended by an abort at once, with the reason of the signal', async () => {
+  it('is ended by an abort within a second, with the reason of the signal', async () => {
     const controller = new AbortController();
     const reason = new Error('stopped');
     let abortedAt = Number.NaN;
@@ -124,7 +124,7 @@ describe('an expression that backtracks for ever', () => {
       controller.abort(reason);
     }, 300);
     await expect(grep({ pattern: ENDLESS }, controller.signal)).rejects.toBe(reason);
-    expect(performance.now() - abortedAt).toBeLessThan(3_000);
+    expect(performance.now() - abortedAt).toBeLessThan(1_000);
   });
 
   it.runIf(process.platform === 'linux')('leaves no thread behind', async () => {

@@ -96,7 +96,7 @@ describe.skipIf(!hasProc)('an abort', () => {
     const group = await pidIn('h');
     controller.abort(new Error('stop'));
     await expect(running).rejects.toThrow('stop');
-    await gone(5_000, group);
+    await gone(1_000, group);
   });
 });
 
@@ -112,7 +112,7 @@ describe.skipIf(!hasProc)('the end of the program', () => {
     const ids = [await pidIn('x1'), await pidIn('x2')];
     await alive(4, ...ids);
     tree.kill();
-    await gone(5_000, ...ids);
+    await gone(1_000, ...ids);
   });
 });
 
