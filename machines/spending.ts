@@ -84,7 +84,7 @@ export function counted<C extends Pick<Counters, 'tokens' | 'costUsd'>>(counters
 /** What the log is told of a sub-agent (conversation-requirements, REQ-BED-009): that it began, that it ended, what it used. */
 export function subAgentEntries(runId: string | null, change: SubAgentChange): NewEntry[] {
   const { callId, conversationId, phase, spent } = change;
-  const entries: NewEntry[] = phase ? [{ runId, type: 'sub-agent', callId, conversationId, phase }] : [];
+  const entries: NewEntry[] = phase ? [{ runId, type: 'sub-agent', callId, child: conversationId, phase }] : [];
   if (!spent) return entries;
   const { upTo, usage, costUsd } = spent;
   const value = { callId, conversationId, upTo, usage: { ...usage }, costUsd };

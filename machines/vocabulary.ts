@@ -104,7 +104,8 @@ export type RuntimeEntry =
   | { type: 'model-retry'; turn: number; attempt: number; waitMs: number; model: string; reason: string }
   | { type: 'compaction'; upToSeq: number; summary: string }
   | { type: 'context-warning'; used: number; limit: number }
-  | { type: 'sub-agent'; callId: string; conversationId: string; phase: 'started' | 'ended' }
+  /** `child`: the sub-agent's conversation. */
+  | { type: 'sub-agent'; callId: string; child: string; phase: 'started' | 'ended' }
   | { type: 'checkpoint'; boundary: Boundary }
   | { type: 'notice'; code: string; text: string }
   | ({ type: 'diagnostic' } & Omit<Diagnostic, 'seq'>)

@@ -1,5 +1,5 @@
 /**
- * Whether an entry that comes from a store has the fields its type is read by. Rule: only what reading a log depends on
+ * Whether an entry that comes from a store has the fields its type is read by, and how it is written today. Rule: only what reading a log depends on
  * is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its seq.
  */
 import type { LogEntry } from '../machines/index.ts';
@@ -60,6 +60,12 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
     'run-stop': { reason: text },
   }),
 );
+
+/** The entry as it is written today: `conversationId` of a `sub-agent` entry was the sub-agent's once, not the log's. */
+export const current = (entry: LogEntry, id: string): LogEntry =>
+  entry.type === 'sub-agent' && entry.child === undefined
+    ? Object.freeze({ ...entry, conversationId: id, child: entry.conversationId })
+    : entry;
 
 /** The entry itself. Throws CorruptLogError `corrupt`. */
 export function readable(entry: LogEntry): LogEntry {

@@ -5,6 +5,7 @@
  */
 import type { LogEntry } from '../machines/index.ts';
 import { checkId } from './agentOptions.ts';
+import { current } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
 import { impossible } from './form.ts';
 import { refuseNoPlace } from './places.ts';
@@ -37,9 +38,9 @@ async function copied(content: Parts, from: LogHandle, to: LogHandle): Promise<P
   return parts;
 }
 
-async function entriesOf(handle: LogHandle): Promise<LogEntry[]> {
+async function entriesOf(handle: LogHandle, id: string): Promise<LogEntry[]> {
   const entries: LogEntry[] = [];
-  for await (const entry of handle.read()) entries.push(entry);
+  for await (const entry of handle.read()) entries.push(current(entry, id));
   return entries;
 }
 
@@ -60,7 +61,7 @@ class Fork {
   async copy({ from, to, parent, placeIn }: Copy): Promise<number> {
     const source = await this.#store.open(from);
     try {
-      const log = await entriesOf(source);
+      const log = await entriesOf(source, from);
       if (log.length === 0) this.#empty.add(from);
       const place = placeIn(log);
       const target = await this.#openEmpty(to, parent);
@@ -97,7 +98,7 @@ class Fork {
   async #openEmpty(id: string, parent: Parent | undefined): Promise<LogHandle> {
     const handle = await this.#store.open(id);
     try {
-      const written = await entriesOf(handle);
+      const written = await entriesOf(handle, id);
       if (written.length === 0) {
         this.#empty.add(id);
         return handle;
@@ -120,9 +121,7 @@ class Fork {
     to: { to: string; parent: Parent | undefined; family: Family; source: LogHandle; target: LogHandle },
   ): Promise<LogEntry> {
     const { family, parent, source, target } = to;
-    // The id there is the sub-agent's, of which it tells.
-    const own = entry.type === 'sub-agent' ? entry : { ...entry, conversationId: to.to };
-    const forked = { ...renamed(own, family) };
+    const forked = { ...renamed({ ...entry, conversationId: to.to }, family) };
     if (forked.type === 'conversation') {
       // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
       delete forked.parent;

@@ -142,7 +142,7 @@ const entries = [
   z.object({
     type: z.literal('sub-agent'),
     callId,
-    conversationId: z.string(),
+    child: z.string(),
     phase: z.enum(['started', 'ended']),
   }),
   z.object({

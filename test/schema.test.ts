@@ -104,7 +104,7 @@ const ENTRIES: { [K in (WireEvent | RuntimeEntry)['type']]: Extract<WireEvent | 
   'model-retry': { type: 'model-retry', turn: 1, attempt: 2, waitMs: 5, model: 'm', reason: 'server' },
   compaction: { type: 'compaction', upToSeq: 3, summary: 's' },
   'context-warning': { type: 'context-warning', used: 8, limit: 10 },
-  'sub-agent': { type: 'sub-agent', callId, conversationId: 'k', phase: 'started' },
+  'sub-agent': { type: 'sub-agent', callId, child: 'k', phase: 'started' },
   checkpoint: { type: 'checkpoint', boundary: 'RunFinished' },
   notice: { type: 'notice', code: 'n', text: 't' },
   diagnostic: { type: 'diagnostic', code: 'late_result', detail: { callId } },

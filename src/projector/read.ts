@@ -14,7 +14,7 @@ export interface Entry {
   runId: string | undefined;
   /** Whose entry it is, where it says so. */
   conversationId: string | undefined;
-  /** The id it holds is a sub-agent's, of which it tells; whose entry it is, it does not say. */
+  /** A sub-agent's entry of an old log: the id it holds is that of the sub-agent; whose entry it is, it does not say. */
   tellsOfChild: boolean;
   /** There is a seq, but it is no whole number from 0 on. */
   badSeq: boolean;
@@ -50,7 +50,7 @@ function read(value: unknown): Entry {
   }
   const entry = value as Record<string, unknown>;
   const { seq, runId, conversationId } = entry;
-  const tellsOfChild = entry.type === 'sub-agent';
+  const tellsOfChild = entry.type === 'sub-agent' && entry.child === undefined;
   const hasSeq = typeof seq === 'number' && Number.isSafeInteger(seq) && seq >= 0;
   return {
     reading: readEvent(entry),

@@ -35,7 +35,7 @@ function withDecision(place: number, { suspension, decisions }: CallRecord, log:
 /** Where the entries behind the place say of the sub-agent how far it is. */
 function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: Kin): number | undefined {
   for (const entry of rest) {
-    if (entry.type === 'sub-agent' && entry.conversationId === from && entry.phase === 'ended') return undefined;
+    if (entry.type === 'sub-agent' && entry.child === from && entry.phase === 'ended') return undefined;
     if (entry.type === 'tool-suspended' && entry.callId === callId) return waitingPlace(entry.payload, taskId);
     const counted = countedIn(entry);
     if (counted?.conversationId === from) return counted.upTo;
@@ -50,7 +50,7 @@ export function familyIn(log: readonly LogEntry[], place: number, from: string, 
   for (const entry of log.slice(0, place)) {
     learn(known, entry);
     if (entry.type !== 'sub-agent') continue;
-    const { callId, conversationId: id } = entry;
+    const { callId, child: id } = entry;
     const task = tasksOf(known.calls.get(callId)?.args ?? null).find((each) => childIdOf(from, callId, each.id) === id);
     const kin = family.get(id);
     if (kin) kin.ended ||= entry.phase === 'ended';
@@ -73,9 +73,9 @@ export function familyIn(log: readonly LogEntry[], place: number, from: string, 
 /** An entry of the log, with the ids that its sub-agents have in the copy. */
 export function renamed(entry: LogEntry, family: Family): LogEntry {
   const counted = countedIn(entry);
-  const kin = family.get(entry.type === 'sub-agent' ? entry.conversationId : (counted?.conversationId ?? ''));
+  const kin = family.get(entry.type === 'sub-agent' ? entry.child : (counted?.conversationId ?? ''));
   if (!kin) return entry;
-  if (entry.type === 'sub-agent') return { ...entry, conversationId: kin.to };
+  if (entry.type === 'sub-agent') return { ...entry, child: kin.to };
   if (entry.type !== 'extension') return entry;
   return { ...entry, value: { ...fieldsOf(entry.value), conversationId: kin.to } };
 }

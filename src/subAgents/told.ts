@@ -14,7 +14,7 @@ export class ToldBook {
 
   learn(entry: LogEntry): void {
     if (entry.type === 'sub-agent') {
-      const told = this.#open(entry.callId, entry.conversationId);
+      const told = this.#open(entry.callId, entry.child);
       if (entry.phase === 'ended') told.ended ??= entry.seq;
       return;
     }

@@ -33,7 +33,7 @@ const bodies: Bodies = {
   'model-retry': { turn: 1, attempt: 2, waitMs: 500, model: 'm', reason: '503' },
   compaction: { upToSeq: 3, summary: 'short' },
   'context-warning': { used: 80, limit: 100 },
-  'sub-agent': { callId: 'c1', conversationId: 's', phase: 'ended' },
+  'sub-agent': { callId: 'c1', child: 's', phase: 'ended' },
   checkpoint: { boundary: 'RunFinished' },
   notice: { code: 'n', text: 't' },
   diagnostic: { code: 'd', detail: [0.1, -3, 1e21] },

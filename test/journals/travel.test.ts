@@ -88,7 +88,7 @@ describe('a fork', () => {
     const told = (entries: readonly LogEntry[], of: string) =>
       entries.flatMap((each) =>
         each.type === 'sub-agent'
-          ? [each.phase + ['a', 'b'].filter((task) => childIdOf(of, 'p', task) === each.conversationId)]
+          ? [each.phase + ['a', 'b'].filter((task) => childIdOf(of, 'p', task) === each.child)]
           : [],
       );
     expect(told(await logOf(on.store, 'fork'), 'fork')).toEqual(told(log, 'c'));

@@ -126,17 +126,24 @@ describe('other conversations', () => {
     expect(project(mixed)).toEqual(project(log));
   });
 
-  it("INV-8 what a parent's log says of its children is its own entry: no gap, and no other conversation", () => {
-    const told = { type: 'sub-agent', callId: 'c1', conversationId: 'child', phase: 'started', runId: 'r1' };
-    const view = project(log);
-    for (let at = 1; at <= log.length; at++) {
-      const entries = [...log.slice(0, at), told, ...log.slice(at)].map((entry, seq) => ({ ...entry, seq }));
-      expect(project(entries)).toEqual(view);
-      expect(project(entries.slice(at)).diagnostics.map(({ code }) => code)).not.toContain('gap');
-    }
-    const unnamed = log.map(({ conversationId: _, ...entry }) => entry);
-    expect(project([told, ...unnamed])).toEqual(project(unnamed));
-  });
+  it.each([
+    ['today', { conversationId: 'c', child: 'child' }, { child: 'child' }],
+    ['in an old log', { conversationId: 'child' }, { conversationId: 'child' }],
+  ])(
+    "INV-8 what a parent's log says of its children is its own entry, %s: no gap, no other conversation",
+    (_, ids, bare) => {
+      const told = { type: 'sub-agent', callId: 'c1', ...ids, phase: 'started', runId: 'r1' };
+      const view = project(log);
+      for (let at = 1; at <= log.length; at++) {
+        const entries = [...log.slice(0, at), told, ...log.slice(at)].map((entry, seq) => ({ ...entry, seq }));
+        expect(project(entries)).toEqual(view);
+        expect(project(entries.slice(at)).diagnostics.map(({ code }) => code)).not.toContain('gap');
+      }
+      const unnamed = log.map(({ conversationId: _, ...entry }) => entry);
+      const { conversationId: __, ...unsaid } = told;
+      expect(project([{ ...unsaid, ...bare }, ...unnamed])).toEqual(project(unnamed));
+    },
+  );
 
   it('H-112 an entry that says no conversation among others that do is a diagnostic', () => {
     const lost = { ...A('whose?'), runId: 'r2' };

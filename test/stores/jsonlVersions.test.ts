@@ -5,9 +5,12 @@
 import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { createAgent, type Model } from '../../src/index.ts';
+import { createAgent, defineTool, forkConversation, type Model, subAgents } from '../../src/index.ts';
+import { project } from '../../src/projector/index.ts';
 import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
+import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import { all, notice, opened, refused } from '../../src/testing/storeCase.ts';
 import { noticeCodes, type Place, place } from './place.ts';
 
@@ -113,6 +116,39 @@ describe('H-140, B23: a log of a released version', () => {
     const approved = await agent.open('approved');
     expect(await approved.send('and now?').text).toBe('fine');
     expect(shown).toEqual(['What is this? Then pay the rent.', 'image/png']);
+    await agent.close();
+  });
+
+  test('v1 goes on with its sub-agents: whose they are is read as it is written today, and what waits in one is decided', async () => {
+    const { store } = await placeOf('v1');
+    const old = await entriesOf('v1', 'family');
+    const told = (entries: readonly LogEntry[]) =>
+      entries.flatMap((entry) => (entry.type === 'sub-agent' ? [[entry.conversationId, entry.child]] : []));
+    const children = old.flatMap((entry) => (entry.type === 'sub-agent' ? [entry.conversationId] : []));
+    const today = children.map((child) => ['family', child]);
+    expect(new Set(children).size).toBe(2);
+    const publish = defineTool({
+      name: 'publish',
+      description: 'Publishes.',
+      parameters: z.object({ page: z.string() }),
+      needsApproval: true,
+      execute: ({ page }) => `${page} is live`,
+    });
+    const agent = createAgent({ model: scriptedModel(['out', 'done']), store, tools: [publish, subAgents()] });
+    await forkConversation(store, 'family', 'fork', old.length);
+    const family = await agent.open('family');
+    expect(told(family.log())).toEqual(today);
+    expect(family.pending).toMatchObject([{ callId: 'x', path: ['p', 'x'] }]);
+    await family.decide({ callId: 'x', action: 'approve' });
+    expect((await family.resume().result).text).toBe('done');
+    expect(told(family.log())).toEqual([...today, ['family', children[1]]]);
+    expect(project(family.log()).diagnostics).toEqual([]);
+    expect(project([...old, ...family.log(old.length)])).toEqual(project(family.log()));
+    const fork = await agent.open('fork');
+    expect(told(fork.log()).map(([of, child]) => [of, children.includes(child ?? '')])).toEqual(
+      today.map(() => ['fork', false]),
+    );
+    expect(fork.pending).toMatchObject([{ callId: 'x', path: ['p', 'x'] }]);
     await agent.close();
   });
 });

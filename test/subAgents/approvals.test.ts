@@ -273,11 +273,7 @@ describe('when all that is left waits', () => {
     await conversation.send('hi').result;
     await conversation.cancel();
     expect(conversation.pending).toEqual([]);
-    await entry(
-      conversation,
-      'sub-agent',
-      ({ phase, conversationId }) => phase === 'ended' && conversationId === childOf('p', 'a'),
-    );
+    await entry(conversation, 'sub-agent', ({ phase, child }) => phase === 'ended' && child === childOf('p', 'a'));
     expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('stale');
     await conversation.close();
     expect(only(await reading(store)('a'), 'tool-result', 'run-stop')).toEqual([

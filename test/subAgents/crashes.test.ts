@@ -108,7 +108,7 @@ describe('a process that dies at any append', () => {
       return { store: again, log, costUsd };
     });
     for (const [frame, { store: after, log, costUsd }] of (await Promise.all(whole)).entries()) {
-      const ids = new Set(log.flatMap((entry) => (entry.type === 'sub-agent' ? [entry.conversationId] : [])));
+      const ids = new Set(log.flatMap((entry) => (entry.type === 'sub-agent' ? [entry.child] : [])));
       const children = await Promise.all([...ids].map((id) => logOf(after, id)));
       for (const each of children) {
         // submit_result has no effect but on record, and is declared idempotent.
@@ -117,9 +117,7 @@ describe('a process that dies at any append', () => {
         const runs = each.filter(({ type }) => type.startsWith('run-'));
         expect([frame, runs.at(-1)?.type]).toEqual([frame, 'run-stop']);
       }
-      const phases = log.flatMap((entry) =>
-        entry.type === 'sub-agent' ? [`${entry.conversationId} ${entry.phase}`] : [],
-      );
+      const phases = log.flatMap((entry) => (entry.type === 'sub-agent' ? [`${entry.child} ${entry.phase}`] : []));
       expect([frame, phases.length]).toEqual([frame, new Set(phases).size]);
       expect([frame, phases.length]).toEqual([frame, ids.size * 2]);
       expect([frame, twice(log, 'tool-result')]).toEqual([frame, []]);

@@ -21,9 +21,9 @@ import { asks, echoTool } from '../support/tools.ts';
 
 const paths = ({ pending }: Conversation): string[] => pending.map(({ path }) => path.join('/'));
 const told = (log: readonly LogEntry[]): string[] =>
-  log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.conversationId}`] : []));
+  log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.child}`] : []));
 const kinOf = (log: readonly LogEntry[]): string[] => [
-  ...new Set(log.flatMap((each) => (each.type === 'sub-agent' ? [each.conversationId] : []))),
+  ...new Set(log.flatMap((each) => (each.type === 'sub-agent' ? [each.child] : []))),
 ];
 
 /** A model that says what comes next in the talk it is shown, in whichever process. */

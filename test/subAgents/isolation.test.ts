@@ -187,8 +187,8 @@ describe('from outside', () => {
     const store = memoryStore();
     const handle = await store.open('c');
     const runId = log.at(-1)?.runId ?? null;
-    const ended = { type: 'sub-agent', callId: 'p', conversationId: 'nobody', phase: 'ended' } as const;
-    await handle.append([...log, { seq: log.length, at: 1, runId, ...ended }], 0);
+    const ended = { type: 'sub-agent', callId: 'p', child: 'nobody', phase: 'ended' } as const;
+    await handle.append([...log, { seq: log.length, at: 1, conversationId: 'c', runId, ...ended }], 0);
     await handle.close();
     const tools = [gate.tool, subAgents({ model: byTask({ alpha: [[submit('s', 'A')]] }) })];
     const { conversation } = await bench({ store, replies: ['done'], tools });

@@ -17,7 +17,7 @@ function signal() {
 }
 
 const phases = (log: readonly LogEntry[]): string[] =>
-  log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.conversationId}`] : []));
+  log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.child}`] : []));
 
 describe('spawning', () => {
   it('S003-22: the parent goes on behind the last of three, told of all in the order in which they ended, the failed one marked', async () => {
@@ -40,7 +40,7 @@ describe('spawning', () => {
     ] as const) {
       expect(parent.calls).toHaveLength(1);
       gate.give();
-      await entry(conversation, 'sub-agent', (each) => each.phase === 'ended' && !ends.includes(each.conversationId));
+      await entry(conversation, 'sub-agent', (each) => each.phase === 'ended' && !ends.includes(each.child));
       ends.push(childOf('p', taskId));
       const [started, ended] = ['started', 'ended'].map((phase) =>
         phases(conversation.log()).filter((line) => line.startsWith(phase)),

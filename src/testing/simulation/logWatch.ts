@@ -109,7 +109,7 @@ export class LogWatch {
         this.cycle = 'stopped';
         break;
       case 'sub-agent':
-        return this.#learnChild(entry.conversationId, entry.phase);
+        return this.#learnChild(entry.child, entry.phase);
       case 'conversation':
         this.parentCall = entry.parent?.callId;
         return;
