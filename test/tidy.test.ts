@@ -37,7 +37,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/models\/prices/, [/^@pydantic\/genai-prices$/]],
   [/^src\/models\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
-  [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/, /^picomatch$/]],
+  [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/]],
   [/^src\/(node\.ts|stores\/(jsonl|processIdentity))/, [/^node:/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],

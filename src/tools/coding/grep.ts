@@ -1,5 +1,5 @@
 /**
- * Grep: lines by a regular expression. Rule: the expression comes from a model and is run in the matcher's thread only;
+ * Grep: lines by a regular expression. Rule: the expression comes from a model and is run by the matcher only;
  * the answer is bounded in lines and in the length of each.
  */
 import * as z from 'zod';
@@ -18,7 +18,9 @@ const parameters = z.object({
     .string()
     .min(1)
     .max(EXPRESSION_CHARACTERS_MAX)
-    .describe('A JavaScript regular expression, tried on each line; a leading (?i) ignores case.'),
+    .describe(
+      'A regular expression, tried on each line: RE2 syntax, so no lookaround and no backreferences; a leading (?i) ignores case.',
+    ),
   path: z.string().optional().describe('A directory or a file; the working directory where it is not given.'),
   include: z
     .string()
@@ -38,12 +40,11 @@ export const grepTool: Tool = defineTool({
   idempotent: true,
   group: 'read-group',
   async execute({ pattern, path = '.', include }, { cwd, signal }) {
-    const sought = expression(pattern);
-    if (sought.kind === 'refused') return refusal(sought);
     const place = await placeOf(cwd, path);
     if (place.kind === 'refused') return refusal(place);
     const matcher = startMatcher(signal);
     try {
+      const sought = expression(pattern);
       const scope = await scopeOf(place, include, matcher, signal);
       if (scope.kind === 'refused') return refusal(scope);
       const result = await search(scope.files, sought, { matcher, foundMax: LISTED_MAX + 1, signal });

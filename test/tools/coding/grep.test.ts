@@ -1,7 +1,10 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { chmod, readdir, readFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
+import { rgPath } from '@vscode/ripgrep';
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startMatcher } from '../../../src/tools/coding/matcher.ts';
+import { expression } from '../../../src/tools/coding/pattern.ts';
 import { search } from '../../../src/tools/coding/search.ts';
 import { placeOf } from '../../../src/tools/coding/workspace.ts';
 import { type Bench, call, makeBench, SECRET } from './bench.ts';
@@ -10,15 +13,27 @@ let bench: Bench;
 beforeEach(async () => {
   bench = await makeBench();
 });
-afterEach(() => bench.remove());
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await bench.remove();
+});
 
 type Args = { pattern: string; path?: string; include?: string };
 const grep = (args: Args, signal?: AbortSignal) => call(bench.root, 'Grep', args, signal);
 const found = async (args: Args) => (await grep(args)).text.split('\n');
 const NOTHING = ['[no line matches]'];
 
-describe('Grep', () => {
+/** Where the programs of the machine are looked for. */
+const WITH_RIPGREP = `${dirname(rgPath)}${delimiter}${process.env.PATH}`;
+const WITHOUT_RIPGREP = '/nowhere';
+const ENGINES = [
+  { engine: 'ripgrep', path: WITH_RIPGREP },
+  { engine: "the library's own engine", path: WITHOUT_RIPGREP },
+];
+
+describe.each(ENGINES)('Grep with $engine', ({ path }) => {
   beforeEach(async () => {
+    vi.stubEnv('PATH', path);
     await bench.write('main.go', 'package main\n\nfunc main() {\n\tprintln("hello")\n}\n');
     await bench.write('src/a.ts', 'const hello = 1;\r\nconst bye = hello;\r\n');
     await bench.write('src/deep/b.ts', 'hello();\n');
@@ -55,7 +70,9 @@ describe('Grep', () => {
   });
 
   it('an expression that is not valid or cannot be run is an error result', async () => {
-    for (const pattern of ['(', '[z-a]', '(?<=']) expect((await grep({ pattern })).code).toBe('invalid_arguments');
+    for (const pattern of ['(', '[z-a]', '(?<=', '*a', 'a**', 'a{1001}', '\\']) {
+      expect((await grep({ pattern })).code, pattern).toBe('invalid_arguments');
+    }
     expect((await grep({ pattern: '' })).status).toBe('invalid');
     expect((await grep({ pattern: 'x'.repeat(2_001) })).status).toBe('invalid');
   });
@@ -107,12 +124,49 @@ describe('Grep', () => {
     await bench.write('big.txt', `${'filler of some length\n'.repeat(200_000)}needle\n${'more\n'.repeat(1_000)}`);
     expect(await found({ pattern: '^needle$' })).toEqual(['big.txt:200001: needle']);
   });
+
+  it('says of lookaround and backreferences that it does not take them', async () => {
+    for (const pattern of ['hello(?=;)', '(?!x)hello', '(?<=c)hello', '(l)\\1']) {
+      const { code, text } = await grep({ pattern });
+      expect({ pattern, code }).toEqual({ pattern, code: 'invalid_arguments' });
+      expect(text).toContain('without lookaround and backreferences');
+    }
+  });
+
+  it('escapes and classes are those of ASCII', async () => {
+    await bench.write('text.md', 'năm 2026\n٣ naïve\nx\u00a0y\nend\r\n');
+    const numbers = async (pattern: string) =>
+      (await found({ pattern, include: '*.md' })).map((line) => line.split(':')[1] ?? line);
+    expect(await numbers('\\d')).toEqual(['1']);
+    expect(await numbers('na\\Wve')).toEqual(['2']);
+    expect(await numbers('na\\b')).toEqual(['2']);
+    expect(await numbers('x\\sy')).toEqual(NOTHING);
+    expect(await numbers('x[^\\w]y')).toEqual(['3']);
+    expect(await numbers('d$')).toEqual(['4']);
+    expect(await numbers('[\\d\\-]{4}')).toEqual(['1']);
+    expect(await numbers('\\n')).toEqual(NOTHING);
+  });
+
+  it('an expression for which others backtrack for ever is answered within its time', async () => {
+    await bench.write('five.txt', 'aaaaa');
+    await bench.write('many.txt', `${'a'.repeat(5_000)}!\n`);
+    const since = performance.now();
+    expect(await found({ pattern: 'a?'.repeat(300) + 'a'.repeat(300), path: 'five.txt' })).toEqual(NOTHING);
+    expect(await found({ pattern: '(a+)+$' })).toEqual(['five.txt:1: aaaaa']);
+    expect(await found({ pattern: '(a|aa)+$', path: 'many.txt' })).toEqual(NOTHING);
+    expect(performance.now() - since).toBeLessThan(3 * 1_500);
+  });
 });
 
-const ENDLESS = '(a+)+$';
+/** Much work for each character, in whatever engine. */
+const SLOW = 'a(?:a|b){900}[^ab]';
+const slowLine = Array.from({ length: 60_000 }, (_, index) => ((index * index) % 7 < 3 ? 'a' : 'b')).join('');
 
-describe('an expression that backtracks for ever', () => {
-  beforeEach(() => bench.write('trap.txt', `${'a'.repeat(5_000)}!\n`));
+describe('an expression that takes longer than its time', () => {
+  beforeEach(async () => {
+    vi.stubEnv('PATH', WITHOUT_RIPGREP);
+    await bench.write('trap.txt', `${slowLine}\n`.repeat(20));
+  });
 
   it('is ended by an abort within a second, with the reason of the signal', async () => {
     const controller = new AbortController();
@@ -123,7 +177,7 @@ describe('an expression that backtracks for ever', () => {
       abortedAt = performance.now();
       controller.abort(reason);
     }, 300);
-    await expect(grep({ pattern: ENDLESS }, controller.signal)).rejects.toBe(reason);
+    await expect(grep({ pattern: SLOW }, controller.signal)).rejects.toBe(reason);
     expect(performance.now() - abortedAt).toBeLessThan(1_000);
   });
 
@@ -139,33 +193,33 @@ describe('an expression that backtracks for ever', () => {
       .toBe(true);
     const controller = new AbortController();
     const reason = new Error('stopped');
-    const endless = expect(grep({ pattern: ENDLESS }, controller.signal)).rejects.toBe(reason);
+    const slow = expect(grep({ pattern: SLOW }, controller.signal)).rejects.toBe(reason);
     await expect.poll(threads).toBe(before + 1);
     controller.abort(reason);
-    await endless;
+    await slow;
     // The kernel lists a thread a moment longer than it lives.
     await expect.poll(threads).toBe(before);
   });
 
   it('is never started where the signal has already fired', async () => {
     const reason = new Error('stopped');
-    await expect(grep({ pattern: ENDLESS }, AbortSignal.abort(reason))).rejects.toBe(reason);
+    await expect(grep({ pattern: SLOW }, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
   it('is stopped by itself, as an error result, and does not hold up the next search', async () => {
-    expect((await grep({ pattern: ENDLESS })).code).toBe('timeout');
-    expect(await found({ pattern: '!$' })).toHaveLength(1);
+    expect((await grep({ pattern: SLOW })).code).toBe('timeout');
+    expect(await found({ pattern: '^c', path: 'trap.txt' })).toEqual(NOTHING);
   });
 
   it('leaves what was found before it, with the reason why the search ended', async () => {
-    await bench.write('first.txt', `aaa\n${'filler\n'.repeat(100_000)}`);
+    await bench.write('first.txt', `${'a'.repeat(901)}!\n${'filler\n'.repeat(100_000)}`);
     const result = await searched(['first.txt', 'trap.txt'], 10);
-    expect(result.found).toEqual([{ name: 'first.txt', number: 1, excerpt: 'aaa' }]);
+    expect(result.found.map(({ name, number }) => ({ name, number }))).toEqual([{ name: 'first.txt', number: 1 }]);
     expect(result.stopped).toMatchObject({ code: 'timeout' });
   });
 
   it('is never reached where enough was found before it', async () => {
-    await bench.write('first.txt', 'aaa\n'.repeat(200_000));
+    await bench.write('first.txt', `${'a'.repeat(901)}!\n`.repeat(1_000));
     const result = await searched(['first.txt', 'trap.txt'], 3);
     expect(result.found.map(({ number }) => number)).toEqual([1, 2, 3]);
     expect(result.stopped).toBeUndefined();
@@ -176,10 +230,122 @@ async function searched(names: string[], foundMax: number) {
   const places = await Promise.all(names.map((name) => placeOf(bench.root, name)));
   const files = places.flatMap((place) => (place.kind === 'place' ? [place] : []));
   const { signal } = new AbortController();
-  const matcher = startMatcher(signal, 2_000);
+  const matcher = startMatcher(signal, 1_000);
   try {
-    return await search(files, { kind: 'pattern', source: ENDLESS, flags: '' }, { matcher, foundMax, signal });
+    return await search(files, expression(SLOW), { matcher, foundMax, signal });
   } finally {
     await matcher.end();
   }
 }
+
+describe.runIf(process.platform !== 'win32')('ripgrep of the machine', () => {
+  /** A program named rg, first in PATH. */
+  async function standIn(script: string): Promise<void> {
+    await bench.write('bin/rg', `#!/bin/sh\n${script}\n`);
+    await chmod(join(bench.root, 'bin/rg'), 0o755);
+    vi.stubEnv('PATH', `${join(bench.root, 'bin')}${delimiter}/usr/bin${delimiter}/bin`);
+  }
+  const lines = ['one', 'two'];
+  async function matched(pattern: string, batchMs = 1_500, signal = new AbortController().signal) {
+    const matcher = startMatcher(signal, batchMs);
+    try {
+      return await matcher.match(expression(pattern), lines, 10);
+    } finally {
+      await matcher.end();
+    }
+  }
+
+  it('is what searches where PATH has it', async () => {
+    await standIn('echo 2:3:two');
+    expect(await matched('one')).toEqual({ kind: 'hits', hits: [[1, 2]] });
+  });
+
+  it('is not asked with an expression that it would read in another way', async () => {
+    await standIn('echo 2:3:two');
+    for (const pattern of ['[[:alpha:]]ne', '(?s)one', 'on\\pL', 'o{1}{0}ne|one']) {
+      expect(await matched(pattern), pattern).not.toEqual({ kind: 'hits', hits: [[1, 2]] });
+    }
+  });
+
+  it('leaves the search to the own engine where it fails', async () => {
+    for (const script of ['exit 2', 'kill -9 $$', 'exec /nowhere/rg']) {
+      await standIn(script);
+      expect(await matched('o$'), script).toEqual({ kind: 'hits', hits: [[1, 2]] });
+    }
+  });
+
+  it('is killed at the end of its time, and by an abort, and nothing of it is left', async () => {
+    await standIn(`echo $$ >> ${bench.root}/pids; exec sleep 1000`);
+    expect(await matched('one', 500)).toMatchObject({ code: 'timeout' });
+    const controller = new AbortController();
+    const reason = new Error('stopped');
+    setTimeout(() => controller.abort(reason), 500);
+    await expect(matched('one', 60_000, controller.signal)).rejects.toBe(reason);
+    const pids = (await readFile(join(bench.root, 'pids'), 'utf8')).trim().split('\n').map(Number);
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+
+  it('is not taken from a directory that PATH names by a relative path', async () => {
+    await standIn('echo 2:3:two');
+    vi.stubEnv('PATH', `.${delimiter}bin${delimiter}`);
+    const cwd = vi.spyOn(process, 'cwd').mockReturnValue(bench.root);
+    expect(await matched('one')).toEqual({ kind: 'hits', hits: [[0, 0]] });
+    cwd.mockRestore();
+  });
+});
+
+const escapes = ['d', 'w', 's', 'D', 'W', 'S', 'b', 'B', '.', '/', '-', '[', 't', '<'].map((name) => `\\${name}`);
+const atoms = fc.constantFrom(
+  'a',
+  'b',
+  'é',
+  'K',
+  '.',
+  '^',
+  '$',
+  '_',
+  '-',
+  '"',
+  ...escapes,
+  '[ab]',
+  '[^a]',
+  '[\\w-]',
+  '[a-z\\d]',
+);
+const repeats = fc.constantFrom('', '', '*', '+?', '{2}', '{0,3}');
+const piece = fc.tuple(atoms, repeats).map((each) => each.join(''));
+const branch = fc.array(piece, { maxLength: 4 }).map((each) => each.join(''));
+const grouped = fc.oneof(
+  branch,
+  branch.map((each) => `(?:${each})+`),
+  fc.tuple(branch, branch).map((each) => `(${each.join('|')})`),
+);
+const patterns = fc
+  .tuple(fc.constantFrom('', '(?i)'), fc.array(grouped, { minLength: 1, maxLength: 3 }))
+  .map(([first, rest]) => first + rest.join(''))
+  .filter((each) => each !== '');
+const texts = fc.array(fc.string({ unit: fc.constantFrom(...'abABékK\u212a_-".[/<1 \t\u00a0🎉') }), {
+  minLength: 1,
+  maxLength: 6,
+});
+
+it('each expression gives the same hits in the same places with ripgrep and without', async () => {
+  const { signal } = new AbortController();
+  const own = startMatcher(signal, 60_000);
+  try {
+    await fc.assert(
+      fc.asyncProperty(patterns, texts, async (pattern, lines) => {
+        vi.stubEnv('PATH', WITH_RIPGREP);
+        const matcher = startMatcher(signal, 60_000);
+        const first = await matcher.match(expression(pattern), lines, 10);
+        await matcher.end();
+        vi.stubEnv('PATH', WITHOUT_RIPGREP);
+        expect(first).toEqual(await own.match(expression(pattern), lines, 10));
+      }),
+      { numRuns: 150 },
+    );
+  } finally {
+    await own.end();
+  }
+});
