@@ -1,13 +1,14 @@
 /**
  * The log as the model is shown it. Rule: pairing is a projection. Every call of an assistant message has exactly one
  * result directly after it, in call order, whatever the log holds; nothing else can be built here. The past is not
- * rewritten: a result that comes after the model has spoken again is told where it came, quoted as data.
+ * rewritten: a result that comes after the model has spoken again is told where it came, quoted as data. Only an entry
+ * changes anything: a look at any moment shows what `modelMessages` would, and leaves no trace.
  */
 import { prunedBy } from './contextUse.ts';
-import { CHARACTERS_A_TOKEN, MessageSizes, sizeOfContent } from './messageSize.ts';
+import { CHARACTERS_A_TOKEN, MessageSizes, sizeOf, sizeOfContent } from './messageSize.ts';
 import { endsReply, OpenReply } from './openReply.ts';
 import { type Prunable, prunableIn } from './pruning.ts';
-import { lateMessage, NO_RESULT, PRUNED_RESULT, placeholder, textPart } from './shownText.ts';
+import { lateMessage, PRUNED_RESULT, placeholder, textPart } from './shownText.ts';
 import type { LogEntry, Message, StoredPart, ToolOutcome } from './vocabulary.ts';
 
 /** Where a call's result stands among the messages. */
@@ -77,24 +78,21 @@ class MessageList implements Transcript {
   }
 
   messages(): Message[] {
-    this.#close();
-    return this.#messages.slice();
+    return [...this.#messages, ...this.#open.messages];
   }
 
   endsWithAssistant(): boolean {
-    this.#close();
-    return this.#messages.at(-1)?.role === 'assistant';
+    return (this.#open.messages.at(-1) ?? this.#messages.at(-1))?.role === 'assistant';
   }
 
   size(): { characters: number; reported: number } {
-    this.#close();
-    return { characters: this.#sizes.sumOf(this.#messages), reported: this.#reported };
+    const open = this.#open.messages.reduce((sum, message) => sum + sizeOf(message), 0);
+    return { characters: this.#sizes.sumOf(this.#messages) + open, reported: this.#reported };
   }
 
   prunable(): Prunable | undefined {
     if (this.#userTurns < 2) return undefined;
-    this.#close();
-    return prunableIn(this.#messages, (callId) => this.#isOld(callId));
+    return prunableIn(this.messages(), (callId) => this.#isOld(callId));
   }
 
   #add(message: Message): void {
@@ -104,14 +102,15 @@ class MessageList implements Transcript {
 
   /** Ends the reply under construction: its message, then one slot a call. */
   #close(): void {
-    const reply = this.#open.take();
-    if (!reply) return;
+    const { messages, calls } = this.#open;
+    if (messages.length === 0) return;
     this.#reply += 1;
-    this.#add({ role: 'assistant', ...reply });
-    for (const { callId, name } of reply.toolCalls) {
-      this.#slots.set(callId, { index: this.#messages.length, name, reply: this.#reply, holds: 'nothing' });
-      this.#add({ role: 'tool', callId, content: textPart(NO_RESULT), isError: true });
+    const first = this.#messages.length + 1;
+    for (const [index, { callId, name }] of calls.entries()) {
+      this.#slots.set(callId, { index: first + index, name, reply: this.#reply, holds: 'nothing' });
     }
+    for (const message of messages) this.#add(message);
+    this.#open.clear();
   }
 
   #replace(index: number, message: Message): void {
@@ -122,7 +121,7 @@ class MessageList implements Transcript {
   /** The model has seen the result and spoken since. */
   #isOld(callId: string): boolean {
     const slot = this.#slots.get(callId);
-    return slot?.holds === 'result' && slot.reply !== this.#reply;
+    return slot?.holds === 'result' && (slot.reply !== this.#reply || this.#open.messages.length > 0);
   }
 
   #prune(callIds: readonly string[]): void {

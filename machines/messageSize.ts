@@ -15,7 +15,7 @@ const sizeOfCall = ({ callId, name, args, argsText }: ToolCall): number =>
 export const sizeOfContent = (content: readonly StoredPart[]): number =>
   content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : IMAGE), 0);
 
-function sizeOf(message: Message): number {
+export function sizeOf(message: Message): number {
   const size = sizeOfContent(message.content);
   if (message.role === 'user') return size;
   if (message.role === 'tool') return size + message.callId.length;

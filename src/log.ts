@@ -1,7 +1,8 @@
 /**
  * The one ordered log of a conversation, sole stamper of seq, time and conversation id. Rule: an entry is seen by
- * anybody only once it is durable; appends are one after the other, and a failed one leaves no trace. What follows is
- * fitted to what was durable before it, since an append that failed may have been followed by others already.
+ * anybody only once it is durable; appends are one after the other, and a failed one leaves no trace. Who watches hears
+ * of an append when every fold has taken all of it. What follows is fitted to what was durable before it, since an
+ * append that failed may have been followed by others already.
  */
 import { type Observable, Subject } from 'rxjs';
 import { type Knowledge, type LogEntry, type NewEntry, sequel } from '../machines/index.ts';
@@ -31,9 +32,14 @@ export class ConversationLog {
     this.entries = options.entries;
   }
 
-  /** A fold of the library's own: called for each durable entry, before any subscriber. */
+  /** A fold of the library's own: called for each durable entry, before any subscriber hears of its append. */
   listen(listener: (entry: LogEntry) => void): void {
     this.#listeners.push(listener);
+  }
+
+  /** The library's own watcher: called for each entry of an append that is folded, before any other. */
+  watch(listener: (entry: LogEntry) => void): void {
+    this.#live.subscribe(listener);
   }
 
   /** Answers nothing where the entries are durable at once; rejects or throws where they are not stored. */
@@ -53,11 +59,12 @@ export class ConversationLog {
       for (let seq = first; seq < this.entries.length && !subscriber.closed; seq++) {
         subscriber.next(this.entries[seq] as LogEntry);
       }
-      if (first <= this.entries.length) return this.#live.subscribe(subscriber);
-      // Who wants to begin further on than the log is waits for that entry.
+      // What was shown is not shown again, though its append may be told right now; who wants to begin further on than
+      // the log is waits for that entry.
+      const next = Math.max(first, this.entries.length);
       return this.#live.subscribe({
         next: (entry) => {
-          if (entry.seq >= first) subscriber.next(entry);
+          if (entry.seq >= next) subscriber.next(entry);
         },
         complete: () => subscriber.complete(),
       });
@@ -121,12 +128,11 @@ export class ConversationLog {
     );
   }
 
-  /** One by one, so that a subscriber that comes in between sees each entry once. */
   #publish(stamped: readonly LogEntry[]): void {
     for (const entry of stamped) {
       this.entries.push(entry);
       for (const listener of this.#listeners) listener(entry);
-      this.#live.next(entry);
     }
+    for (const entry of stamped) this.#live.next(entry);
   }
 }

@@ -67,7 +67,8 @@ export class Runtime {
     const { id, handle, entries, redact, ports } = options;
     this.#options = options;
     this.log = new ConversationLog({ id, handle, entries, redact, known: this.known });
-    this.log.listen((entry) => this.#learn(entry));
+    this.log.listen((entry) => this.#fold(entry));
+    this.log.watch((entry) => this.#show(entry));
     for (const entry of entries) this.#fold(entry);
     this.images = new Images(handle, ports.scaleImage);
     const { log, known, transcript, live, images } = this;
@@ -166,13 +167,11 @@ export class Runtime {
   #fold(entry: LogEntry): void {
     learn(this.known, entry);
     this.transcript.push(entry);
+    if (entry.type === 'state-changed') this.#state = undefined;
   }
 
-  #learn(entry: LogEntry): void {
-    this.#fold(entry);
-    if (entry.type !== 'state-changed') return;
-    this.#state = undefined;
-    if (this.live.observed) this.live.next({ type: 'state', state: { ...this.state } });
+  #show({ type }: LogEntry): void {
+    if (type === 'state-changed' && this.live.observed) this.live.next({ type: 'state', state: { ...this.state } });
   }
 
   #settled(acts: readonly object[]): void {

@@ -24,7 +24,10 @@ export class Streams {
       const from = log.entries.length;
       subscriber.next(this.view());
       return log.stream(from, observerFailed).subscribe({
-        next: () => subscriber.next(this.view()),
+        // One view an append: what stands between its entries is no state that ever was durable.
+        next: ({ seq }) => {
+          if (seq === log.entries.length - 1) subscriber.next(this.view());
+        },
         complete: () => subscriber.complete(),
       });
     });

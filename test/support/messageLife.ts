@@ -7,6 +7,7 @@ import {
   type Conversation,
   createAgent,
   type LogEntry,
+  type Message,
   ModelError,
   type Policies,
   type Run,
@@ -15,7 +16,7 @@ import {
 import { storeWith } from './agent.ts';
 import { flush, VirtualClock } from './clock.ts';
 import { cycleFaults, queueFaults } from './messageFaults.ts';
-import { call, deaf, type Reply, scripted } from './model.ts';
+import { call, deaf, type Reply, scripted, t } from './model.ts';
 import { type TroubledStore, troubledStore } from './store.ts';
 import { asks, boom, echoTool, gateTool } from './tools.ts';
 
@@ -26,7 +27,26 @@ export type Act =
   | { do: 'watch'; entries: number }
   | { do: 'wait'; ms: number }
   | { do: 'trouble'; how: 'failed' | 'slow'; appends: number };
-export type Answer = 'text' | 'ask' | 'asks' | 'echo' | 'boom' | 'gate' | 'mixed' | 'error' | 'deaf' | 'empty';
+export type Answer =
+  | 'text'
+  | 'ask'
+  | 'asks'
+  | 'echo'
+  | 'boom'
+  | 'gate'
+  | 'mixed'
+  | 'error'
+  | 'deaf'
+  | 'halfSaid'
+  | 'empty';
+
+export interface LifeOptions {
+  policies: Partial<Policies>;
+  answers: readonly Answer[];
+  synchronous: boolean;
+  /** Called with the conversation each time it was opened. */
+  watch?(conversation: Conversation): void;
+}
 
 /** What was accepted, and what became of it as its sender was told. */
 interface Promised {
@@ -43,9 +63,12 @@ interface Asked {
 
 export class MessageLife {
   readonly faults: string[] = [];
+  /** The messages of every model call, in order. */
+  readonly requests: (readonly Message[])[] = [];
   readonly #policies: Partial<Policies>;
   readonly #answers: readonly Answer[];
   readonly #synchronous: boolean;
+  readonly #watch: (conversation: Conversation) => void;
   #asked = 0;
   /** The store was in trouble, so that the end of a run may not be in it. */
   #troubled = false;
@@ -59,10 +82,11 @@ export class MessageLife {
   #release: () => void = () => undefined;
   #life: { agent: ReturnType<typeof createAgent>; conversation: Conversation } | undefined;
 
-  constructor(options: { policies: Partial<Policies>; answers: readonly Answer[]; synchronous: boolean }) {
-    this.#policies = options.policies;
-    this.#answers = options.answers;
-    this.#synchronous = options.synchronous;
+  constructor({ policies, answers, synchronous, watch = () => undefined }: LifeOptions) {
+    this.#policies = policies;
+    this.#answers = answers;
+    this.#synchronous = synchronous;
+    this.#watch = watch;
   }
 
   get conversation(): Conversation {
@@ -88,6 +112,7 @@ export class MessageLife {
       ports: { now: this.#clock.now, setTimer: this.#clock.setTimer, random: () => 0, newId: () => this.#newId() },
     });
     this.#life = { agent, conversation: await agent.open('c') };
+    this.#watch(this.conversation);
   }
 
   async act(act: Act): Promise<void> {
@@ -112,12 +137,14 @@ export class MessageLife {
   readonly #reply: Extract<Reply, (...a: never[]) => unknown> = (request, context) => {
     const answer = this.#answers[this.#asked % this.#answers.length] ?? 'text';
     this.#asked += 1;
+    this.requests.push([...request.messages]);
     const id = (): string => `k${this.#newId()}`;
     const script: Record<Answer, () => Reply> = {
       text: () => 'done',
       empty: () => '',
       error: () => new ModelError({ code: 'auth', message: 'no key' }),
       deaf: () => deaf(),
+      halfSaid: () => deaf(t('half a '), t('word')),
       ask: () => [call(id(), 'ask', { m: 'a' })],
       asks: () => [call(id(), 'ask', { m: 'a' }), call(id(), 'ask', { m: 'b' })],
       echo: () => [call(id(), 'echo', { m: 'a' })],
