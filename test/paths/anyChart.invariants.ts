@@ -1,0 +1,200 @@
+/** What holds for every chart. Rule: each names the clause of the documents that asks for it. */
+import type { EffectRequest } from '../../machines/index.ts';
+import { viaOf } from '../../src/testing/drawChart.ts';
+import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
+import { hold } from './invariants.ts';
+import { type ChartInvariant, type Trace, told } from './trace.ts';
+
+const json = (value: unknown): string => JSON.stringify(value);
+type Documented = keyof typeof documentEdges;
+const isDocumented = (chart: string): chart is Documented => chart in documentEdges;
+
+/** The names of a state, from the outside in. */
+function namesOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return Object.entries(value as object).flatMap(([key, inner]) => [key, ...namesOf(inner)]);
+}
+
+interface Diagram {
+  states: ReadonlySet<string>;
+  arrows: ReadonlySet<string>;
+}
+const maps = new Map<string, Diagram>();
+function mapOf(chart: Documented): Diagram {
+  const known = maps.get(chart);
+  if (known) return known;
+  const edges = [...documentEdges[chart], ...extraEdges[chart].map(({ edge }) => edge)];
+  const states = new Set(edges.flat());
+  // Exits of a superstate leave each of its states; a tail state of the document is in none.
+  const tail = new Set([
+    'Terminate',
+    'NaturalEnd',
+    'Suspended',
+    'Cancelled',
+    'Error',
+    'RunEnd',
+    'CommitFinished',
+    '[*]',
+  ]);
+  const exits = superstateEdges[chart].map(({ edge: [, to] }) => to);
+  const around = [...states].filter((state) => !tail.has(state)).flatMap((from) => exits.map((to) => [from, to]));
+  const found = { states, arrows: new Set([...edges, ...around].map(([from, to]) => `${from} → ${to}`)) };
+  maps.set(chart, found);
+  return found;
+}
+
+/** The state of the document that a chart is in; its end is `[*]`. */
+export function documented(chart: string, value: unknown): string {
+  const names = namesOf(value);
+  if (names.join() === 'Done') return '[*]';
+  const { states } = isDocumented(chart) ? mapOf(chart) : { states: new Set<string>() };
+  return names.find((name) => states.has(name)) ?? names.join('.');
+}
+
+const ways = new WeakMap<object, ReadonlyMap<string, readonly string[]>>();
+/** By arrow, the states that a transition says it goes through without resting there. */
+function viasOf({ chart }: Trace): ReadonlyMap<string, readonly string[]> {
+  const known = ways.get(chart);
+  if (known) return known;
+  const found = new Map<string, readonly string[]>();
+  for (const node of nodesOf(chart.root)) {
+    for (const [, list] of listsOf(node)) {
+      for (const taken of list) {
+        const via = viaOf(taken);
+        const [target] = (taken.target ?? []) as readonly { key: string }[];
+        if (via.length > 0 && target) found.set(`${node.key} → ${target.key === 'Done' ? '[*]' : target.key}`, via);
+      }
+    }
+  }
+  ways.set(chart, found);
+  return found;
+}
+
+/** The state that a chart begins in. */
+function firstOf({ chart }: Trace): unknown {
+  let at = chart.root;
+  const names: string[] = [];
+  while (Object.keys(at.states).length > 0) {
+    const [next] = at.initial.target as readonly (typeof at)[];
+    if (!next) break;
+    at = next;
+    names.push(at.key);
+  }
+  return names.reduceRight<unknown>((inner, name) => (inner === undefined ? name : { [name]: inner }), undefined);
+}
+
+/** The states of the document that a step goes through, the one it leaves first. */
+function wayOf(trace: Trace): string[] {
+  const { chart, before, situation } = trace;
+  const first = before ? before.state.value : firstOf(trace);
+  const names = [first, ...situation.through, situation.state.value].map((value) => documented(chart.id, value));
+  const rests = [...(before ? [] : ['[*]']), ...names].filter((name, index, all) => name !== all[index - 1]);
+  return rests.flatMap((name, index) => {
+    const to = rests[index + 1];
+    if (to === undefined) return [name];
+    const from = before && index === 0 ? namesOf(before.state.value) : [name];
+    return [name, ...from.flatMap((at) => viasOf(trace).get(`${at} → ${to}`) ?? [])];
+  });
+}
+
+/** The legs of a step, as pairs. */
+export const legsOf = (trace: Trace): [from: string, to: string][] => {
+  const way = wayOf(trace);
+  return way.slice(1).map((to, index) => [way[index] ?? '', to]);
+};
+/** Whether a step goes into a state of the document. */
+export const enters = (trace: Trace, state: string): boolean => legsOf(trace).some(([, to]) => to === state);
+
+const twice = <T>(items: readonly T[]): T[] => items.filter((item, index) => items.indexOf(item) !== index);
+
+/** Whether an id lies under what an effect failed for. */
+export const commitsOf = (asked: readonly EffectRequest[]): Extract<EffectRequest, { kind: 'commit' }>[] =>
+  asked.filter((request): request is Extract<EffectRequest, { kind: 'commit' }> => request.kind === 'commit');
+
+export const anyChart: readonly ChartInvariant[] = [
+  {
+    says: 'run-lifecycle, State Machine: each step goes along arrows of the document and jumps over none of its states',
+    holds: (trace) => {
+      if (!isDocumented(trace.chart.id)) return;
+      const { arrows } = mapOf(trace.chart.id);
+      const strays = legsOf(trace).filter(([from, to]) => !arrows.has(`${from} → ${to}`));
+      hold(strays.length === 0, `no arrow of the document is ${json(strays)}`);
+    },
+  },
+  {
+    says: 'run-lifecycle, Checkpoint Triggers: a checkpoint is the last entry of its append, and its commit is waited for',
+    holds: ({ log, asked }) => {
+      const at = log.findIndex(({ type }) => type === 'checkpoint');
+      hold(at < 0 || at === log.length - 1, `the checkpoint is entry ${at + 1} of ${log.length}`);
+      const [checkpoint] = log.slice(at < 0 ? log.length : at);
+      if (checkpoint?.type !== 'checkpoint') return;
+      hold(
+        commitsOf(asked).some(({ boundary }) => boundary === checkpoint.boundary),
+        `nobody waits for ${checkpoint.boundary}`,
+      );
+    },
+  },
+  {
+    says: 'semantics 1.4: no work is asked for beside a commit: it starts when what allows it is durable',
+    holds: ({ asked }) => {
+      const work = asked.filter(({ kind }) => kind === 'model' || kind === 'tool' || kind === 'gate');
+      hold(commitsOf(asked).length === 0 || work.length === 0, `${work.map(({ id }) => id)} starts before the commit`);
+    },
+  },
+  {
+    says: 'semantics 1.2, INV-1: a call has one result',
+    holds: (trace) => {
+      if (trace.now('tool-result').length === 0) return;
+      const ids = trace.all('tool-result').map(({ callId }) => callId);
+      hold(twice(ids).length === 0, `two results: ${twice(ids)}`);
+    },
+  },
+  {
+    says: 'semantics 1.4: an effect is asked for once',
+    holds: (trace) => {
+      const asked = trace.asked.filter(({ kind }) => kind !== 'commit').map(({ id }) => id);
+      const earlier = trace.before?.steps.flatMap((step) => step.asked) ?? [];
+      for (const { id } of earlier) hold(!asked.includes(id), `${id} is asked for again`);
+      hold(twice(asked).length === 0, `twice in one step: ${twice(asked)}`);
+    },
+  },
+  {
+    says: 'semantics 6: a tool runs behind its tool-started, which is written once a suspension',
+    holds: (trace) => {
+      const keys = trace.all('tool-started').map(({ idempotencyKey }) => idempotencyKey);
+      hold(twice(keys).length === 0, `started twice: ${twice(keys)}`);
+      for (const request of trace.asked) {
+        if (request.kind === 'tool') hold(keys.includes(request.idempotencyKey), `${request.id} runs unrecorded`);
+      }
+    },
+  },
+  {
+    says: 'semantics 6: suspensions count by one, and behind its result a call is not suspended',
+    holds: (trace) => {
+      for (const { callId, suspension } of trace.now('tool-suspended')) {
+        const before = trace
+          .all('tool-suspended')
+          .filter((entry) => entry.callId === callId && entry.suspension < suspension);
+        const last = Math.max(0, ...before.map((entry) => entry.suspension));
+        hold(before.length === 0 || suspension === last + 1, `${callId} goes from suspension ${last} to ${suspension}`);
+        hold(!trace.all('tool-result').some((entry) => entry.callId === callId), `${callId} waits behind its result`);
+      }
+    },
+  },
+  {
+    says: 'B24: who does not rest has asked for something or has a child; at the end nothing is open',
+    holds: (trace) => {
+      const { state, asked } = trace.situation;
+      hold(state.status !== 'error', `the chart broke: ${told(trace)}`);
+      const open = asked.map(({ id }) => id);
+      if (state.status === 'done') return hold(open.length === 0, `open at the end: ${open}`);
+      const rests = ['idle', 'waiting'].some((name) => namesOf(state.value)[0] === name);
+      hold(rests || open.length + childrenOf(trace) > 0, `nothing wakes ${json(state.value)}`);
+    },
+  },
+];
+
+/** How many children run: those that have ended are not stopped yet in every chart. */
+const childrenOf = ({ situation }: Trace): number =>
+  Object.values(situation.state.children).filter((child) => !situation.ended.includes(child)).length;

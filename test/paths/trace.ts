@@ -1,0 +1,141 @@
+/**
+ * Every edge of a chart once, each behind the shortest way to it, as pure transitions. Rule: a trace holds what came,
+ * and what the chart logged, asked, started and told; what it knows itself is not in it.
+ */
+import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import type { Cases, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
+import { loggedBy, type Sent, sentBy, startedBy } from '../../src/testing/answers.ts';
+import { Explorer, type Situation } from '../../src/testing/situation.ts';
+import { withStubs } from '../../src/testing/stub.ts';
+
+export type Came = { readonly type: string };
+export interface Spawned {
+  readonly type: 'spawn';
+  id: string;
+  src: string;
+  input: unknown;
+}
+type Of<T extends NewEntry['type']> = Extract<NewEntry, { type: T }>;
+
+/** One step, with all that was before it. */
+export class Trace {
+  readonly chart: AnyStateMachine;
+  readonly input: unknown;
+  readonly before: Trace | undefined;
+  /** Undefined where the chart starts. */
+  readonly event: Came | undefined;
+  readonly situation: Situation;
+  /** What this step appends, starts, tells its parent and children, and which children it starts. */
+  readonly log: readonly NewEntry[];
+  readonly asked: readonly EffectRequest[];
+  readonly told: readonly Sent[];
+  readonly spawned: readonly Spawned[];
+  /** All entries that are durable now. */
+  readonly entries: readonly NewEntry[];
+
+  constructor(chart: AnyStateMachine, input: unknown, situation: Situation, event?: Came, before?: Trace) {
+    this.chart = chart;
+    this.input = input;
+    this.before = before;
+    this.event = event;
+    this.situation = situation;
+    const { effects } = situation;
+    this.log = loggedBy(effects);
+    this.asked = startedBy(effects);
+    this.told = sentBy(effects);
+    this.spawned = [...effects.flatMap((effect) => (effect.type === 'spawn' ? [effect] : [])), ...this.#assigned()];
+    this.entries = [...withoutLost(before?.entries ?? [], event), ...this.log];
+  }
+
+  /** Children that a context update started: they are in the state and in no effect. */
+  #assigned(): Spawned[] {
+    const { state, effects } = this.situation;
+    const others = new Set<unknown>(Object.values(this.before?.state.children ?? {}));
+    return Object.entries(state.children).flatMap(([id, child]) => {
+      if (others.has(child) || effects.some((effect) => effect.type === 'spawn' && effect.id === id)) return [];
+      const { src, options } = child as unknown as { src: string; options: { input?: unknown } };
+      return [{ type: 'spawn' as const, id, src, input: options.input }];
+    });
+  }
+
+  get state(): AnyMachineSnapshot {
+    return this.situation.state;
+  }
+
+  /** The answer that this step takes, if it is one. */
+  get answer(): EffectValue | undefined {
+    return this.event?.type === 'effect.done' ? (this.event as unknown as { value: EffectValue }).value : undefined;
+  }
+
+  /** This step and those before it, the first one first. */
+  get steps(): readonly Trace[] {
+    const steps: Trace[] = [];
+    for (let step: Trace | undefined = this; step; step = step.before) steps.unshift(step);
+    return steps;
+  }
+
+  all<T extends NewEntry['type']>(type: T): Of<T>[] {
+    return this.entries.filter((entry): entry is Of<T> => entry.type === type);
+  }
+
+  now<T extends NewEntry['type']>(type: T): Of<T>[] {
+    return this.log.filter((entry): entry is Of<T> => entry.type === type);
+  }
+
+  /** The last answer of these kinds up to now. */
+  last<K extends EffectValue['kind']>(...kinds: K[]): Extract<EffectValue, { kind: K }> | undefined {
+    for (let step: Trace | undefined = this; step; step = step.before) {
+      const { answer } = step;
+      if (answer && (kinds as string[]).includes(answer.kind)) return answer as Extract<EffectValue, { kind: K }>;
+    }
+    return undefined;
+  }
+}
+
+const subjectOf = (entry: object): unknown =>
+  'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : undefined;
+
+/** What a failed append took away is not in the log. */
+function withoutLost(entries: readonly NewEntry[], event: Came | undefined): readonly NewEntry[] {
+  if (event?.type !== 'append.failed') return entries;
+  const left = [...entries];
+  for (const gone of (event as unknown as { lost: readonly NewEntry[] }).lost) {
+    const alike = (entry: NewEntry): boolean => entry.type === gone.type && subjectOf(entry) === subjectOf(gone);
+    const at = left.map(alike).lastIndexOf(true);
+    if (at >= 0) left.splice(at, 1);
+  }
+  return left;
+}
+
+/** The start, and then each edge that can be reached from it, the shortest ways first. */
+export function* tracesOf(machine: AnyStateMachine, chart: Cases, input: unknown): Generator<Trace> {
+  const { cases, projection } = chart;
+  const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
+  const start = new Trace(machine, input, explorer.start(input));
+  yield start;
+  const reached = new Map([[explorer.key(start.situation), start]]);
+  for (const trace of reached.values()) {
+    for (const event of explorer.events(trace.situation)) {
+      const next = new Trace(machine, input, explorer.next(trace.situation, event), event, trace);
+      const key = explorer.key(next.situation);
+      if (!reached.has(key)) reached.set(key, next);
+      yield next;
+    }
+  }
+}
+
+export interface ChartInvariant {
+  /** The clause that asks for it, and what it says. */
+  readonly says: string;
+  /** Looks at the last step, with what was before; throws where it does not hold. */
+  readonly holds: (trace: Trace) => void;
+}
+
+/** A step in words, for messages. */
+export const told = ({ steps }: Trace): string =>
+  steps
+    .map(({ event, answer, state }) => {
+      const value = JSON.stringify(state.value);
+      return event ? `${event.type}${answer ? ` ${answer.kind}` : ''} → ${value}` : value;
+    })
+    .join(' | ');
