@@ -14,7 +14,7 @@ function drawStep(step: ResolutionStep): string {
   if (step.type !== 'ai-block') return `<p class="${step.type}">${textOf(step.content)}</p>`;
   const text = step.text ? `<p class="${step.text.kind}">${escaped(step.text.text)}</p>` : '';
   const calls = step.groups.flatMap(({ kind, calls }) =>
-    calls.map(({ name, result }) => `<i class="${kind}">${escaped(name)} ${result?.outcome ?? 'runs'}</i>`),
+    calls.map(({ name, state, result }) => `<i class="${kind}">${escaped(name)} ${result?.outcome ?? state}</i>`),
   );
   return text + calls.join('');
 }

@@ -3,7 +3,7 @@
  * other in order; what does not fit leaves everything as it is, with a note.
  */
 import { leaveCycle, placeOf } from './callBook.ts';
-import { addCall, addResult, settle, unanswered } from './calls.ts';
+import { addCall, addResult, follow as followCall, rest, settle, unanswered } from './calls.ts';
 import { addRoundText, openRound, recordReply } from './inferenceRound.ts';
 import type { CycleRecord } from './ledger.ts';
 import { next, type Phase, signalOf, type Transition } from './machine.ts';
@@ -50,6 +50,11 @@ function applyAside(projection: Projection, reading: Reading, seq: number | unde
       if (odd !== undefined) remark(projection, odd, seq, { callId: reading.callId });
       return;
     }
+    case 'tool-started':
+    case 'tool-suspended':
+    case 'decision':
+      followCall(ledger, calls, reading);
+      return;
     case 'message-queued': {
       const { messageId, kind, content } = reading;
       const message = Object.freeze({ messageId, kind, content });
@@ -145,6 +150,7 @@ function close(projection: Projection, stop: CycleRecord['stop'], to: Phase, seq
   for (const callId of unanswered(ledger, calls)) remark(projection, 'result_missing', seq, { callId });
   for (const callId of calls.early.keys()) remark(projection, 'orphan', seq, { type: 'tool-result', callId });
   calls.early.clear();
+  rest(ledger, calls);
   closeCycle(ledger, stop);
   projection.phase = to;
   const promoted = promote(queue, ledger.owner);

@@ -24,6 +24,11 @@ export interface CallBook {
   unknown: Lookup<number>;
   /** Calls whose next result counts again: 1 while that holds. */
   retried: Lookup<number>;
+  /** Calls that were started and have no result. */
+  running: Set<number>;
+  /** How often a call was suspended, and decisions that came before the suspension they are for. */
+  suspensions: Lookup<number>;
+  decided: Map<number, { suspension: number; by: string | undefined }>;
   /** Calls before it were asked for their result at a stop. */
   checked: number;
 }
@@ -34,17 +39,23 @@ export const emptyCallBook = (): CallBook => ({
   early: new Map(),
   unknown: new Lookup(),
   retried: new Lookup(),
+  running: new Set(),
+  suspensions: new Lookup(),
+  decided: new Map(),
   checked: 0,
 });
 
 /** A book that goes on by itself. */
-export const branchCallBook = ({ index, late, early, unknown, retried, checked }: CallBook): CallBook => ({
-  index: index && new CallIndex(index),
-  late: new Lookup(late),
-  early: new Map(early),
-  unknown: new Lookup(unknown),
-  retried: new Lookup(retried),
-  checked,
+export const branchCallBook = (book: CallBook): CallBook => ({
+  index: book.index && new CallIndex(book.index),
+  late: new Lookup(book.late),
+  early: new Map(book.early),
+  unknown: new Lookup(book.unknown),
+  retried: new Lookup(book.retried),
+  running: new Set(book.running),
+  suspensions: new Lookup(book.suspensions),
+  decided: new Map(book.decided),
+  checked: book.checked,
 });
 
 export const lacksOutcome = ({ result }: ToolCallView): boolean => result === null || result.outcome === 'unknown';

@@ -5,7 +5,7 @@
 import type { GroupName } from '../../machines/vocabulary.ts';
 import { type CallBook, enterCall, firstCall, lacksOutcome, placeOf } from './callBook.ts';
 import { type Ledger, outdateCall, outdateRound } from './ledger.ts';
-import type { SettlementReading } from './reading.ts';
+import type { CallReading, SettlementReading } from './reading.ts';
 import { addCallStep } from './resolutionStep.ts';
 import type { ToolCallView, ToolResultView } from './view.ts';
 
@@ -61,8 +61,11 @@ export function settle(
   const at = placeOf(ledger, book, callId);
   if (at === undefined) return 'orphan';
   if (!lacksOutcome(ledger.calls.at(at))) return 'settled_already';
-  if (settlement === 'retry') book.retried.set(at, 1);
-  else attach(ledger, book, at, settlement);
+  if (settlement === 'retry') {
+    // What was decided for a later suspension expired with the run that cut the call off.
+    book.decided.delete(at);
+    book.retried.set(at, 1);
+  } else attach(ledger, book, at, settlement);
   return undefined;
 }
 
@@ -78,16 +81,65 @@ export function unanswered(ledger: Ledger, book: CallBook): string[] {
   return ids;
 }
 
-function attach(ledger: Ledger, book: CallBook, at: number, result: ToolResultView): void {
-  const { callId, name, args, result: before } = ledger.calls.at(at);
-  ledger.replying = false;
-  ledger.calls = ledger.calls.replace(ledger.owner, at, Object.freeze({ callId, name, args, result }));
+/** What is known of a call before its result: that it was started, waits, or that somebody decided about it. */
+export function follow(ledger: Ledger, book: CallBook, reading: CallReading): void {
+  if (reading.type === 'tool-suspended') ledger.replying = false;
+  const at = placeOf(ledger, book, reading.callId);
+  if (at === undefined || (ledger.calls.at(at).result !== null && book.retried.get(at) !== 1)) return;
+  const { ranArgs: _, ...call } = ledger.calls.at(at);
+  switch (reading.type) {
+    case 'tool-started': {
+      const { args } = reading;
+      book.running.add(at);
+      const differs = args !== undefined && JSON.stringify(args) !== JSON.stringify(call.args);
+      return change(ledger, book, at, differs ? { ...call, ranArgs: args } : call);
+    }
+    case 'tool-suspended': {
+      const { suspension } = reading;
+      book.running.delete(at);
+      book.suspensions.set(at, suspension);
+      const early = book.decided.get(at);
+      if (early?.suspension === suspension) book.decided.delete(at);
+      const { decidedBy: __, ...undecided } = ledger.calls.at(at);
+      return change(ledger, book, at, early?.suspension === suspension ? decidedBy(undecided, early.by) : undecided);
+    }
+    case 'decision': {
+      const { suspension, by } = reading;
+      const now = book.suspensions.get(at) ?? 0;
+      if (suspension > now && !book.decided.has(at)) book.decided.set(at, { suspension, by });
+      if (suspension === now) change(ledger, book, at, decidedBy(ledger.calls.at(at), by));
+    }
+  }
+}
+
+/** The first decision counts. */
+const decidedBy = (call: ToolCallView, by: string | undefined): ToolCallView =>
+  by === undefined || call.decidedBy !== undefined ? call : { ...call, decidedBy: by };
+
+/** Nothing runs behind a stop. */
+export function rest(ledger: Ledger, book: CallBook): void {
+  const running = [...book.running];
+  book.running.clear();
+  for (const at of running) change(ledger, book, at, ledger.calls.at(at));
+}
+
+function change(ledger: Ledger, book: CallBook, at: number, call: ToolCallView): void {
+  const state = call.result ? 'ended' : book.running.has(at) ? 'running' : 'waiting';
+  ledger.calls = ledger.calls.replace(ledger.owner, at, Object.freeze({ ...call, state }));
   outdateCall(ledger, at);
-  if (before === null) {
+  // Who read the result as an input reads the call.
+  if (call.result) outdateRound(ledger, book.unknown.get(at) ?? -1);
+}
+
+function attach(ledger: Ledger, book: CallBook, at: number, result: ToolResultView): void {
+  const call = ledger.calls.at(at);
+  ledger.replying = false;
+  book.running.delete(at);
+  change(ledger, book, at, { ...call, result });
+  if (call.result === null) {
     if (result.outcome === 'unknown') book.unknown.set(at, ledger.rounds.size);
     feed(ledger, at);
   } else {
-    outdateRound(ledger, book.unknown.get(at) ?? -1);
     book.retried.set(at, 0);
   }
 }

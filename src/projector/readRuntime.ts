@@ -4,18 +4,16 @@
  */
 import type { Diagnostic, Json, Usage } from '../../machines/vocabulary.ts';
 import { copyJson, freezeList } from './json.ts';
-import type { RuntimeReading, SettlementReading } from './reading.ts';
+import type { CallReading, RuntimeReading, SettlementReading } from './reading.ts';
 import { readAll, readParts } from './readWire.ts';
 
 type Fields = Record<string, unknown>;
 
-/** Between two replies of the model: an answer's checkpoint, a placeholder, a text no user wrote. */
-const BOUNDARIES: ReadonlySet<string> = new Set(['checkpoint', 'run-started', 'tool-suspended', 'continuation']);
+/** Between two replies of the model: an answer's checkpoint, a text no user wrote; a placeholder is one too. */
+const BOUNDARIES: ReadonlySet<string> = new Set(['checkpoint', 'run-started', 'continuation']);
 const IGNORED: ReadonlySet<string> = new Set([
   'conversation',
   'tool-allowed',
-  'tool-started',
-  'decision',
   'decision-consumed',
   'state-changed',
   'model-retry',
@@ -43,6 +41,12 @@ export function readRuntime(type: string, entry: Fields): RuntimeReading | strin
       return typeof entry.messageId === 'string' ? { type, messageId: entry.messageId } : 'messageId';
     case 'call-settled':
       return readSettled(entry);
+    case 'tool-started':
+      return readStarted(entry) ?? NOTHING;
+    case 'tool-suspended':
+      return readSuspension(type, entry) ?? BOUNDARY;
+    case 'decision':
+      return readDecision(entry) ?? NOTHING;
     case 'diagnostic':
       return readDiagnostic(entry);
     default:
@@ -60,6 +64,20 @@ function readQueued({ messageId, kind, content }: Fields): RuntimeReading | stri
   if (kind !== 'steer' && kind !== 'followUp') return 'kind';
   const parts = readParts(content);
   return parts === undefined ? 'content' : { type: 'message-queued', messageId, kind, content: parts };
+}
+
+function readStarted({ callId, args }: Fields): CallReading | undefined {
+  return typeof callId === 'string' ? { type: 'tool-started', callId, args: copyJson(args) } : undefined;
+}
+
+function readSuspension<T extends string>(type: T, { callId, suspension }: Fields) {
+  return typeof callId === 'string' && typeof suspension === 'number' ? { type, callId, suspension } : undefined;
+}
+
+function readDecision(entry: Fields): CallReading | undefined {
+  const suspension = readSuspension('decision' as const, entry);
+  const { by } = Object(entry.decision) as Fields;
+  return suspension && { ...suspension, by: typeof by === 'string' ? by : undefined };
 }
 
 function readSettled({ callId, how }: Fields): RuntimeReading | string {

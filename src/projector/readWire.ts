@@ -90,7 +90,7 @@ function readCall({ callId, name, args, argsText, group, extra }: Fields): ItemR
   if (extra !== undefined && !isJson(extra)) return undefined;
   const copied = copyJson(args);
   if (copied === undefined) return undefined;
-  const call = Object.freeze({ callId, name, args: copied, result: null });
+  const call = Object.freeze({ callId, name, args: copied, state: 'waiting' as const, result: null });
   // A group of a later version must not cost the call.
   return { kind: 'tool-call', call, group: isGroupName(group) ? group : undefined };
 }

@@ -32,7 +32,14 @@ export type WireReading =
 /** The host's word on a call: the result it stands for, or `retry`: the next result counts. */
 export type SettlementReading = ToolResultView | 'retry';
 
+/** What a call came to before its result. */
+export type CallReading =
+  | { type: 'tool-started'; callId: string; args: Json | undefined }
+  | { type: 'tool-suspended'; callId: string; suspension: number }
+  | { type: 'decision'; callId: string; suspension: number; by: string | undefined };
+
 export type RuntimeReading =
+  | CallReading
   | { type: 'run-suspended'; waiting: readonly string[] }
   | { type: 'run-resumed'; of: string }
   | { type: 'message-queued'; messageId: string; kind: 'steer' | 'followUp'; content: StoredPart[] }

@@ -71,6 +71,15 @@ export interface ToolCallView {
   callId: string;
   name: string;
   args: Json;
+  /** What ran, where that differs: a plugin, a hook or a decision changed the arguments. */
+  ranArgs?: Json;
+  /** Who decided about it last, where the decision says so. */
+  decidedBy?: string;
+  /**
+   * `waiting` for its turn, for a decision, or to be started behind one; `running` once it is started; `ended` with its
+   * result. What has none at a stop runs no more: it waits to be resumed.
+   */
+  state: 'waiting' | 'running' | 'ended';
   result: null | ToolResultView;
 }
 

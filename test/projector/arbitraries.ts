@@ -3,7 +3,7 @@
  * also makes what no backend means.
  */
 import fc from 'fast-check';
-import { A, C, queued, R, reply, S, stamped, T, U } from './events.ts';
+import { A, C, decided, queued, R, reply, S, stamped, started, suspendedCall, T, U } from './events.ts';
 
 const messageId = fc.constantFrom('m1', 'm2', 'm3', 'm4', 'm5');
 const callId = fc.constantFrom('c1', 'c2', 'c3', 'c4', 'c5', 'c6');
@@ -36,13 +36,21 @@ export const wireEvent = fc.oneof(
 );
 
 const how = fc.constantFrom({ ran: { a: 1 } }, { ran: 'yes' }, { didNotRun: true }, { retry: true });
+const suspension = fc.constantFrom(1, 2);
+const by = fc.constantFrom({}, { by: 'ada' }, { by: 'bob' });
+/** What a log says of a call before its result. */
+export const callRecord = fc.oneof(
+  fc.tuple(callId, fc.constantFrom({}, { args: { b: 1 } })).map(([id, args]) => started(id, args)),
+  fc.tuple(callId, suspension).map(([id, number]) => suspendedCall(id, number)),
+  fc.tuple(callId, suspension, by).map(([id, number, who]) => decided(id, number, who)),
+);
 const runtimeEntry = fc.oneof(
   fc.array(callId, { maxLength: 3 }).map((waiting) => ({ type: 'run-suspended', waiting })),
   fc.constantFrom('r1', 'r2').map((of) => ({ type: 'run-resumed', of })),
   fc.tuple(messageId, fc.constantFrom('steer', 'followUp' as const)).map(([id, kind]) => queued(id, kind)),
   messageId.map((id) => ({ type: 'message-returned', messageId: id, why: 'closed' })),
   fc.tuple(callId, how).map(([id, settlement]) => ({ type: 'call-settled', callId: id, how: settlement })),
-  callId.map((id) => ({ type: 'tool-suspended', callId: id, suspension: 1, reason: 'permission' })),
+  callRecord,
   fc.nat(9).map((tokens) => reply(tokens)),
   fc.constantFrom('checkpoint', 'notice', 'no-such-type', 'xstate.init').map((type) => ({ type })),
 );

@@ -16,7 +16,7 @@ function fed(ids: readonly string[], base?: CallIndex) {
     const isNew = index.set(calls, callId, calls.size);
     expect(isNew).toBe(!model.has(callId));
     model.set(callId, calls.size);
-    calls = calls.push(1, { callId, name: 'n', args: null, result: null });
+    calls = calls.push(1, { callId, name: 'n', args: null, state: 'waiting', result: null });
   };
   for (const id of ids) add(id);
   return { index, model, add, found: (id: string) => index.get(calls, id), calls: () => calls };
@@ -48,7 +48,7 @@ describe('index of calls', () => {
     const trunk = fed(['a', 'b', 'a']);
     const branch = new CallIndex(trunk.index);
     expect(branch.set(trunk.calls(), 'a', 3)).toBe(false);
-    const grown = trunk.calls().push(2, { callId: 'a', name: 'n', args: null, result: null });
+    const grown = trunk.calls().push(2, { callId: 'a', name: 'n', args: null, state: 'waiting', result: null });
     expect(branch.set(grown, 'new', 4)).toBe(true);
     expect(['a', 'b', 'c'].map((id) => branch.get(grown, id))).toEqual([3, 1, undefined]);
     expect(['a', 'b', 'new'].map((id) => trunk.found(id))).toEqual([2, 1, undefined]);

@@ -31,6 +31,24 @@ export const S = (reason: 'completed' | 'interrupted' | 'error' = 'completed', c
   reason,
   ...(cause && { cause }),
 });
+export const started = (callId: string, changed: { args?: Json } = {}) => ({
+  type: 'tool-started' as const,
+  callId,
+  idempotencyKey: `c/${callId}/0`,
+  ...changed,
+});
+export const suspendedCall = (callId: string, suspension = 1) => ({
+  type: 'tool-suspended' as const,
+  callId,
+  suspension,
+  reason: 'permission',
+});
+export const decided = (callId: string, suspension = 1, who: { by?: string } = {}) => ({
+  type: 'decision' as const,
+  callId,
+  suspension,
+  decision: { callId, action: 'approve' as const, ...who },
+});
 export const queued = (text: string, kind: 'steer' | 'followUp' = 'followUp') => ({
   type: 'message-queued' as const,
   messageId: text,

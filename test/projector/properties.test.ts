@@ -19,11 +19,10 @@ function viewsAfterEach(entries: readonly unknown[], read: (view: ConversationVi
   });
 }
 
-/** A view without what may come behind a stop: results, and what follows from them. */
+const OF_CALLS = new Set(['result', 'state', 'ranArgs', 'decidedBy', 'rounds']);
+/** A view without what may come behind a stop: what becomes of a call, and what follows from it. */
 const withoutResults = (view: ConversationView, cycle: number): unknown =>
-  JSON.parse(
-    JSON.stringify(view.cycles[cycle], (key, value) => (key === 'result' ? null : key === 'rounds' ? 0 : value)),
-  );
+  JSON.parse(JSON.stringify(view.cycles[cycle], (key, value) => (OF_CALLS.has(key) ? undefined : value)));
 
 function expectFrozen(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;

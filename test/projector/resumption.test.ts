@@ -1,17 +1,10 @@
 /** Suspension, resumption and what a host settles, as the views show them (run-lifecycle, RESUME_TOOL_CALL). */
 import { describe, expect, it } from 'vitest';
 import { createProjector, project } from '../../src/projector/index.ts';
-import { A, C, callIn, codes, parts, roundsOf, S, stamped, stepsOf, T, U } from './events.ts';
+import { A, C, callIn, codes, decided, parts, roundsOf, S, stamped, stepsOf, suspendedCall, T, U } from './events.ts';
 
-const suspendedCall = (callId: string) => ({ type: 'tool-suspended', callId, suspension: 1, reason: 'permission' });
 const suspended = (...waiting: string[]) => ({ type: 'run-suspended', waiting });
 const resumed = (of: string) => ({ type: 'run-resumed', of });
-const approve = (callId: string) => ({
-  type: 'decision',
-  callId,
-  suspension: 1,
-  decision: { callId, action: 'approve' },
-});
 const settled = (callId: string, how: object) => ({ type: 'call-settled', callId, how });
 
 describe('suspended cycles', () => {
@@ -23,12 +16,12 @@ describe('suspended cycles', () => {
     expect(view.cycles[0]).toMatchObject({ stop: null, waiting: ['a', 'b'] });
   });
 
-  it('a decision changes nothing in the view', () => {
-    expect(project([...first, ...stamped([approve('a')], 'r1', first.length)])).toEqual(project(first));
+  it('a decision of nobody in particular changes nothing in the view', () => {
+    expect(project([...first, ...stamped([decided('a')], 'r1', first.length)])).toEqual(project(first));
   });
 
   it('the resumed run goes on in the same cycle, which no longer waits', () => {
-    const rest = stamped([approve('a'), resumed('r1'), T('a'), T('b'), A('done'), S()], 'r2', first.length);
+    const rest = stamped([decided('a'), resumed('r1'), T('a'), T('b'), A('done'), S()], 'r2', first.length);
     const view = project([...first, ...rest]);
     expect(view.cycles).toHaveLength(1);
     expect(stepsOf(view)).toEqual(['non-steer q', 'assistant x [read a b]', 'assistant done']);
