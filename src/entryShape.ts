@@ -1,10 +1,12 @@
 /**
- * Whether an entry that comes from a store has the fields its type is read by, and how it is written today. Rule: only what reading a log depends on
- * is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its seq.
+ * Whether a log that comes from a store can be read: its entries count on from 0, and each has the fields its type is
+ * read by; and how an entry is written today. Rule: only what reading a log depends on is demanded, so fields nobody
+ * knows and types of a later version pass; what is refused is named by its seq.
  */
 import type { LogEntry } from '../machines/index.ts';
 import { CorruptLogError } from './errors.ts';
 import { shown } from './form.ts';
+import type { LogHandle } from './stores/store.ts';
 
 type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;
@@ -62,7 +64,7 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
 );
 
 /** The entry as it is written today: `conversationId` of a `sub-agent` entry was the sub-agent's once, not the log's. */
-export const current = (entry: LogEntry, id: string): LogEntry =>
+const current = (entry: LogEntry, id: string): LogEntry =>
   entry.type === 'sub-agent' && entry.child === undefined
     ? Object.freeze({ ...entry, conversationId: id, child: entry.conversationId })
     : entry;
@@ -76,4 +78,18 @@ export function readable(entry: LogEntry): LogEntry {
   const where = `entry ${found.seq} (${found.type}) of conversation "${found.conversationId}"`;
   const got = found[odd] === undefined ? 'nothing' : shown(found[odd]);
   throw new CorruptLogError('corrupt', `${where} cannot be used: its ${odd} is ${got}; the log was left as it is`);
+}
+
+/** All that a handle holds. Throws CorruptLogError: `gap` where an entry is missing, `fork` where one comes again, `corrupt`. */
+export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]> {
+  const log: LogEntry[] = [];
+  for await (const entry of handle.read()) {
+    const { seq } = readable(entry);
+    if (seq !== log.length) {
+      const what = `the log of conversation "${id}" goes on with entry ${seq}, expected entry ${log.length}`;
+      throw new CorruptLogError(seq < log.length ? 'fork' : 'gap', `${what}; it was left as it is`);
+    }
+    log.push(current(entry, id));
+  }
+  return log;
 }

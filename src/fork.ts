@@ -5,7 +5,7 @@
  */
 import type { LogEntry } from '../machines/index.ts';
 import { checkId } from './agentOptions.ts';
-import { current } from './entryShape.ts';
+import { readLog } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
 import { impossible } from './form.ts';
 import { refuseNoPlace } from './places.ts';
@@ -38,12 +38,6 @@ async function copied(content: Parts, from: LogHandle, to: LogHandle): Promise<P
   return parts;
 }
 
-async function entriesOf(handle: LogHandle, id: string): Promise<LogEntry[]> {
-  const entries: LogEntry[] = [];
-  for await (const entry of handle.read()) entries.push(current(entry, id));
-  return entries;
-}
-
 const ownerOf = ([first]: readonly LogEntry[]): string | undefined =>
   first?.type === 'conversation' ? first.parent?.conversationId : undefined;
 
@@ -61,7 +55,7 @@ class Fork {
   async copy({ from, to, parent, placeIn }: Copy): Promise<number> {
     const source = await this.#store.open(from);
     try {
-      const log = await entriesOf(source, from);
+      const log = await readLog(source, from);
       if (log.length === 0) this.#empty.add(from);
       const place = placeIn(log);
       const target = await this.#openEmpty(to, parent);
@@ -98,7 +92,7 @@ class Fork {
   async #openEmpty(id: string, parent: Parent | undefined): Promise<LogHandle> {
     const handle = await this.#store.open(id);
     try {
-      const written = await entriesOf(handle, id);
+      const written = await readLog(handle, id);
       if (written.length === 0) {
         this.#empty.add(id);
         return handle;

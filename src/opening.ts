@@ -5,7 +5,7 @@
 import { type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
 import type { AgentOptions } from './agentOptions.ts';
 import { Conversation } from './conversation.ts';
-import { current, readable } from './entryShape.ts';
+import { readLog } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
 import { type EarlierMessage, historyEntries } from './history.ts';
 import type { Model } from './models/model.ts';
@@ -73,8 +73,7 @@ export async function openConversation(house: House, cast: Cast, opening: Openin
 
 async function opened(house: House, cast: Cast, opening: Opening, handle: LogHandle): Promise<Opened> {
   const { id, history, closed, authorize } = opening;
-  const entries: LogEntry[] = [];
-  for await (const entry of handle.read()) entries.push(current(readable(entry), id));
+  const entries = await readLog(handle, id);
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
   const keeper = keeperOf(entries, opening);

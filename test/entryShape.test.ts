@@ -1,7 +1,8 @@
-/** Entries that are JSON and yet no entries: whoever reads a log says which one it is. */
-import { appendFile } from 'node:fs/promises';
+/** Entries that are JSON and yet no entries, and logs that lack one: whoever reads a log says which one it is. */
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { readable } from '../src/entryShape.ts';
+import { forkConversation } from '../src/fork.ts';
 import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
 import { everyEntry } from '../src/testing/everyEntry.ts';
 import { scriptedModel } from '../src/testing/index.ts';
@@ -120,5 +121,100 @@ describe('an entry without the fields of its type', () => {
     }
     expect(wrong).toEqual([]);
     expect(refused).toBeGreaterThan(100);
+  });
+});
+
+describe('a log that lacks an entry', () => {
+  const log = [conversation('c'), ...[1, 2, 3, 4, 5].map((seq) => notice('c', seq))];
+  const MISSING: readonly (readonly number[])[] = [
+    [0],
+    [1],
+    [3],
+    [4],
+    [0, 1],
+    [2, 3],
+    [1, 3],
+    [0, 2, 4],
+    [0, 1, 2, 3, 4],
+  ];
+
+  /** A store of somebody's own that gives these entries and takes anything. */
+  function giving(entries: readonly LogEntry[]): LogStore & { appended: LogEntry[] } {
+    const appended: LogEntry[] = [];
+    return {
+      appended,
+      async open() {
+        return {
+          async *read() {
+            yield* entries;
+          },
+          append: async (more) => void appended.push(...more),
+          close: async () => undefined,
+        };
+      },
+      list: async () => [],
+      delete: async () => undefined,
+    };
+  }
+
+  /** The memory store, through which entries get lost on their way back. */
+  function losing(missing: readonly number[]): LogStore {
+    const store = memoryStore();
+    return {
+      ...store,
+      async open(id) {
+        const handle = await store.open(id);
+        const read = async function* () {
+          for await (const entry of handle.read()) if (!missing.includes(entry.seq)) yield entry;
+        };
+        return { ...handle, read };
+      },
+    };
+  }
+
+  const without = (missing: readonly number[]) => log.filter(({ seq }) => !missing.includes(seq));
+
+  test('H-138 is refused as a gap by every store, whichever is missing, and nothing is written', async () => {
+    for (const missing of MISSING) {
+      const own = giving(without(missing));
+      expect([missing, await open(own), own.appended]).toEqual([missing, 'gap', []]);
+      const memory = losing(missing);
+      await write(memory, 'c', log);
+      expect([missing, await open(memory)]).toEqual([missing, 'gap']);
+      const { store, path } = await place();
+      await write(store, 'c', log);
+      const lines = (await readFile(path('c.jsonl'), 'utf8')).split('\n');
+      const holed = lines.filter((_, line) => !missing.includes(line - 1)).join('\n');
+      await writeFile(path('c.jsonl'), holed);
+      expect([missing, await open(store)]).toEqual([missing, 'gap']);
+      expect(await readFile(path('c.jsonl'), 'utf8')).toBe(holed);
+    }
+  });
+
+  test('H-138 is named by what came and what was expected, and its handle is let go', async () => {
+    const store = losing([2, 3]);
+    await write(store, 'c', log);
+    const agent = createAgent({ model: scriptedModel([]), store });
+    for (let time = 0; time < 2; time += 1) {
+      await expect(agent.open('c')).rejects.toMatchObject({ name: 'CorruptLogError', code: 'gap' });
+      await expect(agent.open('c')).rejects.toThrow('of conversation "c" goes on with entry 4, expected entry 2;');
+    }
+    await agent.close();
+  });
+
+  test('is not forked, and leaves nothing of the fork', async () => {
+    const store = losing([2]);
+    await write(store, 'c', log);
+    await expect(forkConversation(store, 'c', 'd')).rejects.toMatchObject({ code: 'gap' });
+    await expect(forkConversation(store, 'c', 'd', 2)).rejects.toMatchObject({ code: 'gap' });
+    expect((await store.list()).map(({ id }) => id)).toEqual(['c']);
+  });
+
+  test('H-137 an entry that comes twice, or late, is refused as a fork of the log', async () => {
+    const [head, one, two] = log as [LogEntry, LogEntry, LogEntry];
+    expect(await open(giving([head, one, one, two]))).toBe('fork');
+    expect(await open(giving([head, one, two, head]))).toBe('fork');
+    expect(await open(giving([head, two, one]))).toBe('gap');
+    expect(await open(giving([head, { ...one, seq: Number.NaN }]))).toBe('gap');
   });
 });

@@ -128,6 +128,17 @@ export const readCases: readonly StoreCase[] = [
     },
   ],
   [
+    'no entry is missing from a log that is opened again, first, last or between, however it was appended',
+    async (store) => {
+      for (let next = 0, size = 1; next < 40; next += size, size = (size % 4) + 1) {
+        await opened(store, 'c', (handle) => handle.append(notices('c', next, size), next));
+        // The library refuses to open a conversation whose log has a hole.
+        const seqs = (await stored(store, 'c')).map(({ seq }) => seq);
+        assert.deepEqual(seqs, [...Array(next + size).keys()], 'an entry is missing or comes twice');
+      }
+    },
+  ],
+  [
     'a log that nothing happened to opens without notices',
     async (store) => {
       await write(store, 'c', notices('c', 0, 3));

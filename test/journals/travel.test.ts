@@ -2,7 +2,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { forkConversation } from '../../src/fork.ts';
 import { type LogEntry, memoryStore, subAgents } from '../../src/index.ts';
 import { replayUntil } from '../../src/journals/index.ts';
@@ -14,6 +14,7 @@ import { askedTool, calls, call as made, scripted } from '../hostile/bench.ts';
 import { bench, only, resultText } from '../support/agent.ts';
 import { byTask, logOf, spawn, submit } from '../support/family.ts';
 import { call, lines, t } from '../support/model.ts';
+import { dot } from '../support/pictures.ts';
 import { asks, echoTool } from '../support/tools.ts';
 import { recorded } from './bench.ts';
 
@@ -110,6 +111,27 @@ describe('a fork', () => {
     expect(resultText(forked.log(), 'c1')).toMatch(/may have run/);
     expect(forked.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
     expect(ran).toEqual(['c1']);
+  });
+
+  it('has the images of the other one beside its own log, also when the other one is gone', async () => {
+    const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
+    onTestFinished(() => rm(place, { recursive: true, force: true }));
+    const store = jsonlStore(place);
+    const on = await bench({ store, replies: ['seen'] });
+    await on.conversation.send([
+      { type: 'text', text: 'look' },
+      { type: 'image', mediaType: 'image/png', data: dot },
+    ]).result;
+    await on.agent.close();
+    await forkConversation(store, 'c', 'fork');
+    await store.delete('c');
+    const log = await logOf(store, 'fork');
+    const images = log.flatMap((entry) => (entry.type === 'user-message' ? entry.content : []));
+    const [, image] = images;
+    const handle = await store.open('fork');
+    const bytes = image?.type === 'image' ? await handle.getBlob?.(image.data) : undefined;
+    await handle.close();
+    expect(bytes).toEqual(new Uint8Array(dot));
   });
 
   it('is refused onto itself, onto a conversation that exists, of nothing, and of one that is open', async () => {

@@ -17,6 +17,7 @@ export const HANDLE_FAULTS = [
   'compares the expected seq loosely',
   'does not check an append of nothing',
   'does not look at the seqs of entries',
+  'looks at the first seq of a group only',
   'stores what comes before a wrong entry',
   'sorts a group',
   'drops repeated seqs',
@@ -203,7 +204,9 @@ export class BrokenHandle implements LogHandle {
       return;
     }
     if (this.#is('does not look at the seqs of entries')) return;
-    const checked = this.#is('stores what comes before a wrong entry') ? entries.slice(0, 1) : entries;
+    const first =
+      this.#is('stores what comes before a wrong entry') || this.#is('looks at the first seq of a group only');
+    const checked = first ? entries.slice(0, 1) : entries;
     if (checked.some((entry, index) => entry.seq !== next + index)) this.#conflict();
   }
 

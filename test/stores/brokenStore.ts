@@ -16,6 +16,8 @@ const STORE_FAULTS = [
   'has one lease for all conversations',
   'gives the lease to nobody when it refuses an open',
   'forgets everything on close',
+  'drops the first entry on reopening',
+  'drops an entry in the middle on reopening',
   'drops the last entry on reopening',
   'writes an entry on opening',
   'lists nothing',
@@ -82,6 +84,8 @@ class BrokenStore implements LogStore {
     this.#leases.set(lease, token);
     const kept: Kept = this.#kept.get(key) ?? { id, texts: [], listed: [], blobs: this.#newBlobs() };
     this.#kept.set(key, kept);
+    if (this.#is('drops the first entry on reopening')) kept.texts.shift();
+    if (this.#is('drops an entry in the middle on reopening')) kept.texts.splice(17, 1);
     if (this.#is('drops the last entry on reopening')) kept.texts.pop();
     if (this.#is('writes an entry on opening')) kept.texts.push('{"seq":0,"type":"header"}');
     kept.listed = [...kept.texts];

@@ -118,6 +118,24 @@ describe('a fork of a conversation whose sub-agents wait for a person', () => {
   });
 });
 
+describe("a fork of a sub-agent's own log", () => {
+  it("is nobody else's: it can be acted on by itself, and is listed", async () => {
+    const { store } = await waiting();
+    const child = childOf('p', 'a');
+    await forkConversation(store, child, 'own');
+    const { agent, ask } = await family(store);
+    const [own, kept] = [await agent.open('own'), await agent.open(child)];
+    expect(() => kept.send('hi')).toThrow('is a sub-agent of c');
+    expect(own.log()[0]).not.toHaveProperty('parent');
+    expect([own.status, own.pending.map(({ callId }) => callId)]).toEqual(['waiting', ['x']]);
+    expect(await own.decide({ callId: 'x', action: 'approve' })).toBe('applied');
+    await own.resume().result;
+    expect(ask.ran).toEqual(['x']);
+    expect((await agent.list()).map(({ id }) => id).sort()).toEqual(['c', 'own']);
+    await agent.close();
+  });
+});
+
 describe('a fork of a conversation whose sub-agents have begun', () => {
   it('at no place of the log repeats what a sub-agent on record did, and goes on to its end', async () => {
     const { store, log } = await waiting({ decided: true });
