@@ -93,6 +93,7 @@ async function scanned(path: string, id: string): Promise<{ said: string[]; refu
 function damageText({ code, detail }: Diagnostic): string {
   const where = JSON.stringify(detail ?? null);
   if (code === 'torn_tail') return `the last line is torn and was left out: ${where}`;
+  if (code === 'byte_order_mark') return 'the file begins with a byte order mark, which was left out';
   return `the file is damaged, yet every entry can be read: ${code} ${where}`;
 }
 
@@ -107,7 +108,6 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
   };
   for await (const { bytes } of linesIn(path, cut)) {
     number += 1;
-    // A byte order mark is left out by it.
     const value = parsed(decoder.decode(bytes));
     if (value === undefined) {
       if (bytes.length > 0) odd.push(number);

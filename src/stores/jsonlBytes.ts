@@ -3,6 +3,8 @@
  * be JSON is told from its first and last byte, since a failing parse costs far more than it tells.
  */
 const BRACE = { open: 0x7b, close: 0x7d };
+/** What some editors put in front of UTF-8. */
+const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** How many bytes are looked at for another encoding. */
 const SAMPLE_BYTES = 64;
 
@@ -32,12 +34,32 @@ export function isBraced(bytes: Buffer): boolean {
   return bytes[last] === BRACE.close;
 }
 
+/** Behind the brace that closes the first one; -1 where none does. */
+export function endOfObject(bytes: Buffer): number {
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === 0x22) inText = !inText;
+    else if (inText && byte === 0x5c) at += 1;
+    else if (!inText && byte === 0x7b) depth += 1;
+    else if (!inText && byte === 0x7d) {
+      depth -= 1;
+      if (depth <= 0) return at + 1;
+    }
+  }
+  return -1;
+}
+
+/** How many bytes of it stand in front. */
+export function markBefore(bytes: Buffer): number {
+  return bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0;
+}
+
 /** What the bytes seem to be instead of UTF-8 as a log has it, or null. */
 export function otherEncoding(bytes: Buffer): string | null {
-  const [first, second, third] = bytes;
-  if (first === 0xef && second === 0xbb && third === 0xbf) {
-    return 'it begins with a byte order mark, expected UTF-8 without one';
-  }
+  const [first, second] = bytes;
+  if (markBefore(bytes) > 0) return 'it begins with a byte order mark, expected none but at the start of the file';
   const marked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
   return marked || isEverySecondZero(bytes) ? 'it looks like UTF-16, expected UTF-8' : null;
 }

@@ -10,7 +10,7 @@ import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../errors.ts';
 import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
 import { entryLine, type Form, headerLine, judgeLine } from './jsonlLine.ts';
-import { linesOf } from './jsonlLines.ts';
+import { recordsOf } from './jsonlLines.ts';
 import { formAt, type Scan, scanLog } from './jsonlScan.ts';
 import { VERSION } from './jsonlVersions.ts';
 
@@ -118,7 +118,7 @@ export class JsonlFile {
     const offset = this.#scan.offsets[next];
     if (offset === undefined) return;
     let form = formAt(this.#scan, next, this.#id);
-    for await (const line of linesOf(this.#file, offset, end)) {
+    for await (const line of recordsOf(this.#file, offset, end)) {
       const judged = judgeLine(line.bytes, form, next, line.whole);
       if (judged.kind === 'header') form = { ...form, version: judged.version };
       // Other lines were found to be repetitions when the file was checked.

@@ -9,7 +9,7 @@ import { CorruptLogError } from '../errors.ts';
 import { isBlank, withoutLostEnd } from './jsonlBytes.ts';
 import { openRegular, resolveRegular } from './jsonlDisk.ts';
 import { FORMAT, type Form, type JudgedHeader, judgeHeader, judgeLine, RECORD_KEY } from './jsonlLine.ts';
-import { linesIn, piecesOf } from './jsonlLines.ts';
+import { linesIn, piecesOf, recordsIn } from './jsonlLines.ts';
 import { fileNameOf } from './jsonlName.ts';
 import { VERSION } from './jsonlVersions.ts';
 
@@ -25,7 +25,8 @@ export async function beginsWithHeader(path: string): Promise<boolean> {
   try {
     for await (const piece of piecesOf(file, 0, (await file.stat()).size)) {
       if (isBlank(piece.bytes)) continue;
-      for (const { bytes, whole } of linesIn(piece)) {
+      for (const line of linesIn(piece)) {
+        const [{ bytes, whole } = line] = recordsIn(line);
         const { kind } = judgeHeader(whole ? bytes : withoutLostEnd(bytes));
         if (kind !== 'blank') return kind === 'header' || kind === 'version';
       }
@@ -45,9 +46,11 @@ export async function* readableEntries(path: string, id: string): AsyncGenerator
   try {
     for await (const piece of piecesOf(file, 0, (await file.stat()).size)) {
       if (reader.passesOver(piece.bytes)) continue;
-      for (const { bytes, whole } of linesIn(piece)) {
-        const entry = reader.take(whole ? bytes : withoutLostEnd(bytes), whole);
-        if (entry !== null) yield entry;
+      for (const line of linesIn(piece)) {
+        for (const { bytes, whole } of recordsIn(line)) {
+          const entry = reader.take(whole ? bytes : withoutLostEnd(bytes), whole);
+          if (entry !== null) yield entry;
+        }
       }
     }
   } catch (error) {

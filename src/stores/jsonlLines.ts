@@ -1,10 +1,13 @@
 /**
- * The lines of an open file. Rule: cut at `\n` only (U+2028 belongs to a text), read in pieces of whole lines, and never
- * hold more than one piece and one line, which has a limit.
+ * The lines of an open file, and the records of a line. Rule: cut at `\n` only (U+2028 belongs to a text), read in pieces
+ * of whole lines, and never hold more than one piece and one line, which has a limit. A byte order mark in front of a file
+ * belongs to no line; a line is cut further only where nothing but whole records stand in it.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { CorruptLogError } from '../errors.ts';
-import { MAX_LINE_BYTES } from './jsonlLine.ts';
+import { endOfObject, markBefore, voidBefore } from './jsonlBytes.ts';
+import { HEADER_FRONT, MAX_LINE_BYTES, RECORD_KEY } from './jsonlLine.ts';
+import { isRecord, parsed } from './jsonlValue.ts';
 
 const PIECE_BYTES = 128 * 1024;
 const NEWLINE = 0x0a;
@@ -34,6 +37,11 @@ export async function* linesOf(file: FileHandle, from: number, to: number): Asyn
   for await (const piece of piecesOf(file, from, to)) yield* linesIn(piece);
 }
 
+/** Their records. */
+export async function* recordsOf(file: FileHandle, from: number, to: number): AsyncGenerator<Line> {
+  for await (const line of linesOf(file, from, to)) yield* recordsIn(line);
+}
+
 /** Throws CorruptLogError `line_too_long` with the line's number counted from `from`. */
 export async function* piecesOf(file: FileHandle, from: number, to: number): AsyncGenerator<Piece> {
   const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(PIECE_BYTES, to - from)));
@@ -44,10 +52,12 @@ export async function* piecesOf(file: FileHandle, from: number, to: number): Asy
   for (let position = from; position < to; ) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, to - position), position);
     if (bytesRead === 0) break;
+    const mark = position === 0 ? markBefore(buffer.subarray(0, bytesRead)) : 0;
     position += bytesRead;
-    const read = buffer.subarray(0, bytesRead);
+    offset += mark;
+    const read = buffer.subarray(mark, bytesRead);
     const first = read.indexOf(NEWLINE);
-    if (heldBytes + (first === -1 ? bytesRead : first) > MAX_LINE_BYTES) throw tooLong(number);
+    if (heldBytes + (first === -1 ? read.length : first) > MAX_LINE_BYTES) throw tooLong(number);
     const end = first === -1 ? 0 : read.lastIndexOf(NEWLINE) + 1;
     if (end > 0) {
       const lines = read.subarray(0, end);
@@ -59,8 +69,8 @@ export async function* piecesOf(file: FileHandle, from: number, to: number): Asy
       heldBytes = 0;
     }
     // The buffer is read into again, so what waits for its newline is copied.
-    if (end < bytesRead) held.push(Buffer.from(read.subarray(end)));
-    heldBytes += bytesRead - end;
+    if (end < read.length) held.push(Buffer.from(read.subarray(end)));
+    heldBytes += read.length - end;
   }
   if (heldBytes > 0) yield { bytes: Buffer.concat(held), offset, whole: false, number };
 }
@@ -73,6 +83,40 @@ export function* linesIn(piece: Piece): Generator<Line> {
     yield { bytes: piece.bytes.subarray(at, end), offset: piece.offset + at, whole: cut !== -1, number };
     at = end + 1;
   }
+}
+
+/** The fronts of what stands behind another record on its line. */
+const FRONTS = [`{${RECORD_KEY}:`, HEADER_FRONT];
+
+/**
+ * The records of a line: the line itself, or its parts where it is one whole record behind the other. What begins the line
+ * and is whole cannot be a part of anything, so nothing is guessed; a line with anything else in it stays as it is.
+ */
+export function* recordsIn(line: Line): Generator<Line> {
+  const joined = FRONTS.some((front) => line.bytes.indexOf(front, 1) !== -1) ? wholeIn(line) : null;
+  if (joined && joined.length > 1) yield* joined;
+  else yield line;
+}
+
+/** Null where something else is in the line. */
+function wholeIn(line: Line): Line[] | null {
+  const records: Line[] = [];
+  for (let at = voidBefore(line.bytes); at < line.bytes.length; ) {
+    const rest = line.bytes.subarray(at);
+    const length = endOfObject(rest);
+    const text = rest.toString('utf8', 0, Math.max(0, length));
+    if (length === -1 || !isRecord(parsed(text))) return null;
+    // Zero bytes between two of them are damage.
+    const between = rest.subarray(length, length + voidBefore(rest.subarray(length)));
+    const next = at + length + between.length;
+    const first = records.length === 0;
+    const last = next === line.bytes.length;
+    if (!last && between.includes(0)) return null;
+    const bytes = line.bytes.subarray(first ? 0 : at, last ? next : at + length);
+    records.push({ ...line, bytes, offset: line.offset + (first ? 0 : at), whole: last ? line.whole : true });
+    at = next;
+  }
+  return records;
 }
 
 function tooLong(number: number): CorruptLogError {

@@ -10,7 +10,7 @@ import type { Diagnostic, Json, LogEntry } from '../../machines/vocabulary.ts';
 import { CorruptLogError } from '../errors.ts';
 import { isBlank, withoutLostEnd } from './jsonlBytes.ts';
 import { FORMAT, type Form, type Judged, type JudgedHeader, judgeHeader, judgeLine } from './jsonlLine.ts';
-import { type Line, linesIn, linesOf, type Piece, piecesOf } from './jsonlLines.ts';
+import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './jsonlLines.ts';
 import { isTornHeader, isTornRecord } from './jsonlTorn.ts';
 import { VERSION } from './jsonlVersions.ts';
 
@@ -77,11 +77,14 @@ class Scanner {
   }
 
   async takePiece(piece: Piece): Promise<void> {
+    if (this.#number === 0 && piece.offset > 0) this.#notice('byte_order_mark', {});
     if (this.#changesNothing(piece)) return;
     const blank = isBlank(piece.bytes);
     for (const line of linesIn(piece)) {
       const known = this.#worst;
-      await this.#take(line);
+      const records = [...recordsIn(line)];
+      if (records.length > 1) this.#notice('joined_line', { line: line.number });
+      for (const record of records) await this.#take(record);
       // Of lines that are blank the first one is enough.
       if (blank || this.isDecided) return;
       const rest = piece.bytes.subarray(line.offset + line.bytes.length + 1 - piece.offset);
@@ -170,7 +173,7 @@ class Scanner {
   async #stored(seq: number): Promise<LogEntry | null> {
     const offset = this.#scan.offsets[seq];
     if (offset === undefined) return null;
-    for await (const line of linesOf(this.#file, offset, this.#size)) {
+    for await (const line of recordsOf(this.#file, offset, this.#size)) {
       const judged = judgeLine(line.bytes, formAt(this.#scan, seq, this.#id), seq, line.whole);
       return judged.kind === 'entry' ? judged.entry : null;
     }

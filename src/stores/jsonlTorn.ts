@@ -3,7 +3,7 @@
  * where it can be one: it begins as the header or as an object, and holds no complete record in front.
  * Zero bytes stand for what a loss of power took. Anything else is somebody's, and stays.
  */
-import { voidBefore } from './jsonlBytes.ts';
+import { endOfObject, voidBefore } from './jsonlBytes.ts';
 import { type Form, HEADER_FRONT, judgeLine } from './jsonlLine.ts';
 
 /** Every block of a file system is a multiple of it. */
@@ -41,21 +41,4 @@ function holdsRecord(bytes: Buffer, form: Form, next: number): boolean {
   if (end === -1) return false;
   const { kind } = judgeLine(bytes.subarray(0, end), form, next, false);
   return kind === 'entry' || kind === 'header' || kind === 'version';
-}
-
-/** Behind the brace that closes the first one; -1 where none does. */
-function endOfObject(bytes: Buffer): number {
-  let depth = 0;
-  let inText = false;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (byte === 0x22) inText = !inText;
-    else if (inText && byte === 0x5c) at += 1;
-    else if (!inText && byte === 0x7b) depth += 1;
-    else if (!inText && byte === 0x7d) {
-      depth -= 1;
-      if (depth <= 0) return at + 1;
-    }
-  }
-  return -1;
 }

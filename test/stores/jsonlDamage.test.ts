@@ -102,6 +102,37 @@ describe('the middle of a file', () => {
     }
   });
 
+  test('whole records on one line are all read, wherever it stands, and the line stays as it is', async () => {
+    const joined = ['joined_line'];
+    await mends(file(header, first, second + third, last), entries, joined);
+    await mends(file(header, `${first} \t${second}\r${third}`, last), entries, joined);
+    await mends(file(header, first, second, third + last), entries, joined);
+    await mends(file(header, first, second) + third + last, entries, joined);
+    await mends(file(header + first, second + third, last), entries, joined);
+    await mends(whole.replaceAll('\n', ''), entries, joined);
+    await mends(whole.replaceAll('\n', '\r'), entries, joined);
+    await mends(file(header, first, second + second + third), entries.slice(0, 3), [...joined, 'duplicate']);
+  });
+
+  test('whole records on one line count as lines do: a gap, a fork and a second header are refused', async () => {
+    await refuses(file(header, first + third, last), 'gap', 2);
+    await refuses(file(header, first, second + second.replace('entry', 'other')), 'fork', 3);
+    await refuses(file(header, first + header, second), 'corrupt', 2);
+    await refuses(file(header + header, first), 'corrupt', 1);
+  });
+
+  test('a line with anything but whole records is refused where a torn one is not told from its arguments', async () => {
+    const texts = ['say "so {', '}{"seq":2,', '\\"}'].map((text, seq) => notice('c', seq, text));
+    const [head = '', ...lines] = await linesFor(texts);
+    await mends(file(head, lines.join('')), texts, ['joined_line']);
+    for (const between of ['x', ',', '\0', '\0 ', '"', '}', '{', '[]']) {
+      await refuses(file(header, first, `${second}${between}${third}`, last), 'corrupt', 3);
+    }
+    await refuses(file(header, first, `[${second},${third}]`, last), 'corrupt', 3);
+    const nested = second.replace(/}$/, `,"more":${third}}`);
+    await mends(file(header, first, nested), [entries[0], { ...entries[1], more: JSON.parse(third) }] as never, []);
+  });
+
   test('H-134 zero bytes or blank lines before further records are refused', async () => {
     await refuses(file(header, first, `\0\0${second}`, third), 'corrupt', 3);
     await refuses(file(header, first, '\0\0', second), 'corrupt', 3);
@@ -171,6 +202,29 @@ describe('the middle of a file', () => {
   });
 });
 
+describe('a byte order mark', () => {
+  const mark = '\ufeff';
+
+  test('at the start of a file belongs to no line: what follows is read, torn ends and all', async () => {
+    const marked = ['byte_order_mark'];
+    await mends(mark + whole, entries, marked);
+    await mends(mark + whole.slice(0, -5), entries.slice(0, 3), [...marked, 'torn_tail']);
+    await mends(mark + header, [], marked);
+    await mends(mark + header.slice(0, 20), [], [...marked, 'torn_tail']);
+    await mends(`${mark}\n`, [], [...marked, 'blank_tail']);
+    await mends(mark, [], []);
+    await refuses(mark + file(header, first, third), 'gap', 3);
+    await refuses(`${mark}hello\n`, 'no_header', 1);
+  });
+
+  test('anywhere else is refused', async () => {
+    await refuses(mark + mark + whole, 'no_header', 1);
+    await refuses(file(header, first, mark + second), 'corrupt', 3);
+    await refuses(file(header, first + mark + second), 'corrupt', 2);
+    await refuses(`\n${mark}${whole}`, 'no_header', 2);
+  });
+});
+
 describe('the header', () => {
   test('H-140 an unknown version and a missing header are refused', async () => {
     for (const version of ['999', '0', '"1"', 'null']) {
@@ -196,6 +250,14 @@ describe('the header', () => {
     });
     expect(await stored(store, 'd')).toEqual([...entries, notice('d', 4)]);
   });
+});
+
+test('reading a damaged log finds a byte order mark and every record of a line, as opening does', async () => {
+  const found = await placeWith(`\ufeff${file(header + first, 'no', second + third, last)}`);
+  await refused('corrupt', () => found.store.open('c'));
+  const read: LogEntry[] = [];
+  for await (const entry of readDamagedLog(found.directory, 'c')) read.push(entry);
+  expect(read).toEqual(entries);
 });
 
 test('reading a damaged log takes what can be read, writes nothing and needs no lease', async () => {
