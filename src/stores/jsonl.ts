@@ -6,7 +6,16 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../errors.ts';
-import { codeOf, makeDirectory, refuseNames, resolveRegular, statNow, storeError } from './jsonlDisk.ts';
+import {
+  codeOf,
+  makeDirectory,
+  refuseNames,
+  refuseNoFolder,
+  refuseOutside,
+  resolveRegular,
+  statNow,
+  storeError,
+} from './jsonlDisk.ts';
 import { type Durability, JsonlFile } from './jsonlFile.ts';
 import { JsonlHandle } from './jsonlHandle.ts';
 import { holderOf, takeLease } from './jsonlLease.ts';
@@ -31,8 +40,10 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       const name = join(root, fileNameOf(id));
       await makeDirectory(root, durable);
       // The lease belongs to the file itself, so that a link to it is no second way in.
-      const { path, names } = await resolveRegular(name);
+      const { path, exists, names } = await resolveRegular(name);
+      if (exists) await refuseOutside(root, path);
       refuseNames(path, names);
+      blobFolders(path, name).forEach(refuseNoFolder);
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
         const file = await JsonlFile.open(path, id, durability);
@@ -56,7 +67,9 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
     async delete(id) {
       const name = join(root, fileNameOf(id));
       const { path, exists } = await resolveRegular(name);
+      if (exists) await refuseOutside(root, path);
       const blobs = blobFolders(path, name);
+      blobs.forEach(refuseNoFolder);
       if (!exists && ![leaseFolder(path), ...blobs].some(statNow)) return;
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {

@@ -7,7 +7,15 @@ import { constants } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigurationError, CorruptLogError, RunchartError } from '../errors.ts';
-import { codeOf, makeDirectory, openRegular, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
+import {
+  codeOf,
+  makeDirectory,
+  openRegular,
+  refuseNoFolder,
+  storeError,
+  syncDirectory,
+  writeAll,
+} from './jsonlDisk.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY } = constants;
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(; ?[\w.+-]{1,64}=[\w.+-]{1,64}){0,4}$/;
@@ -18,6 +26,7 @@ export async function putBlob(folder: string, bytes: Uint8Array, mediaType: stri
     throw new ConfigurationError(`expected a media type such as image/png, got ${JSON.stringify(mediaType)}`);
   }
   const hash = hashOf(bytes);
+  refuseNoFolder(folder);
   await makeDirectory(folder, durable);
   const half = join(folder, `${hash}.${randomUUID()}`);
   try {
@@ -47,6 +56,7 @@ export async function getBlob(folders: readonly string[], reference: string): Pr
     const got = JSON.stringify(reference)?.slice(0, 200);
     throw new RunchartError('store', `expected a reference blob:<sha256>:<media type>, got ${got}`);
   }
+  folders.forEach(refuseNoFolder);
   let missing: unknown;
   for (const path of folders.map((folder) => join(folder, hash))) {
     try {

@@ -1,10 +1,11 @@
 /**
  * The file system as the JSONL store uses it. Rule: only regular files are opened, nothing that opens can block, what
- * is created belongs to its owner alone, and a failing call leaves as a RunchartError.
+ * is created belongs to its owner alone, nothing outside the store is written or deleted, and a failing call leaves as a
+ * RunchartError.
  */
-import { constants, type Stats, statSync } from 'node:fs';
+import { constants, lstatSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, isAbsolute, relative, sep } from 'node:path';
 import { CorruptLogError, RunchartError } from '../errors.ts';
 
 /** Windows knows neither flag. */
@@ -59,6 +60,30 @@ export function refuseNames(path: string, names: number): void {
   if (names <= 1) return;
   const what = `expected one name for the file ${path}, it has ${names} names (hard links)`;
   throw new CorruptLogError('not_a_file', `${what}: remove the others, or put a copy in its place`);
+}
+
+/**
+ * Lease and blobs lie beside a log, so a log that a link leads out of the store would take them along. `root`: of the
+ * store, links in its own path are its owner's. Throws CorruptLogError `not_a_file`.
+ */
+export async function refuseOutside(root: string, path: string): Promise<void> {
+  const way = relative(await realpath(root), path);
+  if (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)) return;
+  const what = `expected a log within ${root}, a link leads to ${path}`;
+  throw new CorruptLogError('not_a_file', `${what}: put the file itself in place of the link`);
+}
+
+/** What lies behind a link belongs to somebody else. Throws RunchartError `store` for what is there and no directory. */
+export function refuseNoFolder(folder: string): void {
+  let found: Stats | undefined;
+  try {
+    found = lstatSync(folder, { throwIfNoEntry: false });
+  } catch (cause) {
+    throw storeError(`cannot look at ${folder}`, cause);
+  }
+  if (!found || found.isDirectory()) return;
+  const what = found.isSymbolicLink() ? 'a link' : 'no directory';
+  throw new RunchartError('store', `expected a directory of the store's own at ${folder}, it is ${what}: move it away`);
 }
 
 function notAFile(path: string): CorruptLogError {

@@ -1,11 +1,12 @@
 /**
  * The leases found in a log's lease folder. Rule: what is named by a number is a lease, and whoever its text names has
- * it while that process lives; what cannot be read as a lease is nobody's.
+ * it while that process lives; what cannot be read as a lease is nobody's. No link is followed: neither the folder nor a
+ * lease in it may be one.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from './jsonlDisk.ts';
+import { codeOf, refuseNoFolder } from './jsonlDisk.ts';
 import { lives, type ProcessIdentity } from './processIdentity.ts';
 
 /** Of at most 15 digits, which a number holds exactly: what is larger is not looked at. */
@@ -19,7 +20,9 @@ export interface FoundLease {
   living: ProcessIdentity | null;
 }
 
+/** Throws RunchartError `store` where the folder is none. */
 export async function leasesIn(folder: string): Promise<FoundLease[]> {
+  refuseNoFolder(folder);
   let names: string[];
   try {
     names = await readdir(folder);
@@ -36,14 +39,15 @@ export async function leasesIn(folder: string): Promise<FoundLease[]> {
   );
 }
 
-/** What neither a file that is read from its beginning nor a missing one answers: a directory, a pipe, a socket. */
-const NO_LEASE = ['ENOENT', 'EISDIR', 'ESPIPE', 'ENXIO'];
+/** What neither a file that is read from its beginning nor a missing one answers: a directory, a pipe, a socket, a link. */
+const NO_LEASE = ['ENOENT', 'EISDIR', 'ESPIPE', 'ENXIO', 'ELOOP'];
+const CAREFULLY = (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
 /** Null for an empty file (given back) and for one that cannot be read as a lease (lost with the power). */
 async function holderIn(path: string): Promise<ProcessIdentity | null> {
   let file: FileHandle | undefined;
   try {
-    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    file = await open(path, constants.O_RDONLY | CAREFULLY);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
     return identityIn(JSON.parse(buffer.toString('utf8', 0, bytesRead)));
   } catch (cause) {

@@ -1,4 +1,4 @@
-/** Logs of the JSONL store that have a second name, and conversations that are deleted in several goes. */
+/** Logs of the JSONL store that have a second name, folders that lead elsewhere, and deletes in several goes. */
 import { link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
@@ -85,6 +85,108 @@ describe('a log with a hard link', () => {
     await store.delete('h');
     await opened(store, 'c', (last) => last.append([notice('c', 3)], 3));
     expect(await readdir(directory)).toEqual(['c.jsonl', 'c.jsonl.lock']);
+  });
+});
+
+describe('what lies behind a link belongs to somebody else', () => {
+  const NUMBERED = ['1', '2', '77'];
+
+  /** A store and a directory beside it that holds files named as leases are. */
+  async function beside() {
+    const { directory, path } = await place();
+    const store = jsonlStore(path('store'));
+    const elsewhere = path('elsewhere');
+    await mkdir(elsewhere);
+    for (const name of NUMBERED) await writeFile(path(`elsewhere/${name}`), name);
+    const untouched = async () => {
+      expect((await readdir(elsewhere)).sort()).toEqual([...NUMBERED].sort());
+      for (const name of NUMBERED) expect(await readFile(path(`elsewhere/${name}`), 'utf8')).toBe(name);
+    };
+    return { directory, path, store, elsewhere, untouched };
+  }
+
+  for (const [folder, what] of [
+    ['c.jsonl.lock', 'leases'],
+    ['c.blobs', 'blobs'],
+  ] as const) {
+    test(`a folder of ${what} that is a link is refused by every way to it, and nothing behind it is touched`, async () => {
+      const { store, path, elsewhere, untouched } = await beside();
+      await write(store, 'c', [conversation('c')]);
+      await rm(path(`store/${folder}`), { recursive: true, force: true });
+      await symlink(elsewhere, path(`store/${folder}`));
+      await expect(store.open('c')).rejects.toThrow(`${folder}, it is a link: move it away`);
+      await refused('store', () => store.open('c'));
+      await refused('store', () => store.delete('c'));
+      expect((await store.list()).map(({ id }) => id)).toEqual(['c']);
+      await untouched();
+      await rm(path(`store/${folder}`));
+      await opened(store, 'c', (handle) => handle.append([notice('c', 1)], 1));
+    });
+  }
+
+  test('a folder that becomes a link while a conversation is open is refused where it is used next', async () => {
+    const { store, path, elsewhere, untouched } = await beside();
+    const handle = await store.open('c');
+    const reference = (await handle.putBlob?.(bytes('one'), 'text/plain')) ?? '';
+    await rename(path('store/c.blobs'), path('blobs'));
+    await symlink(path('blobs'), path('store/c.blobs'));
+    await refused('store', () => handle.getBlob?.(reference));
+    await rm(path('store/c.blobs'));
+    await symlink(elsewhere, path('store/c.blobs'));
+    await refused('store', () => handle.putBlob?.(bytes('two'), 'text/plain'));
+    await rm(path('store/c.jsonl.lock'), { recursive: true });
+    await symlink(elsewhere, path('store/c.jsonl.lock'));
+    await refused('store_conflict', () => handle.append([notice('c', 0)], 0));
+    await handle.close();
+    await untouched();
+  });
+
+  test("a link among the leases is nobody's, is not read, and goes without what it leads to", async () => {
+    const { store, path, untouched } = await beside();
+    await write(store, 'c', [conversation('c')]);
+    const own = await store.open('other');
+    await symlink(path('store/other.jsonl.lock/1'), path('store/c.jsonl.lock/4'));
+    await symlink(path('elsewhere/77'), path('store/c.jsonl.lock/5'));
+    await opened(store, 'c', (handle) => handle.append([notice('c', 1)], 1));
+    expect(await readdir(path('store/c.jsonl.lock'))).toEqual(['6']);
+    await own.append([notice('other', 0)], 0);
+    await own.close();
+    await untouched();
+  });
+
+  for (const [name, link] of [
+    ['the log is a link out of the store', 'c.jsonl'],
+    ['a directory on the way is one', 'way'],
+  ] as const) {
+    test(`where ${name}, the log is not opened and not deleted, and is still read`, async () => {
+      const { store, path } = await beside();
+      const other = jsonlStore(path('other'));
+      await write(other, 'c', [conversation('c')]);
+      await put(other, 'c', 'theirs');
+      await write(store, 'd', [conversation('d')]);
+      await symlink(link === 'way' ? path('other') : path('other/c.jsonl'), path(`store/${link}`));
+      if (link === 'way') await symlink('way/c.jsonl', path('store/c.jsonl'));
+      const before = await readdir(path('other'), { recursive: true });
+      await refused('not_a_file', () => store.open('c'));
+      await expect(store.open('c')).rejects.toThrow('put the file itself in place of the link');
+      await refused('not_a_file', () => store.delete('c'));
+      expect(await readdir(path('other'), { recursive: true })).toEqual(before);
+      expect((await store.list()).map(({ id }) => id)).toContain('c');
+    });
+  }
+
+  test('a store whose own directory is reached through a link is a store like any other', async () => {
+    const { store, path } = await beside();
+    await write(store, 'c', [conversation('c')]);
+    await symlink(path('store'), path('name'));
+    const named = jsonlStore(path('name'));
+    await opened(named, 'c', async (handle) => {
+      await handle.append([notice('c', 1)], 1);
+      await refused('session_busy', () => store.open('c'));
+    });
+    await write(named, 'd', [conversation('d')]);
+    await named.delete('c');
+    expect((await store.list()).map(({ id }) => id)).toEqual(['d']);
   });
 });
 

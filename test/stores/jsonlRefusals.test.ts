@@ -4,7 +4,9 @@ import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
 import { children } from './child.ts';
 import { fileHandle } from './disk.ts';
@@ -156,6 +158,18 @@ describe('a close that fails', () => {
     await handle.close();
     expect(await readdir(path('c.jsonl.lock'))).toEqual([]);
     await opened(store, 'c', async () => {});
+  });
+
+  test('where the file itself cannot be closed the lease is given back: another agent opens the conversation', async () => {
+    const { directory, store } = await place();
+    const [mine, other] = [store, jsonlStore(directory)].map((of) =>
+      createAgent({ model: scriptedModel(['yes']), store: of, cwd: '/' }),
+    );
+    await mine?.open('c');
+    await refuseWhile('close', '/c.jsonl', 'EIO', () => refused('store', () => mine?.close()));
+    const conversation = await other?.open('c');
+    expect(await conversation?.send('go on').text).toBe('yes');
+    await other?.close();
   });
 
   for (const again of ['called again', 'not called again']) {

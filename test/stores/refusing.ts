@@ -4,7 +4,7 @@
  */
 import type * as Promises from 'node:fs/promises';
 
-type Call = 'statSync' | 'unlink' | 'rm';
+type Call = 'statSync' | 'unlink' | 'rm' | 'close';
 let refused: { call: Call; end: string; code: string } | null = null;
 
 /** While `meanwhile` runs, `call` fails with this code for each path that ends so. */
@@ -32,6 +32,15 @@ export async function refusing(original: () => Promise<unknown>): Promise<object
     unlink: async (...given: Parameters<typeof Promises.unlink>) => {
       refuse('unlink', given[0]);
       return real.unlink(...given);
+    },
+    open: async (...given: Parameters<typeof Promises.open>) => {
+      const file = await real.open(...given);
+      const close = file.close.bind(file);
+      file.close = async () => {
+        await close();
+        refuse('close', given[0]);
+      };
+      return file;
     },
     rm: async (...given: Parameters<typeof Promises.rm>) => {
       refuse('rm', given[0]);
