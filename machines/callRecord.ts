@@ -38,7 +38,13 @@ export interface CallsKnown {
   unsettled: Set<string>;
   /** Ids of calls with a decision for a suspension that they have not come to. */
   early: Set<string>;
+  /** Decisions that no call has used, and that some call still may. */
+  held: number;
 }
+
+/** Decisions of a call that it has not come to use; one that has ended uses none, unless it is run again. */
+const heldFor = ({ status, settled, decisions, used }: CallRecord): number =>
+  status === 'ended' && settled !== 'retry' ? 0 : [...decisions.keys()].filter((number) => !used.has(number)).length;
 
 export function learnCall(
   known: CallsKnown,
@@ -95,6 +101,12 @@ function learnArgs(record: CallRecord, args: Json | undefined) {
 export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId: string }>) {
   const record = known.calls.get(entry.callId);
   if (!record) return;
+  const before = heldFor(record);
+  learnChange(known, record, entry);
+  known.held += heldFor(record) - before;
+}
+
+function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { callId: string }>) {
   switch (entry.type) {
     case 'tool-started':
       if (record.status !== 'ended' || record.settled === 'retry') {

@@ -44,6 +44,7 @@ export const nothingKnown = (): Knowledge => ({
   open: new Set(),
   unsettled: new Set(),
   early: new Set(),
+  held: 0,
   queue: [],
   state: new Map(),
   runId: '',

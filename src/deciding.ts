@@ -2,7 +2,7 @@
  * How a decision of the host is taken. Rule: it is about one call, of this conversation or of a sub-agent within it;
  * whoever may not decide changes nothing; what it is answered is true once it is durable where the call is.
  */
-import type { CallRecord, Decision, DecisionReceipt, PendingCall } from '../machines/index.ts';
+import { type CallRecord, type Decision, type DecisionReceipt, judge, type PendingCall } from '../machines/index.ts';
 import { DecisionRefusedError, LimitError } from './errors.ts';
 import { isAllowed } from './inbox.ts';
 import type { Runtime } from './runtime.ts';
@@ -11,7 +11,7 @@ import { nestedIn } from './subAgents/nested.ts';
 export interface Desk {
   runtime: Runtime;
   authorize: ((decision: Decision, call: PendingCall) => boolean | Promise<boolean>) | undefined;
-  /** Decisions that one call takes. */
+  /** Decisions that the conversation holds for calls that have not used them. */
   most: number;
   /** Throws where the conversation was closed meanwhile. */
   mustBeOpen(): void;
@@ -36,10 +36,14 @@ export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, d
       throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
     mustBeOpen();
   }
-  if (found && found.record.decisions.size >= most) {
-    throw new LimitError(`a call takes at most ${most} decisions (policies.limits.decisions)`);
-  }
   if (nested && found) return nested.decide(decision);
   const act = { type: 'decision.proposed', decision } as const;
-  return (await runtime.tickets.turns.take(callId, () => runtime.act(act))) as DecisionReceipt;
+  return (await runtime.tickets.turns.take(callId, () => {
+    const { receipt } = judge(known.calls.get(callId), decision);
+    const isKept = receipt === 'applied' || receipt === 'held';
+    if (isKept && known.held + runtime.tickets.underWay(act.type) >= most) {
+      throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
+    }
+    return runtime.act(act);
+  })) as DecisionReceipt;
 }

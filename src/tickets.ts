@@ -111,6 +111,11 @@ export class Tickets {
     return this.#waiting.keys() as Iterable<Act>;
   }
 
+  /** How many acts of this type have no answer yet. */
+  underWay(type: Act['type']): number {
+    return [...this.#waiting.keys(), ...this.#delivered.keys()].filter((act) => (act as Act).type === type).length;
+  }
+
   delivered(act: object, { answer, refused }: Admitted): void {
     const ticket = this.#waiting.get(act);
     this.#waiting.delete(act);

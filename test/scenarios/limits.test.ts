@@ -1,9 +1,10 @@
 /** What ends a run that would go on: each limit with a cause of its own, checked on every path (run-lifecycle, Terminate). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigurationError, createAgent, type Decision, defineTool, type ModelPart } from '../../src/index.ts';
-import { type Bench, bench, entry, only, resultText } from '../support/agent.ts';
+import { ConfigurationError, createAgent, type Decision, defineTool, LimitError, type ModelPart } from '../../src/index.ts';
+import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith } from '../support/agent.ts';
 import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
 import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
 
 /** Takes anything, says the same. */
@@ -206,6 +207,62 @@ describe('time', () => {
     gate.release('c1');
     expect((await late).code).toBe('late_result');
     expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed timeout']);
+  });
+});
+
+describe('decisions', () => {
+  /** Calls that wait, at most two decisions held. */
+  async function waiting(ids: readonly string[], more: BenchOptions = {}) {
+    const ask = echoTool('ask');
+    const policies = { limits: { decisions: 2 } };
+    const options = { tools: [ask.tool], plugins: [asks().plugin], policies };
+    const on = await bench({ replies: [ids.map((id) => call(id, 'ask', { m: 'a' })), 'done'], ...options, ...more });
+    await on.conversation.send('hi').result;
+    return { ...on, options, ran: ask.ran };
+  }
+  const approve = (callId: string): Decision => ({ callId, action: 'approve' });
+
+  it('limits.decisions bounds what the whole conversation holds: one more is a LimitError, and changes nothing', async () => {
+    const { conversation } = await waiting(['c1', 'c2', 'c3']);
+    expect(await conversation.decide(approve('c1'))).toBe('applied');
+    expect(await conversation.decide(approve('c2'))).toBe('applied');
+    const before = conversation.log();
+    await expect(conversation.decide(approve('c3'))).rejects.toThrow(LimitError);
+    expect(conversation.log()).toEqual(before);
+    expect(await conversation.decide(approve('c1'))).toBe('duplicate');
+  });
+
+  it('a decision that its call has used is held no more', async () => {
+    const { conversation, ran } = await waiting(['c1', 'c2', 'c3', 'c4']);
+    for (const callId of ['c1', 'c2']) await conversation.decide(approve(callId));
+    await conversation.resume().result;
+    expect(ran).toEqual(['c1', 'c2']);
+    for (const callId of ['c3', 'c4']) expect(await conversation.decide(approve(callId))).toBe('applied');
+  });
+
+  it('what is held is counted again by the process after', async () => {
+    const on = await waiting(['c1', 'c2', 'c3']);
+    for (const callId of ['c1', 'c2']) await on.conversation.decide(approve(callId));
+    const { conversation } = await bench({ ...on.options, store: await storeWith(on.conversation.log()) });
+    await expect(conversation.decide(approve('c3'))).rejects.toThrow(LimitError);
+  });
+
+  it('decisions of calls that were cancelled are held no more', async () => {
+    const { conversation } = await waiting(['c1', 'c2', 'c3']);
+    for (const callId of ['c1', 'c2']) await conversation.decide(approve(callId));
+    await conversation.cancel();
+    const ids = ['d1', 'd2'];
+    const log = await storeWith(conversation.log());
+    const next = await waiting(ids, { store: log });
+    for (const callId of ids) expect(await next.conversation.decide(approve(callId))).toBe('applied');
+  });
+
+  it('decisions that are on their way to a slow store count too', async () => {
+    const store = troubledStore();
+    const { conversation } = await waiting(['c1', 'c2', 'c3'], { store });
+    const answers = ['c1', 'c2', 'c3'].map((callId) => conversation.decide(approve(callId)));
+    const told = await Promise.allSettled(answers);
+    expect(told.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
   });
 });
 
