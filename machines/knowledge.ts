@@ -64,6 +64,12 @@ function learnDuration(known: Knowledge, at: number) {
   known.cycleMs += Math.max(0, at - known.runSince);
 }
 
+/** A reason of a version that nobody knows here ends its cycle as an error. */
+function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonNullable<Knowledge['stop']> {
+  const known = reason === 'completed' || reason === 'interrupted' ? reason : 'error';
+  return cause === undefined ? { reason: known } : { reason: known, cause };
+}
+
 function unqueue(known: Knowledge, messageId: string) {
   if (known.queue.some((message) => message.messageId === messageId)) {
     known.queue = known.queue.filter((message) => message.messageId !== messageId);
@@ -98,7 +104,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'run-stop':
       if (known.cycle === 'running') learnDuration(known, entry.at);
       known.cycle = 'stopped';
-      known.stop = entry.cause === undefined ? { reason: entry.reason } : { reason: entry.reason, cause: entry.cause };
+      known.stop = stopOf(entry);
       return;
     case 'user-message':
       if (entry.kind !== 'steer') {

@@ -14,7 +14,8 @@ import { parseJson } from './wireJson.ts';
 
 /** Characters of text, reasoning, arguments and unknown fields of one reply. */
 const REPLY_CHARS = 64 * 1024 * 1024;
-const REPLY_CALLS = 1024;
+/** What a call counts for besides its arguments. */
+const CALL_CHARS = 256;
 const DIAGNOSTICS_OF_A_KIND = 4;
 
 /** Hands its parts to `out`. Each method throws ModelError where the attempt has failed. */
@@ -107,9 +108,10 @@ export class ChatReply {
   #calls(deltas: readonly CallDelta[]): void {
     this.#assembly.nextChunk();
     for (const delta of deltas) {
-      this.#grow(delta.args.length + (delta.extra === undefined ? 0 : JSON.stringify(delta.extra).length));
+      const before = this.#assembly.calls.length;
       const { position } = this.#assembly.add(delta);
-      if (this.#assembly.calls.length > REPLY_CALLS) throw tooLarge(`${REPLY_CALLS} tool calls`);
+      const own = CALL_CHARS * (this.#assembly.calls.length - before);
+      this.#grow(own + delta.args.length + (delta.extra === undefined ? 0 : JSON.stringify(delta.extra).length));
       if (delta.name !== '') {
         this.#out({ type: 'tool-call-delta', index: position, name: delta.name, text: delta.args });
       } else if (delta.args !== '') {

@@ -39,8 +39,6 @@ export interface ReplyOptions {
 const ID_LONGEST = 256;
 /** Neither white space nor a character that only formats, such as a zero width space. */
 const VISIBLE = /[^\s\p{Cf}]/u;
-/** More calls of one reply are not even answered one by one. */
-const CALLS_MOST = 1_024;
 
 /** USD of one reply; null where a price is unknown. */
 export function costOf(usage: Usage, prices: Prices | undefined): number | null {
@@ -128,9 +126,7 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
   const ids = new FreshIds(known);
-  const most = Math.max(CALLS_MOST, options.callsMax);
   const found = inText(raw, options.textToolCalls);
-  let dropped = 0;
   let empty = true;
   for (const item of [...raw.items, ...found]) {
     if (item.type !== 'call') {
@@ -139,10 +135,6 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
       continue;
     }
     empty = false;
-    if (calls.length >= most) {
-      dropped += 1;
-      continue;
-    }
     const call = ownCall(options, item.call, ids);
     const preparation: Preparation = await prepare(options, item.call, call, calls.length, raw.finish === 'length');
     if (preparation.kind === 'ready') ready(preparation.prepared);
@@ -151,7 +143,6 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
     items.push({ type: 'tool-call', ...call, ...(group && { group }) });
     calls.push(roundCall(call, preparation, pluginGates));
   }
-  if (dropped > 0) options.diagnose('calls_dropped', { kept: most, dropped });
   const { finish, usage } = raw;
   const costUsd = costOf(usage, model.prices);
   return { kind: 'reply', items, calls, finish, empty, usage, costUsd, model: model.id };

@@ -121,6 +121,7 @@ function applyWork(
       return;
     case 'run-stop':
       follow(projection, origin);
+      if (reading.odd) remark(projection, 'malformed', origin.seq, { type: reading.type, field: reading.odd });
       close(projection, reading.stop, to, origin.seq);
       return;
   }

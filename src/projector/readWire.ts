@@ -52,9 +52,10 @@ function readMessage({ messageId, kind, content }: Fields): WireReading | string
 }
 
 function readStop({ reason, cause }: Fields): WireReading | string {
-  if (!isStopReason(reason)) return 'reason';
   if (!isMaybeText(cause)) return 'cause';
-  return { type: 'run-stop', stop: Object.freeze(cause === undefined ? { reason } : { reason, cause }) };
+  const known = isStopReason(reason) ? reason : 'error';
+  const stop = Object.freeze(cause === undefined ? { reason: known } : { reason: known, cause });
+  return known === reason ? { type: 'run-stop', stop } : { type: 'run-stop', stop, odd: 'reason' };
 }
 
 function readResult({ callId, outcome, content, code }: Fields): WireReading | string {

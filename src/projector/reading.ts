@@ -27,7 +27,8 @@ export type WireReading =
   | MessageReading
   | { type: 'agent-output'; items: readonly ItemReading[] }
   | { type: 'tool-result'; callId: string; result: ToolResultView }
-  | { type: 'run-stop'; stop: { reason: StopReason; cause?: string } };
+  /** `odd`: the field whose value is of no known form; the stop ends its cycle all the same. */
+  | { type: 'run-stop'; stop: { reason: StopReason; cause?: string }; odd?: 'reason' };
 
 /** The host's word on a call: the result it stands for, or `retry`: the next result counts. */
 export type SettlementReading = ToolResultView | 'retry';

@@ -168,7 +168,6 @@ describe('events that are none', () => {
     ['outcome', { ...T('c'), outcome: 'fine' }],
     ['code', { ...T('c'), code: 1 }],
     ['content', { ...T('c'), content: undefined }],
-    ['reason', { ...S(), reason: 'done' }],
     ['cause', { ...S(), cause: {} }],
     ['waiting', { type: 'run-suspended', waiting: [1] }],
     ['of', { type: 'run-resumed' }],
@@ -186,6 +185,16 @@ describe('events that are none', () => {
     expect([stepsOf(view), view.cycles[0]?.stop, view.queued]).toEqual([['non-steer first'], null, []]);
   });
 });
+
+it.each(['done', '', 7, null, undefined])(
+  'a run-stop with the reason %j ends its cycle as an error, with one diagnostic',
+  (reason) => {
+    const view = project([U('first'), A('x'), { ...S(), reason, cause: 'later' }, U('second')]);
+    expect(view.cycles.map(({ stop }) => stop)).toEqual([{ reason: 'error', cause: 'later' }, null]);
+    expect(view.diagnostics).toEqual([{ code: 'malformed', detail: { type: 'run-stop', field: 'reason' } }]);
+    expect(project([{ ...S(), reason }]).diagnostics.map(({ code }) => code)).toEqual(['stop_while_idle']);
+  },
+);
 
 describe('arguments', () => {
   const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth));

@@ -1,7 +1,14 @@
 /** What ends a run that would go on: each limit with a cause of its own, checked on every path (run-lifecycle, Terminate). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigurationError, createAgent, type Decision, defineTool, LimitError, type ModelPart } from '../../src/index.ts';
+import {
+  ConfigurationError,
+  createAgent,
+  type Decision,
+  defineTool,
+  LimitError,
+  type ModelPart,
+} from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith } from '../support/agent.ts';
 import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';

@@ -1,6 +1,6 @@
 /** What opening a conversation does by itself: the policy `onRestart` (run-lifecycle, Resume Gate). */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Decision } from '../../src/index.ts';
+import type { Decision, LogEntry } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';
 import { call, deaf } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
@@ -104,4 +104,17 @@ describe('a conversation with a history', () => {
     await expect(opened).rejects.toMatchObject({ code: 'configuration', message: expect.stringContaining('list') });
     expect((await on.agent.list()).map(({ id }) => id)).not.toContain('n');
   });
+});
+
+it('a run-stop with a reason of a later version ended its cycle, as an error: the next message starts anew', async () => {
+  const before = await bench({ replies: ['ok'] });
+  await before.conversation.send('hi').result;
+  const log = before.conversation
+    .log()
+    .map((each) => (each.type === 'run-stop' ? { ...each, reason: 'halted' } : each));
+  const on = await bench({ replies: ['again'], store: await storeWith(log as LogEntry[]) });
+  expect(on.conversation.log()).toHaveLength(log.length);
+  expect(on.conversation.status).toBe('idle');
+  expect(on.conversation.view().cycles[0]?.stop).toEqual({ reason: 'error', cause: 'end_turn' });
+  expect((await on.conversation.send('more').result).text).toBe('again');
 });
