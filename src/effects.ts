@@ -18,6 +18,7 @@ import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
 import { adopt } from './subAgents/nested.ts';
 import { thrownText } from './thrown.ts';
+import { callClock } from './tools/callTime.ts';
 import type { ToolContext } from './tools/define.ts';
 import { withEditNote } from './tools/editNote.ts';
 import { executeTool } from './tools/execute.ts';
@@ -139,7 +140,9 @@ export class Effects {
     };
     const { conversationId, cwd } = around;
     const { signal } = abort;
-    const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state: this.#options.state(), progress };
+    const { clock, end } = callClock(ports, signal);
+    const state = this.#options.state();
+    const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state, progress, ...clock };
     const context: ToolContext = decision ? { ...base, decision } : base;
     adopt(context, this.#known);
     const { resultBytes, toolMs } = policies.limits;
@@ -149,6 +152,7 @@ export class Effects {
     progress('started');
     const limits = { timeoutMs, resultBytes, redact };
     const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, ...this.#retrying });
+    end();
     progress('ended');
     const { diagnose } = around;
     const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;

@@ -3,6 +3,7 @@
  * to be stored is made JSON or refused, never half of it.
  */
 import type { Json } from '../machines/index.ts';
+import { isLiteral } from './form.ts';
 import { thrownMessage } from './thrown.ts';
 
 export const DEPTH_MAX = 64;
@@ -65,6 +66,7 @@ export function parseJson(text: string): Parsed {
 
 /** Whose JSON text would be `{}`, whatever is inside. */
 const OPAQUE = [ArrayBuffer, DataView, Promise, WeakMap, WeakSet, WeakRef] as const;
+const BOXES = [String, Number, Boolean] as const;
 const isBinaryList = (value: object): value is Uint8Array => ArrayBuffer.isView(value) && !(value instanceof DataView);
 
 function plain(_key: string, value: unknown): unknown {
@@ -77,10 +79,18 @@ function plain(_key: string, value: unknown): unknown {
   return value;
 }
 
+/** What an object of a class holds is its own affair, unless it has a `toJSON`: of most of them JSON makes `{}`. */
+function literal(key: string, given: unknown): unknown {
+  const value = plain(key, given);
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isObject || isLiteral(value) || BOXES.some((box) => value instanceof box)) return value;
+  throw new TypeError(`an object of the class ${value.constructor?.name} is not JSON`);
+}
+
 /** A JSON copy of any value; refuses cycles, BigInt, functions and what throws while it is read. */
-export function toJson(value: unknown): Parsed {
+export function toJson(value: unknown, instances: 'taken' | 'refused' = 'taken'): Parsed {
   try {
-    const text = JSON.stringify(value, plain);
+    const text = JSON.stringify(value, instances === 'taken' ? plain : literal);
     return text === undefined ? { kind: 'parsed', value: null } : parseJson(text);
   } catch (error) {
     return { kind: 'refused', why: thrownMessage(error) };

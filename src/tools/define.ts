@@ -19,6 +19,10 @@ export interface ToolContext {
   decision?: Decision;
   state: { readonly [key: string]: Json };
   progress(update: Json): void;
+  /** The agent's clock: what moves it in a test moves it here. */
+  now(): number;
+  /** Rejects when the signal fires, and where the call ends first. */
+  sleep(ms: number): Promise<void>;
 }
 
 /** What `defineTool` was given; the executor reads it. */
@@ -33,6 +37,7 @@ export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
   group?: GroupName;
   /** Part of the permission step. */
   needsApproval?: boolean | ((args: StandardSchemaV1.InferOutput<S>) => boolean | Promise<boolean>);
+  /** A generator's values are progress; its return value is the result, its last value where it returns none. */
   execute(args: StandardSchemaV1.InferOutput<S>, context: ToolContext): unknown;
 }
 

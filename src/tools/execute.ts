@@ -5,11 +5,11 @@
 import type { StoredPart, ToolValue } from '../../machines/index.ts';
 import { RunchartError } from '../errors.ts';
 import { thrownText } from '../thrown.ts';
+import { limitTime } from './callTime.ts';
 import { answerOf, type ToolContext } from './define.ts';
 import type { PreparedCall } from './prepare.ts';
-import { cut, type Erred, erred, type ResultLimits, toolValue } from './result.ts';
+import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';
 import { retryOf, type ToolRetrying } from './retry.ts';
-import { limitTime } from './timeLimit.ts';
 
 export interface Execution extends ResultLimits {
   context: ToolContext;
@@ -58,6 +58,7 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
       settle(settled || abort.signal.aborted ? failure : { ...failure, ...retryOf(error, retrying) });
     };
     const succeed = (value: unknown): void => {
+      if (isError(value)) return fail(value);
       try {
         const answer = answerOf(value) ?? { status: 'success' as const, content: value };
         const read = toolValue(answer, execution);
@@ -68,9 +69,14 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
     };
     try {
       const value = definition.execute(args as never, context);
-      if (value instanceof Promise) value.then(succeed, fail);
-      else if (isThenable(value)) adopted(value, late).then(succeed, fail);
-      else succeed(value);
+      const given = value instanceof Promise ? value : isThenable(value) ? adopted(value, late) : undefined;
+      const take = (answer: unknown): void => {
+        const values = stepsOf(answer);
+        if (values) drained(values, execution).then(succeed, fail);
+        else succeed(answer);
+      };
+      if (given) given.then(take, fail);
+      else take(value);
     } catch (error) {
       fail(error);
     }
@@ -98,4 +104,51 @@ function adopted(value: PromiseLike<unknown>, late: () => void): Promise<unknown
       fail(error);
     }
   });
+}
+
+type Steps = AsyncIterator<unknown> | Iterator<unknown>;
+
+/** What gives its values one after another: an async iterable or a generator. Lists and maps are values themselves. */
+function stepsOf(value: unknown): Steps | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  try {
+    const given = value as Partial<AsyncIterable<unknown> & Iterator<unknown> & Iterable<unknown>>;
+    const steps = given[Symbol.asyncIterator]?.();
+    if (steps) return steps;
+    const isGenerator = typeof given.next === 'function' && typeof given[Symbol.iterator] === 'function';
+    return isGenerator ? (given as Steps) : undefined;
+  } catch {
+    // What cannot be read so is for those who read results.
+    return undefined;
+  }
+}
+
+/** So many steps that wait for nothing are taken before others have their turn. */
+const STEPS_A_TURN = 256;
+
+/** Takes every value as progress; answers the return value, or the last value where there is none. */
+async function drained(steps: Steps, execution: Execution): Promise<unknown> {
+  const { abort, context } = execution;
+  const { signal } = abort;
+  const close = async (): Promise<unknown> => steps.return?.();
+  const end = (): void => void close().catch(() => undefined);
+  signal.addEventListener('abort', end, { once: true });
+  let last: unknown;
+  try {
+    for (let count = 1; ; count++) {
+      if (count % STEPS_A_TURN === 0) await context.sleep(1);
+      signal.throwIfAborted();
+      const { done, value } = await steps.next();
+      signal.throwIfAborted();
+      if (done) return value === undefined ? last : value;
+      last = await value;
+      const told = answerOf(last) ? undefined : side('a value', last, execution);
+      if (told && 'value' in told) context.progress(told.value);
+    }
+  } catch (error) {
+    end();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
 }

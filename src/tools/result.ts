@@ -6,6 +6,7 @@ import { hash, type Json, type StoredPart, type ToolValue } from '../../machines
 import { type Content as GivenContent, storedContent } from '../content.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../redact.ts';
+import { thrownText } from '../thrown.ts';
 import { partsOf, type ToolAnswer } from './define.ts';
 
 export interface ResultLimits {
@@ -85,13 +86,16 @@ export function replacedContent(given: GivenContent, limits: ResultLimits): Stor
   return content;
 }
 
+export const isError = (value: unknown): boolean =>
+  value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
+
 function contentOf(value: unknown, limits: ResultLimits): Content {
   const { redact, resultBytes } = limits;
   if (value === undefined) return text('(no output)');
   if (typeof value === 'string') return text(cut(redact(value), resultBytes));
   const parts = partsOf(value);
   if (parts) return ofParts(parts, limits);
-  const json = toJson(value);
+  const json = toJson(value, 'refused');
   if (json.kind === 'refused') return { code: 'not_json', why: `the tool's result is no JSON: ${json.why}` };
   return text(cut(redact(JSON.stringify(json.value)), resultBytes));
 }
@@ -99,9 +103,9 @@ function contentOf(value: unknown, limits: ResultLimits): Content {
 const printOf = (content: readonly StoredPart[]): string =>
   hash(content.map((part) => (part.type === 'text' ? part.text : part.data)).join('\n'));
 
-/** A value that is stored beside the result; it cannot be cut, so it is refused where it is too long. */
-function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | ToolValue {
-  const json = toJson(value);
+/** A value that is stored or told beside the result; it cannot be cut, so it is refused where it is too long. */
+export function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | ToolValue {
+  const json = toJson(value, 'refused');
   if (json.kind === 'refused') return erred('not_json', cut(redact(`${what} is no JSON: ${json.why}`), resultBytes));
   if (bytesOf(JSON.stringify(json.value)) > resultBytes) {
     return erred('too_large', `${what} is longer than ${resultBytes} bytes`);
@@ -131,6 +135,10 @@ export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
   if (answer.status === 'pending') {
     const value = suspension(answer.suspend, limits);
     return answer.within && value.kind === 'pending' ? { ...value, within: true } : value;
+  }
+  if (isError(answer.content)) {
+    const words = cut(limits.redact(thrownText(answer.content)), limits.resultBytes);
+    return erred(answer.status === 'error' ? codeOf(answer.code, limits) : 'error', words);
   }
   const content = contentOf(answer.content, limits);
   if ('code' in content) return erred(content.code, cut(limits.redact(content.why), limits.resultBytes));

@@ -12,6 +12,12 @@ class Account {
     return this.#key;
   }
 }
+class Money {
+  amount = 5;
+  toJSON(): string {
+    return `${this.amount} EUR`;
+  }
+}
 const throwing = (thrown: unknown) => () => {
   throw thrown;
 };
@@ -59,8 +65,8 @@ const converted: [string, () => unknown, string][] = [
   ['bytes', () => new Uint8Array([1, 2]), '[1,2]'],
   ['floats', () => new Float64Array([0.5]), '[0.5]'],
   ['a Buffer', () => Buffer.from([1]), '{"type":"Buffer","data":[1]}'],
-  ['an instance of a class', () => new Account(), '{"name":"shown"}'],
-  ['an Error', () => new RangeError('too far'), '{"name":"RangeError","message":"too far"}'],
+  ['an instance of a class with a toJSON', () => new Money(), '"5 EUR"'],
+  ['an Error in a list', () => [new RangeError('too far')], '[{"name":"RangeError","message":"too far"}]'],
   ['a regular expression', () => /a+/g, '"/a+/g"'],
   ['a URL', () => new URL('http://x/'), '"http://x/"'],
   ['a boxed text', () => Object('boxed'), '"boxed"'],
@@ -84,6 +90,15 @@ test.each(converted)('H-074 %s becomes a text', async (_, give, text) => {
 });
 
 const refused: [string, () => unknown][] = [
+  ['an instance of a class', () => new Account()],
+  ['an instance of a class in a list', () => ({ accounts: [new Account()] })],
+  ['an instance of a class as an explicit result', () => toolResult.success(new Account() as never)],
+  ['an instance of a class in the state', () => toolResult.success('', { state: { a: new Account() as never } })],
+  ['a Response', () => new Response('text')],
+  ['a promise of Headers', () => Promise.resolve(new Headers({ a: 'b' }))],
+  ['a class', () => Account],
+  ['a generator that yields an instance of a class last', () => [new Account()].values()],
+  ['a generator in a generator', () => [[1].values()].values()],
   ['a ring', ring],
   ['a Map that holds itself', ringMap],
   ['a BigInt', () => 1n],
@@ -121,6 +136,11 @@ const refused: [string, () => unknown][] = [
   ['content with a text that is none', () => [{ type: 'text', text: 5 }]],
   ['content with an image without data', () => [{ type: 'image', mediaType: 'image/png' }]],
 ];
+test('what is refused for its class says which class it was, and never becomes {}', async () => {
+  const { log } = await playTool(plainTool('t', () => new Response('text')));
+  expect(resultText(log)).toBe("the tool's result is no JSON: an object of the class Response is not JSON");
+});
+
 test.each(refused)('H-074 %s is refused, and the log stays loadable', async (_, give) => {
   const { result, log } = await playTool(plainTool('t', give));
   expect([result.termination, outcomeOf(log)]).toEqual(['NaturalEnd', 'failed not_json']);
@@ -130,6 +150,14 @@ test.each(refused)('H-074 %s is refused, and the log stays loadable', async (_, 
 const failing: [string, () => unknown, string][] = [
   ['throws', throwing(new TypeError('bad')), 'TypeError: bad'],
   ['throws a text', throwing('plain'), 'Error: plain'],
+  ['returns an Error', () => new RangeError('too far'), 'RangeError: too far'],
+  ['resolves with an Error', () => Promise.resolve(new RangeError('too far')), 'RangeError: too far'],
+  [
+    'returns an Error as a success',
+    () => toolResult.success(new RangeError('too far') as never),
+    'RangeError: too far',
+  ],
+  ['yields an Error last', () => [new RangeError('too far')].values(), 'RangeError: too far'],
   ['throws an object', throwing({ why: 1 }), 'Error: {"why":1}'],
   ['throws an object with a message', throwing({ message: 'said' }), 'Error: said'],
   ['throws undefined', throwing(undefined), 'Error: undefined'],

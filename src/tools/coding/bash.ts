@@ -4,8 +4,8 @@
  */
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
+import { timeLimitOf } from '../callTime.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../define.ts';
-import { timeLimitOf } from '../timeLimit.ts';
 import { shownName } from './names.ts';
 import type { Output } from './output.ts';
 import { runShell, type ShellEnd } from './shell.ts';

@@ -71,6 +71,8 @@ export async function call(cwd: string, name: string, args: object, signal?: Abo
       idempotencyKey: 'key',
       state: {},
       progress: () => undefined,
+      now: () => Date.now(),
+      sleep: () => Promise.resolve(),
     }),
   );
   if (answer === undefined || answer.status === 'pending') throw new Error(`${name} gave no finished result`);

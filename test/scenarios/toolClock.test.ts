@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool, type ToolContext } from '../../src/index.ts';
+import { bench } from '../support/agent.ts';
+import { flush } from '../support/clock.ts';
+import { call, finish } from '../support/model.ts';
+
+type Work = (context: ToolContext) => unknown;
+const worker = (work: Work) =>
+  defineTool({ name: 'work', description: '', parameters: z.object({}), execute: (_, context) => work(context) });
+
+/** A conversation in whose first round the tool works, and what came of its promise. */
+async function at(work: Work) {
+  const said: { value?: unknown; error?: unknown } = {};
+  const tool = worker((context) => {
+    const working = Promise.resolve(work(context));
+    working.then(
+      (value) => Object.assign(said, { value }),
+      (error) => Object.assign(said, { error }),
+    );
+    return working;
+  });
+  const replies = [[call('c1', 'work'), finish('tool-calls')], 'done'];
+  const made = await bench({ tools: [tool], replies, policies: { limits: { toolMs: 1_000 } } });
+  const run = made.conversation.send('go');
+  await flush();
+  return { ...made, run, said };
+}
+
+describe('the clock of a tool', () => {
+  it("now() is the agent's, and sleep(ms) takes that long by it", async () => {
+    const { clock, run, said } = await at(async ({ now, sleep }) => {
+      const since = now();
+      await sleep(250);
+      return now() - since;
+    });
+    await clock.advance(249);
+    expect(said).toEqual({});
+    await clock.advance(1);
+    expect((await run.result).termination).toBe('NaturalEnd');
+    expect(said).toEqual({ value: 250 });
+    expect(clock.live).toBe(0);
+  });
+
+  it('a cancel rejects every sleep with the reason of the signal, and leaves no timer', async () => {
+    const reasons: unknown[] = [];
+    let reason: unknown;
+    const { clock, conversation, run } = await at(async ({ sleep, signal }) => {
+      const ends = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => sleep(300 + index)));
+      for (const end of ends) reasons.push(end.status === 'rejected' && end.reason);
+      reason = signal.reason;
+    });
+    await conversation.cancel();
+    expect((await run.result).termination).toBe('Cancelled');
+    expect(reasons).toEqual(Array(20).fill(reason));
+    expect(clock.live).toBe(0);
+  });
+
+  it('the end of its time rejects a sleep that is longer, and leaves no timer', async () => {
+    const { clock, run, said } = await at(({ sleep }) => sleep(60_000));
+    await clock.advance(1_000);
+    await run.result;
+    expect(said.error).toMatchObject({ name: 'TimeoutError' });
+    expect(clock.live).toBe(0);
+  });
+
+  it('a sleep after the signal has fired is no sleep', async () => {
+    let later: unknown;
+    const { conversation } = await at(async ({ sleep }) => {
+      await sleep(100).catch(() => undefined);
+      later = await sleep(100).catch((error: unknown) => error);
+    });
+    await conversation.cancel();
+    await flush();
+    expect(later).toMatchObject({ name: 'AbortError' });
+  });
+
+  it('a sleep that the tool did not wait for ends with the call, and harms nobody', async () => {
+    const { clock, run } = await at(({ sleep }) => {
+      void sleep(60_000);
+      return 'at once';
+    });
+    expect((await run.result).termination).toBe('NaturalEnd');
+    expect(clock.live).toBe(0);
+  });
+});
