@@ -5,6 +5,7 @@
 import type { Decision, Json, Settlement } from '../machines/index.ts';
 import { InvalidDecisionError } from './errors.ts';
 import { exactJson } from './exactJson.ts';
+import { ownArgsJson } from './json.ts';
 
 const BYTES_MAX = 1_048_576;
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];
@@ -55,7 +56,8 @@ export function readDecision(input: unknown): Decision {
     }
     case 'edit': {
       const args = field(given, 'args');
-      return args === undefined ? refuse('args, the new arguments') : Object.freeze({ ...base, action, args });
+      if (args === undefined) refuse('args, the new arguments');
+      return Object.freeze({ ...base, action, args: ownArgsJson(args) });
     }
     case 'answer': {
       const payload = field(given, 'payload');

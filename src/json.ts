@@ -35,20 +35,27 @@ export function jsonNumber(value: number): number {
   return value === 0 ? 0 : value;
 }
 
+type Dropped = (key: string) => boolean;
+const isPrototype: Dropped = (key) => key === '__proto__';
+/** What arguments never hold: code that walks into objects by their names would come to what all objects share. */
+export const isShared: Dropped = (key) => isPrototype(key) || key === 'constructor' || key === 'prototype';
+
 /** A frozen copy with own properties only. */
-function ownCopy(value: Json): Json {
+function ownCopy(value: Json, dropped: Dropped): Json {
   if (typeof value === 'number') return jsonNumber(value);
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return Object.freeze(value.map(ownCopy)) as Json[];
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => ownCopy(item, dropped))) as Json[];
   const copy: { [key: string]: Json } = {};
-  for (const key of Object.keys(value)) if (key !== '__proto__') copy[key] = ownCopy(value[key] as Json);
+  for (const key of Object.keys(value)) if (!dropped(key)) copy[key] = ownCopy(value[key] as Json, dropped);
   return Object.freeze(copy);
 }
+/** Arguments that a person or a plugin gives. */
+export const ownArgsJson = (args: Json): Json => ownCopy(args, isShared);
 
 export type Parsed = { kind: 'parsed'; value: Json } | { kind: 'refused'; why: string };
 
 /** Says why a text is refused in words of its own: an engine's differ from version to version, and these are kept in logs. */
-export function parseJson(text: string): Parsed {
+export function parseJson(text: string, dropped: Dropped = isPrototype): Parsed {
   const { deepest, open } = nesting(text);
   if (deepest > DEPTH_MAX) return { kind: 'refused', why: `nested deeper than ${DEPTH_MAX}` };
   let value: Json;
@@ -58,7 +65,7 @@ export function parseJson(text: string): Parsed {
     return { kind: 'refused', why: open ? 'it ends before it is closed' : 'it is not valid JSON' };
   }
   try {
-    return { kind: 'parsed', value: ownCopy(value) };
+    return { kind: 'parsed', value: ownCopy(value, dropped) };
   } catch (error) {
     return { kind: 'refused', why: thrownMessage(error) };
   }

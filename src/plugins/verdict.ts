@@ -4,7 +4,7 @@
  */
 import type { GateValue, Json } from '../../machines/index.ts';
 import { isLiteral } from '../form.ts';
-import { bytesOf, toJson } from '../json.ts';
+import { bytesOf, ownArgsJson, toJson } from '../json.ts';
 import { type ResultLimits, reasonText } from '../tools/result.ts';
 
 export interface Verdict {
@@ -50,6 +50,6 @@ export function readVerdict(said: unknown, limits: ResultLimits): Verdict | unde
   return {
     ...(block !== undefined && { block }),
     ...(suspend !== undefined && { suspend: suspension(suspend, limits) }),
-    ...(args !== undefined && { args: json('args', args) }),
+    ...(args !== undefined && { args: ownArgsJson(json('args', args)) }),
   };
 }

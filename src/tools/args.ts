@@ -3,7 +3,7 @@
  * the same value; what does not parse to an object is kept as text and never handed to a tool.
  */
 import type { Json, ToolCall } from '../../machines/index.ts';
-import { bytesOf, parseJson } from '../json.ts';
+import { bytesOf, isShared, parseJson } from '../json.ts';
 
 /** Bytes of unreadable arguments that are kept. */
 const TEXT_BYTES = 65_536;
@@ -22,7 +22,8 @@ const isRecord = (value: Json): value is { [key: string]: Json } =>
 /** A model's call with its arguments parsed once; an empty text is no arguments. */
 export function parsedCall(callId: string, name: string, argsText: string, extra?: Json): ToolCall {
   const base = { callId, name: name.slice(0, NAME_LONGEST) };
-  const parsed = argsText.length > ARGS_LONGEST ? undefined : parseJson(argsText.trim() === '' ? '{}' : argsText);
+  const parsed =
+    argsText.length > ARGS_LONGEST ? undefined : parseJson(argsText.trim() === '' ? '{}' : argsText, isShared);
   const args = parsed?.kind === 'parsed' && isRecord(parsed.value) ? parsed.value : null;
   const kept = args ? undefined : argsText.slice(0, encoder.encodeInto(argsText, room).read);
   const call: ToolCall = kept === undefined ? { ...base, args } : { ...base, args, argsText: kept };
@@ -61,6 +62,6 @@ export function ownArgs(value: unknown, copies = new Map<object, object>()): unk
   if (prototype !== null && prototype !== Object.prototype) return value;
   const copy: { [key: string]: unknown } = {};
   copies.set(value, copy);
-  for (const [key, child] of Object.entries(value)) if (key !== '__proto__') copy[key] = ownArgs(child, copies);
+  for (const [key, child] of Object.entries(value)) if (!isShared(key)) copy[key] = ownArgs(child, copies);
   return Object.freeze(copy);
 }

@@ -5,6 +5,7 @@ import {
   call,
   calls,
   entriesOf,
+  opened,
   outcomeOf,
   pathTool,
   plainTool,
@@ -20,6 +21,11 @@ watchEachTest();
 /** The call as the log holds it. */
 const loggedCall = (log: Parameters<typeof entriesOf>[0]) =>
   entriesOf(log, 'agent-output').flatMap(({ item }) => (item.type === 'tool-call' ? [item] : []))[0];
+
+const looseTool = (seen: unknown[], needsApproval = false) => {
+  const parameters = z.looseObject({});
+  return defineTool({ name: 't', description: '', parameters, needsApproval, execute: (args) => seen.push(args) });
+};
 
 const INVALID = 'failed invalid_arguments';
 
@@ -110,6 +116,8 @@ describe('H-063 keys of prototypes', () => {
     '{"path":"a","__proto__":null}',
     '{"__proto__":{"path":"x"},"path":"a"}',
     '{"path":"a","\\u005f_proto__":{"admin":true}}',
+    '{"path":"a","constructor":{"prototype":{"admin":true}}}',
+    '{"prototype":null,"path":"a","constructo\\u0072":1}',
   ];
   test.each(texts)('%j gives the tool its path and nothing else', async (text) => {
     const seen: { path?: string; admin?: boolean }[] = [];
@@ -122,13 +130,52 @@ describe('H-063 keys of prototypes', () => {
     expect(JSON.stringify(loggedCall(log)?.args)).toBe('{"path":"a"}');
   });
 
-  test('names of inherited properties are ordinary keys', async () => {
+  test('names of other inherited properties are ordinary keys', async () => {
     const seen: unknown[] = [];
-    const parameters = z.looseObject({});
-    const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
-    const text = '{"constructor":{"prototype":{"admin":true}},"toString":1,"hasOwnProperty":2}';
+    const tool = looseTool(seen);
+    const text = '{"toString":1,"hasOwnProperty":2,"Constructor":3}';
     await playTool(tool, text);
     expect(JSON.stringify(seen)).toBe(`[${text}]`);
+  });
+
+  const deep = '{"a":[{"constructor":1,"b":{"prototype":{"c":1},"__proto__":2,"d":3}}],"constructor":{}}';
+  const clean = { a: [{ b: { d: 3 } }] };
+
+  test('at every depth', async () => {
+    const seen: unknown[] = [];
+    const { log } = await playTool(looseTool(seen), deep);
+    expect([seen, loggedCall(log)?.args]).toEqual([[clean], clean]);
+  });
+
+  test('also where a schema makes them', async () => {
+    const seen: unknown[] = [];
+    const parameters = z.looseObject({}).transform(() => JSON.parse(deep));
+    await playTool(defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) }));
+    expect(seen).toEqual([clean]);
+  });
+
+  test('also in arguments that a person edited, in the log and for the tool', async () => {
+    const seen: unknown[] = [];
+    const model = scripted([calls(call('c1', 't'))]);
+    const conversation = await opened({ model, tools: [looseTool(seen, true)] });
+    await conversation.send('go').result;
+    const args = JSON.parse(deep.replace('"__proto__":2,', ''));
+    await conversation.decide({ callId: 'c1', action: 'edit', args });
+    await conversation.resume().result;
+    expect(seen).toEqual([clean]);
+    expect(entriesOf(conversation.log(), 'decision')[0]?.decision).toMatchObject({ action: 'edit', args: clean });
+  });
+
+  test('also in arguments that a plugin puts in their place', async () => {
+    const seen: unknown[] = [];
+    const plugins = [{ name: 'p', beforeToolExecute: () => ({ args: JSON.parse(deep) }) }];
+    const { log } = await playTool(looseTool(seen), '{}', { plugins });
+    expect([seen, entriesOf(log, 'tool-started')[0]?.args]).toEqual([[clean], clean]);
+  });
+
+  test('a result may have any of them but __proto__', async () => {
+    const { log } = await playTool(plainTool('t', () => JSON.parse('{"constructor":"Ferrari","prototype":1}')));
+    expect(resultText(log)).toBe('{"constructor":"Ferrari","prototype":1}');
   });
 
   test('a secret door at depth is shut as well', async () => {
