@@ -241,6 +241,13 @@ describe('defineTool', () => {
     expect(refusal(misspelt)).toMatch(/tool "a": needsAproval is unknown; known are name, .*needsApproval/);
   });
 
+  it.each(['read file', 'mcp.server/tool', 'năm', 'a\n', 'n'.repeat(65)])(
+    'refuses the name %j, which no provider takes',
+    (name) => {
+      expect(refusal(define({ name }))).toMatch(/the name of the tool .* must be 1 to 64 of the characters/);
+    },
+  );
+
   it('a definition may be an instance of a class', () => {
     class Own {
       readonly name = 'a';

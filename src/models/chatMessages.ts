@@ -79,6 +79,8 @@ function wirePart(part: StoredPart): WireContent {
   return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
 }
 
+/** Characters of a function's name. */
+const NAME_CHARS = 64;
 const ERROR_MARK = '[tool error]';
 
 function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
@@ -120,10 +122,8 @@ function ownFields(value: Json | undefined): { [key: string]: Json } {
   return Object.fromEntries(Object.entries(value as { [key: string]: Json }).filter(([key]) => key !== '__proto__'));
 }
 
-/** A name the model made up may hold characters for which servers refuse the whole history. */
-function wireName(name: string): string {
-  return /^[\w.:/-]{1,128}$/.test(name) ? name : name.replace(/[^\w.:/-]/g, '_').slice(0, 128) || 'unnamed';
-}
+/** A name the model made up may hold characters for which servers refuse the whole history; the log keeps it whole. */
+const wireName = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, NAME_CHARS) || 'unnamed';
 
 /** Always the text of a JSON object: servers that parse the history fail on anything else, for ever after. */
 function wireArguments(call: ToolCall): string {

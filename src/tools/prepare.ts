@@ -103,14 +103,21 @@ type JsonSchemaSource = { jsonSchema?: { input(o: { target: string }): Json } };
 /** JSON Schema of a tool's arguments, as its schema library gives it. Throws ConfigurationError where it cannot. */
 function specOf(tool: Tool): ToolSpec {
   const standard = definitionOf(tool)?.parameters['~standard'] as JsonSchemaSource | undefined;
+  let spec: ToolSpec;
   try {
     const given = standard?.jsonSchema?.input({ target: 'draft-07' }) ?? { type: 'object' };
     const { $schema: _, ...parameters } = given as { [key: string]: Json };
-    return deepFreeze({ name: tool.name, description: tool.description, parameters });
+    spec = deepFreeze({ name: tool.name, description: tool.description, parameters });
   } catch (cause) {
     const why = thrownMessage(cause);
     throw new ConfigurationError(`the parameters of tool "${tool.name}" have no JSON Schema: ${why}`, { cause });
   }
+  const { type } = spec.parameters as { type?: Json };
+  if (type === 'object') return spec;
+  const came = type === undefined ? 'a schema without a type' : JSON.stringify(type);
+  throw new ConfigurationError(
+    `the parameters of tool "${tool.name}" must be an object at their root, got ${came}: providers take nothing else`,
+  );
 }
 
 /** How the round sees a call. `pluginGates`: some plugin takes part in BeforeToolExecute. */

@@ -12,6 +12,7 @@ import {
   type Forms,
   flag,
   isLiteral,
+  shown,
   span,
   text,
 } from '../form.ts';
@@ -31,11 +32,16 @@ export const toolForms: Forms = new Map([
   ['group', choice('read-group', 'write-group', 'bash-group', 'other-group')],
   ['needsApproval', approval],
 ]);
+const NAME = /^[\w-]{1,64}$/;
 const KEYS = ['name', 'parameters', 'execute', ...toolForms.keys()];
 
 /** Throws ConfigurationError for what is missing, unknown or cannot work. */
 export function checkTool(tool: ToolDefinition): void {
   if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
+  if (!NAME.test(tool.name)) {
+    const wanted = 'must be 1 to 64 of the characters a-z, A-Z, 0-9, _ and -: providers take no other';
+    throw new ConfigurationError(`the name of the tool ${shown(tool.name)} ${wanted}`);
+  }
   if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
   if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
     throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);

@@ -152,6 +152,22 @@ test('a schema without a JSON Schema that can be made is refused when the agent 
   expect(() => createAgent({ model: scripted([]), tools: [tool] })).toThrow(/tool "t"/);
 });
 
+test.each([
+  ['a text', z.string(), '"string"'],
+  ['a list', z.array(z.object({})), '"array"'],
+  [
+    'one of two objects',
+    z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]),
+    'a schema without a type',
+  ],
+  ['anything', z.any(), 'a schema without a type'],
+])('parameters that are %s at their root are refused when the agent is made', (_, parameters, came) => {
+  const tool = defineTool({ name: 't', description: '', parameters, execute: () => 'ran' });
+  const make = (): unknown => createAgent({ model: scripted([]), tools: [tool] });
+  expect(make).toThrow(ConfigurationError);
+  expect(make).toThrow(`the parameters of tool "t" must be an object at their root, got ${came}`);
+});
+
 test('H-076 a tool that changes its arguments changes neither the log nor what the model is shown', async () => {
   const meddling = defineTool({
     name: 't',
