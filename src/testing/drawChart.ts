@@ -1,7 +1,8 @@
 /**
  * Draws a chart as a mermaid state diagram. Rule: read off the built machine, so it has every state and every
  * transition, those that are taken at once among them; a transition that leads nowhere is a loop; the final state
- * `Done` is drawn as the end.
+ * `Done` is drawn as the end. Mermaid moves a state into the block that names it, so each state is named in its
+ * parent's block first, and by no other one but the outermost.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { listsOf, nodesOf } from './transitionCoverage.ts';
@@ -9,14 +10,13 @@ import { listsOf, nodesOf } from './transitionCoverage.ts';
 type Node = AnyStateMachine['root'];
 const END = '[*]';
 
-const isEnd = (node: Node): boolean => node.type === 'final' && node.key === 'Done';
-const inside = (node: Node, ancestor: Node): boolean => ancestor.path.every((key, index) => node.path[index] === key);
+/** `Done` of the chart itself: one within a state is a state of its own, which an arrow from outside can name. */
+const isEnd = (node: Node): boolean => node.type === 'final' && node.key === 'Done' && node.path.length === 1;
 
-/** The innermost state that holds both ends of an arrow. */
+/** Whose block an arrow stands in: that of the parent both ends have, else the outermost. */
 function homeOf(source: Node, target: Node): Node {
-  let home: Node = source.parent ?? source;
-  while (!inside(target, home)) home = home.parent ?? home.machine.root;
-  return home;
+  const { root } = source.machine;
+  return source.parent === target.parent ? (source.parent ?? root) : root;
 }
 
 function guardOf({ guard }: AnyTransitionDefinition): string {
@@ -80,8 +80,10 @@ export function drawChart(machine: AnyStateMachine): string {
   };
   const state = (node: Node, depth: number): void => {
     if (isEnd(node)) return;
+    const leaf = Object.keys(node.states).length === 0;
     if (node.key !== nameOf(node)) write(depth, `state "${node.key}" as ${nameOf(node)}`);
-    if (Object.keys(node.states).length === 0) return;
+    else if (leaf) write(depth, nameOf(node));
+    if (leaf) return;
     write(depth, `state ${nameOf(node)} {`);
     body(node, depth + 1);
     write(depth, '}');

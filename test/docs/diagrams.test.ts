@@ -1,5 +1,7 @@
+import purify from 'dompurify';
+import mermaid from 'mermaid';
 import { describe, expect, it } from 'vitest';
-import type { AnyStateMachine } from 'xstate';
+import { type AnyStateMachine, createMachine } from 'xstate';
 import {
   conversationMachine,
   modelCallMachine,
@@ -29,5 +31,58 @@ describe('the diagrams are drawn from the charts', () => {
     const drawing = drawChart(machine);
     const states = [...nodesOf(machine.root)].filter(({ parent, key }) => parent && key !== 'Done');
     expect(states.map(({ key }) => key).filter((key) => !drawing.includes(key))).toEqual([]);
+  });
+});
+
+// Mermaid cleans texts with the document of a browser; nothing is shown here.
+Object.assign(purify, { addHook: () => undefined, removeHook: () => undefined, sanitize: (text: string) => text });
+
+type Drawn = { db: { getData(): { nodes: readonly { id: string; parentId?: string; isGroup: boolean }[] } } };
+
+/** The states that mermaid reads from a drawing, each with the state it draws it in. */
+async function nestingIn(drawing: string): Promise<Map<string, string | undefined>> {
+  // Reads it, and gets ready for drawings of its type.
+  await mermaid.parse(drawing);
+  const { db } = (await mermaid.mermaidAPI.getDiagramFromText(drawing)) as unknown as Drawn;
+  return new Map(db.getData().nodes.map(({ id, parentId }) => [id, parentId]));
+}
+
+describe('mermaid draws each state within its parent', () => {
+  const deep = createMachine({
+    id: 'DEEP',
+    initial: 'a',
+    on: { ANY: '.b.c.d' },
+    states: {
+      a: { on: { GO: 'b.c', LEAP: '#e', END: 'Done' } },
+      b: {
+        initial: 'c',
+        states: {
+          c: {
+            initial: 'd',
+            states: { d: { on: { UP: '#e', OUT: '#DEEP.a', END: '#DEEP.Done' } }, a: {}, Done: { type: 'final' } },
+            on: { IN: '.a', DONE: '.Done' },
+          },
+          e: { id: 'e', on: { BACK: 'c', AGAIN: 'e', END: '#DEEP.b.c.Done' } },
+          alone: {},
+        },
+        on: { SELF: 'b' },
+      },
+      Done: { type: 'final' },
+    },
+  });
+
+  it.each([...charts, ['of a deep chart', deep] as const])('%s', async (_, machine) => {
+    const nesting = await nestingIn(drawChart(machine));
+    const nodes = [...nodesOf(machine.root)].filter(({ parent }) => parent);
+    const isEnd = (key: string, depth: number) => key === 'Done' && depth === 1;
+    const named = (key: string) => nodes.filter((node) => node.key === key).length === 1;
+    const idOf = (node: (typeof nodes)[number] | undefined) =>
+      node?.parent && (named(node.key) ? node.key : node.path.join('_'));
+    const shown = nodes.filter(({ key, path }) => !isEnd(key, path.length));
+    const expected = shown.map((node) => [idOf(node), idOf(node.parent)]);
+    expect(shown.map((node) => [idOf(node), nesting.get(idOf(node) ?? '')])).toEqual(expected);
+    const made = /^(\w+_start|\w+_end)$/;
+    const others = [...nesting.keys()].filter((id) => !made.test(id) && !shown.some((node) => idOf(node) === id));
+    expect(others.filter((id) => id !== machine.id)).toEqual([]);
   });
 });
