@@ -2,7 +2,8 @@
  * Paths that together take every edge of a chart. Rule: each path is replayed with the pure transition before it is
  * given out, so a projection that merges what guards tell apart is found here and not in a test that cannot pass.
  */
-import { type AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
+import { createRequire } from 'node:module';
+import type { AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
 import type { AnyStateMachine } from 'xstate';
 import type { EventCases } from '../../machines/index.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -26,7 +27,17 @@ const NAMED = 5;
 type Event = { type: string };
 type Explored = AdjacencyValue<Situation, Event>;
 
-/** Every edge covered; each path ends in a final state where one can be reached. */
+/** An optional peer of the package, loaded where paths are generated: whoever generates none does without it. */
+function traversal(): typeof getAdjacencyMap {
+  try {
+    return (createRequire(import.meta.url)('@xstate/graph') as typeof import('@xstate/graph')).getAdjacencyMap;
+  } catch (cause) {
+    if ((cause as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw cause;
+    throw new ConfigurationError('coverPaths needs @xstate/graph: npm install --save-dev @xstate/graph', { cause });
+  }
+}
+
+/** Every edge covered; each path ends in a final state where one can be reached. Throws ConfigurationError. */
 export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {
   const { input, cases, projection, limit = LIMIT } = options;
   const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
@@ -46,8 +57,9 @@ function explore(chart: string, explorer: Explorer, first: Situation, limit: num
     serializeState: (situation: Situation) => explorer.key(situation),
     limit,
   };
+  const adjacencyOf = traversal();
   try {
-    const adjacency: Record<string, Explored> = getAdjacencyMap(logic as never, options as never) as never;
+    const adjacency: Record<string, Explored> = adjacencyOf(logic as never, options as never) as never;
     const graph = new Map<string, Vertex>();
     for (const [key, { state, transitions }] of Object.entries(adjacency)) {
       const edges = Object.values(transitions).map(({ event, state: next }) => ({ event, to: explorer.key(next) }));
