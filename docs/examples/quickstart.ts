@@ -1,6 +1,6 @@
 /** The first example of the README: a tool, a scripted model, one request. It needs no key and no network. */
 // #region quickstart
-import { createAgent, defineTool, type Model } from 'runchart';
+import { createAgent, defineTool } from 'runchart';
 import * as z from 'zod';
 
 const weather = defineTool({
@@ -10,23 +10,20 @@ const weather = defineTool({
   execute: ({ city }) => `18 °C and dry in ${city}`,
 });
 
-// A model is whatever streams parts. This one is a script: it asks for the tool, then quotes what the tool said.
-const model: Model = {
-  id: 'scripted',
-  async *stream({ messages }) {
-    const last = messages.at(-1);
-    if (last?.role === 'tool') {
-      const [said] = last.content;
-      yield { type: 'text-delta', text: said?.type === 'text' ? `A light one: ${said.text}.` : '' };
-      yield { type: 'finish', reason: 'stop' };
-    } else {
-      yield { type: 'tool-call', callId: 'call_1', name: 'weather', args: '{"city":"Lisbon"}' };
-      yield { type: 'finish', reason: 'tool-calls' };
-    }
+const agent = createAgent({
+  tools: [weather],
+  // A model is whatever streams parts. This one is a script: it asks for the tool, then quotes what the tool said.
+  model: {
+    id: 'scripted',
+    async *stream({ messages }) {
+      const last = messages.at(-1);
+      const [said] = last?.role === 'tool' ? last.content : [];
+      if (said?.type === 'text') yield { type: 'text-delta', text: `A light one: ${said.text}.` };
+      else yield { type: 'tool-call', callId: 'call_1', name: 'weather', args: '{"city":"Lisbon"}' };
+      yield { type: 'finish', reason: said ? 'stop' : 'tool-calls' };
+    },
   },
-};
-
-const agent = createAgent({ model, tools: [weather] });
+});
 const conversation = await agent.open();
 console.log(await conversation.send('Do I need a jacket in Lisbon?').text);
 console.log(...conversation.log().map(({ type }) => type));

@@ -1,0 +1,100 @@
+/**
+ * The package as `npm pack` makes it, installed into an empty project with the node that runs this. Rule: nothing is there
+ * but the package, what it depends on and zod, and nothing is fetched: the dependencies are the ones installed here.
+ */
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { fencesOf, root } from '../docs/documents.ts';
+
+const run = promisify(execFile);
+const [example] = fencesOf('README.md').filter(({ language }) => language === 'ts');
+const [printed] = fencesOf('README.md').filter(({ language, tag }) => language === 'text' && tag === 'quickstart.ts');
+
+type Packages = { [path: string]: { dependencies?: { [name: string]: string } } };
+
+/** These packages and all that they need. */
+async function needed(names: readonly string[]): Promise<Set<string>> {
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as { packages: Packages };
+  const found = new Set(names);
+  for (const name of found) {
+    for (const inner of Object.keys(lock.packages[`node_modules/${name}`]?.dependencies ?? {})) found.add(inner);
+  }
+  return found;
+}
+
+let project = '';
+afterAll(() => rm(project, { recursive: true, force: true }));
+beforeAll(async () => {
+  project = await realpath(await mkdtemp(join(tmpdir(), 'runchart-project-')));
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Packages[string];
+  for (const name of await needed(Object.keys(manifest.dependencies ?? {}))) {
+    const place = join('node_modules', name);
+    await cp(join(root, place), join(project, place), { recursive: true });
+  }
+  const { PATH = '' } = process.env;
+  const npm = (...args: string[]) =>
+    run('npm', [...args, '--offline', '--no-audit', '--no-fund'], {
+      cwd: project,
+      env: { PATH, HOME: project, npm_config_cache: join(project, '.npm') },
+    });
+  await npm('pack', inject('packageRoot'), '--ignore-scripts');
+  const [tarball = ''] = (await readdir(project)).filter((name) => name.endsWith('.tgz'));
+  const dependencies = { runchart: `file:${tarball}`, zod: '*' };
+  await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'first', dependencies }));
+  // It finds there what it would fetch, and removes what nothing asks for.
+  await npm('install', '--ignore-scripts');
+});
+
+/** What a module of the project prints. */
+async function outputOf(name: string, source: string): Promise<string> {
+  await writeFile(join(project, name), source);
+  const { stdout, stderr } = await run(process.execPath, [name], { cwd: project });
+  expect(stderr).toBe('');
+  return stdout;
+}
+
+describe('the package in an empty project', () => {
+  test('brings what it depends on and no optional peer', async () => {
+    const installed = await readdir(join(project, 'node_modules'));
+    expect(installed).toEqual(expect.arrayContaining(['runchart', 'xstate', 'rxjs', 'zod']));
+    for (const peer of ['@xstate', '@pydantic', 'openai', 'sharp', 'typescript']) expect(installed).not.toContain(peer);
+  });
+
+  test('runs the first example of the README as it is printed, and prints what the README says', async () => {
+    expect(await outputOf('first.mjs', example?.text ?? '')).toBe(printed?.text);
+  });
+
+  test('gives a scripted model, a simulation and the suite of stores without @xstate/graph', async () => {
+    const source = `
+      import { createAgent, memoryStore } from 'runchart';
+      import { drawChart, logStoreSuite, scriptedModel, simulate } from 'runchart/testing';
+      import { toolCallMachine } from 'runchart/machines';
+      const agent = createAgent({ model: scriptedModel(['hello']) });
+      console.log(await (await agent.open()).send('hi').text);
+      await agent.close();
+      const { log } = await simulate({ seed: 1 });
+      let cases = 0;
+      logStoreSuite(async () => memoryStore(), { describe: (_, body) => body(), test: () => void (cases += 1) });
+      console.log(log.length > 0, cases > 80, drawChart(toolCallMachine).startsWith('stateDiagram-v2'));
+    `;
+    expect(await outputOf('testing.mjs', source)).toBe('hello\ntrue true true\n');
+  });
+
+  test('says what coverPaths needs where @xstate/graph is not there', async () => {
+    const source = `
+      import { coverPaths } from 'runchart/testing';
+      import { createMachine } from 'xstate';
+      try {
+        coverPaths(createMachine({}), { input: undefined, cases: {}, projection: () => 0 });
+      } catch ({ code, message }) {
+        console.log(code, message);
+      }
+    `;
+    const said = 'configuration coverPaths needs @xstate/graph: npm install --save-dev @xstate/graph\n';
+    expect(await outputOf('paths.mjs', source)).toBe(said);
+  });
+});
