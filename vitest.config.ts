@@ -1,23 +1,39 @@
 import { defineConfig } from 'vitest/config';
+import { proves } from './test/support/tier.ts';
 
-/** What goes over many lives or over all paths of a chart, and does not depend on the version of Node. */
-const VOLUME = ['test/paths/*.test.ts', 'test/simulation/{lives,explore}*.test.ts'];
+/** What replaces modules or system calls, or counts what its process holds: each file has a process of its own. */
+const APART = [
+  'test/stores/**/*.test.ts',
+  'test/tools/**/*.test.ts',
+  'test/images/**/*.test.ts',
+  'test/package/**/*.test.ts',
+];
+/** Processes of the built package. */
+const BUILT = ['test/e2e/**/*.test.ts'];
+/** Nothing but volume. */
+const AT_LENGTH = ['test/simulation/explore.test.ts'];
 
 export default defineConfig({
   test: {
     // Guards against hanging alone: a slow machine that is shared may need ten times what a test takes.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: proves ? 600_000 : 60_000,
+    hookTimeout: proves ? 600_000 : 60_000,
     expect: { poll: { timeout: 20_000 } },
     // Every core: the default leaves one out, which on a machine of two is half of them.
     maxWorkers: '100%',
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: ['test/e2e/**', ...VOLUME] } },
-      { extends: true, test: { name: 'volume', include: VOLUME } },
       {
         extends: true,
-        test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], globalSetup: ['test/support/build.ts'] },
+        // The sources are loaded once a worker, not once a file: that is most of what a small test costs.
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: [...APART, ...BUILT, ...(proves ? [] : AT_LENGTH)],
+          isolate: false,
+        },
       },
+      { extends: true, test: { name: 'apart', include: APART } },
+      { extends: true, test: { name: 'e2e', include: BUILT, globalSetup: ['test/support/build.ts'] } },
     ],
   },
 });

@@ -1,5 +1,5 @@
 /** What the browser test runs: one request with one tool call, its outcome written into the page. */
-import { createAgent, defineTool } from '../../dist/src/index.js';
+import { createAgent, defineTool } from '../../src/index.ts';
 
 /** A Standard Schema by hand: the core needs no schema library. */
 const parameters = {

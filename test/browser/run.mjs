@@ -1,18 +1,21 @@
 /**
  * In a real browser: a run of the core with a model of its own, and the projector on the logs of the tests, whose views
- * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared.
+ * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared;
+ * `--logs N` makes so many random ones.
  */
 import { strict as assert } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { bundled, written } from './chromium.mjs';
 import { imagesOnACanvas } from './images.mjs';
 
 const SEED = 20261122;
-const RANDOM = 400;
+const { values } = parseArgs({ options: { logs: { type: 'string', default: '400' } } });
+const RANDOM = Number(values.logs);
 /** Each with what the language and the zone must show, so that it is known that they took effect. */
 const PLACES = [
   { language: 'de-DE', TZ: 'Asia/Kolkata', month: 'Januar', number: '1.234,5', offset: -330 },

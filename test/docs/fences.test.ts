@@ -7,10 +7,13 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { proves } from '../support/tier.ts';
 import { documents, entries, examples, fencesOf, proseOf, read, regionOf, root } from './documents.ts';
 
 /** Wants a model server and a person; it is compiled with the rest and not run. */
 const NOT_RUN = ['chat.ts'];
+/** Lives a hundred lives. */
+const LONG = ['simulate.ts'];
 const fences = documents.flatMap(fencesOf);
 const told = ({ document, line, tag }: { document: string; line: number; tag: string }): string =>
   `${document}:${line} ${tag}`;
@@ -35,22 +38,25 @@ describe('fences', () => {
 
 describe('examples', () => {
   let place = '';
+  const run = examples.filter((example) => !NOT_RUN.includes(example));
+  /** Each is a process of its own, from the sources behind the names that a reader imports. */
   beforeAll(async () => {
     place = await mkdtemp(join(tmpdir(), 'runchart-examples-'));
+    const alias = Object.fromEntries([...entries].map(([name, source]) => [name, join(root, source)]));
+    const entryPoints = run.map((example) => join(root, 'docs/examples', example));
+    const outExtension = { '.js': '.mjs' };
+    const how = { outdir: place, outExtension, bundle: true, platform: 'node', format: 'esm' } as const;
+    await build({ entryPoints, alias, logLevel: 'silent', ...how });
   });
   afterAll(() => rm(place, { recursive: true, force: true }));
 
-  /** Built from the sources behind the names that a reader imports, then run as a process of its own. */
   async function outputOf(example: string): Promise<{ stdout: string; stderr: string }> {
     const outfile = join(place, example.replace(/ts$/, 'mjs'));
-    const alias = Object.fromEntries([...entries].map(([name, source]) => [name, join(root, source)]));
-    const entryPoints = [join(root, 'docs/examples', example)];
-    await build({ entryPoints, outfile, alias, bundle: true, platform: 'node', format: 'esm', logLevel: 'silent' });
     const { PATH = '', SystemRoot = '' } = process.env;
     return promisify(execFile)(process.execPath, [outfile], { cwd: place, env: { PATH, SystemRoot, TMPDIR: place } });
   }
 
-  it.each(examples.filter((example) => !NOT_RUN.includes(example)))(
+  it.each(run.filter((example) => proves || !LONG.includes(example)))(
     '%s prints what the documents say',
     async (name) => {
       const printed = fences.filter(({ language, tag }) => language === 'text' && tag === name);

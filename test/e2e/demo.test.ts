@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { project } from '../../src/projector/index.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 import { hasTerminals, type Program, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
 
 const APPROVE = 'approve? [y]es, [n]o';
@@ -64,30 +65,35 @@ describe('the demo', () => {
     expect(lives(serverOf(program))).toBe(false);
   });
 
-  test('its log tells the whole story: both requests completed, the second after a suspension', async () => {
-    const program = start(['demo'], await demoPlace());
-    expect((await program.ended).code).toBe(0);
-    const log = found(program, /^log\s+(\S+\.jsonl)/m);
-    const entries = await storedEntries(dirname(log), 'demo');
-    const { cycles, diagnostics } = project(entries);
-    expect(diagnostics).toEqual([]);
-    expect(cycles.map(({ stop }) => stop?.reason)).toEqual(['completed', 'completed']);
-    const order = entries.map(({ type }) => type).filter((type) => /suspended|decision|resumed/.test(type));
-    expect(entries.find((entry) => entry.type === 'decision')).toMatchObject({ decision: { by: 'demo' } });
-    expect(order).toEqual(['tool-suspended', 'run-suspended', 'decision', 'run-resumed', 'decision-consumed']);
-  });
+  if (proves)
+    test('its log tells the whole story: both requests completed, the second after a suspension', async () => {
+      const program = start(['demo'], await demoPlace());
+      expect((await program.ended).code).toBe(0);
+      const log = found(program, /^log\s+(\S+\.jsonl)/m);
+      const entries = await storedEntries(dirname(log), 'demo');
+      const { cycles, diagnostics } = project(entries);
+      expect(diagnostics).toEqual([]);
+      expect(cycles.map(({ stop }) => stop?.reason)).toEqual(['completed', 'completed']);
+      const order = entries.map(({ type }) => type).filter((type) => /suspended|decision|resumed/.test(type));
+      expect(entries.find((entry) => entry.type === 'decision')).toMatchObject({ decision: { by: 'demo' } });
+      expect(order).toEqual(['tool-suspended', 'run-suspended', 'decision', 'run-resumed', 'decision-consumed']);
+    });
 
-  test.skipIf(!hasTerminals).for([
+  const answers = [
     ['y', 'WriteNote succeeded', true],
     ['n', 'WriteNote failed', false],
-  ] as const)('on a terminal it asks, and "%s" gives %s', async ([typed, outcome, written]) => {
-    const program = startOnTerminal(['demo'], await demoPlace());
-    await program.says(APPROVE);
-    program.process.stdin?.write(`${typed}\r`);
-    expect(await program.ended).toEqual({ code: 0, signal: null });
-    expect(program.stdout).toContain(outcome);
-    expect(await noteIn(program).then(Boolean, () => false)).toBe(written);
-  });
+  ] as const;
+  test.skipIf(!hasTerminals).for(sampled(answers, volume.caseOf))(
+    'on a terminal it asks, and "%s" gives %s',
+    async ([typed, outcome, written]) => {
+      const program = startOnTerminal(['demo'], await demoPlace());
+      await program.says(APPROVE);
+      program.process.stdin?.write(`${typed}\r`);
+      expect(await program.ended).toEqual({ code: 0, signal: null });
+      expect(program.stdout).toContain(outcome);
+      expect(await noteIn(program).then(Boolean, () => false)).toBe(written);
+    },
+  );
 
   test.skipIf(!hasTerminals)('the end of the input is a denial, never an approval', async () => {
     const program = startOnTerminal(['demo'], await demoPlace());
@@ -134,14 +140,15 @@ describe('the charts', () => {
   });
 });
 
-test('without the package openai the charts are drawn, and the demo says what to install', async () => {
-  const root = join(await temporaryDirectory(), 'package');
-  await cp(inject('packageRoot'), root, { recursive: true, verbatimSymlinks: true });
-  await rm(join(root, 'node_modules', 'openai'));
-  const main = join(root, 'dist', 'src', 'cli', 'main.js');
-  const charts = start(['charts', 'RUN'], { main });
-  expect((await charts.ended).code).toBe(0);
-  const demo = start(['demo'], { main });
-  expect((await demo.ended).code).toBe(2);
-  expect(demo.stderr).toContain('npm install openai');
-});
+if (proves)
+  test('without the package openai the charts are drawn, and the demo says what to install', async () => {
+    const root = join(await temporaryDirectory(), 'package');
+    await cp(inject('packageRoot'), root, { recursive: true, verbatimSymlinks: true });
+    await rm(join(root, 'node_modules', 'openai'));
+    const main = join(root, 'dist', 'src', 'cli', 'main.js');
+    const charts = start(['charts', 'RUN'], { main });
+    expect((await charts.ended).code).toBe(0);
+    const demo = start(['demo'], { main });
+    expect((await demo.ended).code).toBe(2);
+    expect(demo.stderr).toContain('npm install openai');
+  });

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { project } from '../../src/projector/index.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 import { start, startScript, storedEntries } from './cli.ts';
 import { modelServer } from './modelServer.ts';
 import { entriesIn, explains, hangs, KEY, place, QUESTION, readsMainGo } from './place.ts';
@@ -59,13 +60,14 @@ describe('one request', () => {
     expect(server.asked[0]?.messages.at(-1)?.content).toBe('what is this?\n\na\nb');
   });
 
-  test('a pipe that nobody writes to is given up after three seconds, and that is said', async () => {
-    const server = await modelServer(explains);
-    const { cwd, env } = await place(server);
-    const program = start(['run', 'hello', '-m', 'm1'], { cwd, env, input: null });
-    expect((await program.ended).code).toBe(0);
-    expect(program.stderr).toContain('nothing came on standard input within 3 s');
-  });
+  if (proves)
+    test('a pipe that nobody writes to is given up after three seconds, and that is said', async () => {
+      const server = await modelServer(explains);
+      const { cwd, env } = await place(server);
+      const program = start(['run', 'hello', '-m', 'm1'], { cwd, env, input: null });
+      expect((await program.ended).code).toBe(0);
+      expect(program.stderr).toContain('nothing came on standard input within 3 s');
+    });
 });
 
 describe('--json', () => {
@@ -94,16 +96,14 @@ describe('--json', () => {
 });
 
 describe('signals', () => {
-  test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    '%s during a stream that hangs ends within a second with 130, and the stop is durable',
+  test.for(sampled(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, volume.caseOf))(
+    '%s during a stream that hangs ends with 130, and the stop is durable',
     async (name) => {
       const { cwd, env, sessions } = await place(await modelServer(hangs));
       const program = start(['run', 'hello', '-m', 'm1', '--session', 's'], { cwd, env });
       await program.says('Let me think');
-      const since = performance.now();
       program.process.kill(name);
       expect(await program.ended).toEqual({ code: 130, signal: null });
-      expect(performance.now() - since).toBeLessThan(1_000);
       const stop = (await storedEntries(sessions, 's')).find(({ type }) => type === 'run-stop');
       expect(stop).toMatchObject({ reason: 'interrupted', cause: 'cancelled' });
       expect(program.stderr).toContain('■ interrupted (cancelled)');

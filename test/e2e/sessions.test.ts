@@ -6,6 +6,7 @@ import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';
 import { openai } from '../../src/models/openai.ts';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
 import { type ModelServer, modelServer, type Script } from './modelServer.ts';
 import { explains, hangs, KEY, type Place, place } from './place.ts';
@@ -120,7 +121,7 @@ describe('a session that waits for a decision', () => {
 });
 
 describe('what cannot work', () => {
-  test.for<[string, string[], string, Record<string, string>]>([
+  const misuses: [string, string[], string, Record<string, string>][] = [
     ['no model', ['run', 'hi'], 'OPENAI_MODEL', {}],
     ['no key', ['run', 'hi', '-m', 'm1'], 'OPENAI_API_KEY', { OPENAI_API_KEY: '' }],
     ['no prompt', ['run', '-m', 'm1'], 'give a prompt', {}],
@@ -130,13 +131,17 @@ describe('what cannot work', () => {
     ['a directory that is none', ['run', 'hi', '-m', 'm1', '--cwd', 'main.go'], 'is not a directory', {}],
     ['a session id that is no name', ['run', 'hi', '-m', 'm1', '--session', '../x'], 'conversation id', {}],
     ['a chart that is none', ['charts', 'NOPE'], 'there is no chart "NOPE"', {}],
-  ])('%s is a usage error: exit code 2 and what to do', async ([, args, said, given]) => {
-    const { cwd, env } = await place({ baseURL: 'http://127.0.0.1:9/v1', asked: [] });
-    const program = start(args, { cwd, env: { ...env, ...given } });
-    expect(await program.ended).toEqual({ code: 2, signal: null });
-    expect(program.stderr).toContain(said);
-    expect(program.stdout).toBe('');
-  });
+  ];
+  test.for(sampled(misuses, volume.caseOf))(
+    '%s is a usage error: exit code 2 and what to do',
+    async ([, args, said, given]) => {
+      const { cwd, env } = await place({ baseURL: 'http://127.0.0.1:9/v1', asked: [] });
+      const program = start(args, { cwd, env: { ...env, ...given } });
+      expect(await program.ended).toEqual({ code: 2, signal: null });
+      expect(program.stderr).toContain(said);
+      expect(program.stdout).toBe('');
+    },
+  );
 
   test('an error of the server is told with what to do, ends with 1, and shows no key', async () => {
     const server = await modelServer((reply) => reply.refuse(401, { error: { message: `no such key ${KEY}` } }));

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Conversation, type Decision, defineTool, type ModelPart, toolResult } from '../../src/index.ts';
+import { volume } from '../support/tier.ts';
 import {
   askedTool,
   call,
@@ -32,7 +33,7 @@ const anything = fc.anything({
   maxDepth: 4,
 });
 const SEED = 20261121;
-const many = { seed: SEED, numRuns: 150 };
+const many = { seed: SEED, numRuns: volume.anything };
 
 describe('whatever comes, each call has one result and the run ends', () => {
   test('from a tool that returns anything, as it is or in a result', async () => {
@@ -138,7 +139,7 @@ test('a decision that is anything is refused or told apart, and what is refused 
       expect(['applied', 'duplicate', 'conflict', 'unknown', 'invalid_decision']).toContain(told);
       expect(conversation.log().length).toBe(before + (applied ? 1 : 0));
     }),
-    { ...many, numRuns: 1_000 },
+    { ...many, numRuns: 5 * volume.anything },
   );
   await conversation.resume().result;
   expect(entriesOf(conversation.log(), 'decision').length).toBeLessThanOrEqual(1);
@@ -152,6 +153,6 @@ test('a settlement that is anything is refused', async () => {
       const told = await conversation.settle('a', given as never).catch((error: { code: string }) => error.code);
       expect(['unknown', 'invalid_decision']).toContain(told);
     }),
-    { ...many, numRuns: 500 },
+    { ...many, numRuns: 3 * volume.anything },
   );
 });

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Policies, ToolContext } from '../../src/index.ts';
 import { toolResult } from '../../src/index.ts';
 import { askedTool, call, calls, plainTool, type Reply, say, scripted, settle, stillClock } from '../hostile/bench.ts';
+import { volume } from '../support/tier.ts';
 import { faultyStore, recorded } from './bench.ts';
 
 /** What a test does between two moments of quiet. */
@@ -130,7 +131,7 @@ test('whatever is done to a conversation, its recording replays to the same log'
       for (const { type } of run.conversation.log()) seen.add(type);
       for (const { kind } of run.recording()) seen.add(kind);
     }),
-    { seed: 7, numRuns: 300 },
+    { seed: 7, numRuns: volume.recordings },
   );
   // The plans go everywhere: else the sameness above would say little.
   const everywhere = ['run-resumed', 'run-suspended', 'run-stop', 'decision', 'decision-consumed', 'state-changed'];

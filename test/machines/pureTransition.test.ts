@@ -17,6 +17,7 @@ import { awaited } from '../../machines/nextState.ts';
 import { answered, isAnswer, openAfter, stillOpen } from '../../src/testing/answers.ts';
 import { coverPaths } from '../../src/testing/coverPaths.ts';
 import type { PathState, TestPath } from '../../src/testing/paths.ts';
+import { volume } from '../support/tier.ts';
 
 const [fresh] = chartCases.conversation.inputs;
 const sent = { type: 'message.sent', messageId: 'm', content: [{ type: 'text', text: 'hi' }], kind: 'direct' };
@@ -50,7 +51,7 @@ function openBehind(asked: EffectRequest[], { event, effects = [] }: TestPath['s
 function stopsOf(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop[] {
   const { inputs: all, cases, projection } = chartCases[chart];
   // A spread of the starts is enough here: the paths of all of them are driven elsewhere.
-  const inputs = all.filter((_, index) => index % Math.ceil(all.length / 6) === 0);
+  const inputs = all.filter((_, index) => index % Math.ceil(all.length / volume.spread) === 0);
   const found = new Map<AnyMachineSnapshot, Stop>();
   for (const path of inputs.flatMap((input) => coverPaths(machine, { input, cases, projection }))) {
     let asked: EffectRequest[] = [];

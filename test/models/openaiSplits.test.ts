@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { volume } from '../support/tier.ts';
 import { callDelta, DONE, delta, finished, frame, type Played, playPieces, textDelta, utf8 } from './sse.ts';
 
 const chunk = fc.oneof(
@@ -58,7 +59,7 @@ describe('B21 how the bytes are cut on the way', () => {
         const whole = told(await playPieces([bytes]));
         expect(told(await playPieces(cut(bytes, cuts)))).toEqual(whole);
       }),
-      { numRuns: 200 },
+      { numRuns: volume.bytes },
     );
   });
 
@@ -91,7 +92,7 @@ describe('any bytes at all', () => {
         else expect(error.name).toBe('ModelError');
         expect(Object.keys(Object.prototype)).toEqual([]);
       }),
-      { numRuns: 150 },
+      { numRuns: volume.bytes },
     );
   });
 
@@ -121,7 +122,7 @@ describe('any bytes at all', () => {
         if (error === undefined) expect(parts.at(-1)?.type).toBe('finish');
         else expect(error.name).toBe('ModelError');
       }),
-      { numRuns: 200 },
+      { numRuns: volume.bytes },
     );
   });
 });

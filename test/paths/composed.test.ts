@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, type RunChartOutput, runMachine } from '../../machines/index.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { entriesOf, everywhere, hold } from './invariants.ts';
 import { type Move, Play } from './play.ts';
 import { type RunScript, runScripts } from './runScripts.ts';
@@ -66,7 +67,7 @@ describe('a run with its real round, calls and gate', () => {
 });
 
 /** Each script, ended after each of its moves, as long as the run is not over but for its tail. */
-const cuts = scripts.flatMap((script) =>
+const cuts = sampled(scripts, volume.cutOf).flatMap((script) =>
   [...script.moves.keys()]
     .filter((count) => typeof play(script, script.moves.slice(0, count), nothing, false).ride.state.value === 'object')
     .map((count) => [script.name, count, script] as const),

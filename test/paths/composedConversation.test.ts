@@ -8,6 +8,7 @@ import {
   nothingKnown,
   openCalls,
 } from '../../machines/index.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { type ConversationScript, conversationScripts } from './conversationScripts.ts';
 import { entriesOf, everywhere } from './invariants.ts';
 import { Play } from './play.ts';
@@ -63,7 +64,7 @@ describe('a conversation with its real runs', () => {
   });
 });
 
-const cuts = conversationScripts.flatMap((script) =>
+const cuts = sampled(conversationScripts, volume.cutOf).flatMap((script) =>
   [...script.moves.keys()].map((count) => [script.name, count, script] as const),
 );
 

@@ -4,6 +4,7 @@ import { from, lastValueFrom, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { type ConversationView, createProjector, project, resolutionSteps } from '../../src/projector/index.ts';
+import { volume } from '../support/tier.ts';
 import { anyEvent, events, log, nearlyOrdered, wild, wireEvent } from './arbitraries.ts';
 import { callsOf, stepsOf } from './events.ts';
 
@@ -47,7 +48,7 @@ describe('every list of events', () => {
           expect(views.at(-1) ?? NO_CYCLES).toEqual(project(shuffled));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: volume.events },
     );
   });
 
@@ -177,7 +178,7 @@ describe('every list of events', () => {
         expect(view.diagnostics.slice(0, before.diagnostics.length)).toEqual(before.diagnostics);
         expect(view.diagnostics).toHaveLength(before.diagnostics.length + values.length);
       }),
-      { numRuns: 300 },
+      { numRuns: volume.events },
     );
   });
 
@@ -190,7 +191,7 @@ describe('every list of events', () => {
         expect(JSON.parse(JSON.stringify(view))).toEqual(view);
         expect(viewsAfterEach(values, () => 0).at(-1) ?? NO_CYCLES).toEqual(view);
       }),
-      { numRuns: 300 },
+      { numRuns: volume.events },
     );
     expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before);
   });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Policies } from '../../src/index.ts';
 import { type Act, type Answer, MessageLife } from '../support/messageLife.ts';
+import { volume } from '../support/tier.ts';
 
 const plain = (name: 'resume' | 'cancel' | 'release' | 'close' | 'crash'): fc.Arbitrary<Act> =>
   fc.constant({ do: name });
@@ -65,6 +66,6 @@ it('B18: over random lives every message is delivered, returned or listed, once,
       await on.end();
       expect(on.faults).toEqual([]);
     }),
-    { seed: Number(process.env.SEED ?? 18), numRuns: Number(process.env.RUNS ?? 150) },
+    { seed: Number(process.env.SEED ?? 18), numRuns: Number(process.env.RUNS ?? volume.messageLives) },
   );
 }, 120_000);

@@ -5,8 +5,9 @@
 import { expect, it } from 'vitest';
 import { story } from '../support/agent.ts';
 import { faultsOfSeed } from '../support/storeLife.ts';
+import { volume } from '../support/tier.ts';
 
-const [first = 1, count = 1] = (process.env.STORE_LIVES ?? '1:250').split(':').map(Number);
+const [first = 1, count = 1] = (process.env.STORE_LIVES ?? `1:${volume.storeLives}`).split(':').map(Number);
 
 it('INV-1, INV-2, INV-3, INV-5: whatever a store does, calls have one result, cycles one stop, and nothing told is lost', async () => {
   const failed: string[] = [];

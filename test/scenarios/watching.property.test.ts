@@ -5,6 +5,7 @@ import type { Conversation, LogEntry } from '../../src/index.ts';
 import { bench } from '../support/agent.ts';
 import { call, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
+import { volume } from '../support/tier.ts';
 import { echoTool } from '../support/tools.ts';
 
 interface Watcher {
@@ -106,6 +107,6 @@ it('BED-11, B20: whoever watches, whenever it comes, goes or comes back, sees ea
       }
       await conversation.close();
     }),
-    { seed: 11, numRuns: 300 },
+    { seed: 11, numRuns: volume.watchers },
   );
 }, 120_000);

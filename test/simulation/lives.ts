@@ -1,5 +1,6 @@
 /** Simulated lives for tests. Rule: what fails says the seed, the invariant and the line that shows that life again. */
 import { simulate } from '../../src/testing/index.ts';
+import { volume } from '../support/tier.ts';
 
 /** What is held against every life. */
 export const INVARIANTS =
@@ -19,7 +20,12 @@ export async function brokenBy(first: number, count: number): Promise<string[]> 
 }
 
 /** So many lives a test: a failure says early which seeds they were. */
-export const LIVES_A_TEST = 125;
-/** The first seeds of the tests that live these lives. */
-export const batches = (first: number, count: number): number[] =>
-  Array.from({ length: count / LIVES_A_TEST }, (_, index) => first + index * LIVES_A_TEST);
+const LIVES_A_TEST = 100;
+/** Half of the lives of this tier, seeds from `first` on. */
+export function batches(first: number): { first: number; count: number }[] {
+  const half = volume.lives / 2;
+  return Array.from({ length: Math.ceil(half / LIVES_A_TEST) }, (_, index) => {
+    const done = index * LIVES_A_TEST;
+    return { first: first + done, count: Math.min(LIVES_A_TEST, half - done) };
+  });
+}

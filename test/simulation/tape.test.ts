@@ -3,12 +3,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAgent, memoryStore } from '../../src/index.ts';
 import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
+import { volume } from '../support/tier.ts';
 
 const text = (value: unknown): string => JSON.stringify(value);
 
 describe('a simulated life', () => {
   it('INV-9: is the same for the same seed, byte for byte', { timeout: 120_000 }, async () => {
-    for (let seed = 1; seed <= 100; seed++) {
+    for (let seed = 1; seed <= volume.livesTwice; seed++) {
       const [once, again] = [await simulate({ seed }), await simulate({ seed })];
       expect(text(again.log)).toBe(text(once.log));
       expect(again.tape).toEqual(once.tape);
@@ -16,7 +17,7 @@ describe('a simulated life', () => {
   });
 
   it('is the same when its tape is played again, whatever the seed', { timeout: 120_000 }, async () => {
-    for (let seed = 1; seed <= 30; seed++) {
+    for (let seed = 1; seed <= volume.livesTwice; seed++) {
       const life = await simulate({ seed });
       const replayed = await simulate({ seed: 0, tape: life.tape });
       expect(text(replayed.log)).toBe(text(life.log));
@@ -29,7 +30,7 @@ describe('a simulated life', () => {
       fc.asyncProperty(tapes, async (tape) => {
         expect((await simulate({ seed: 0, tape })).violations).toEqual([]);
       }),
-      { numRuns: 100, examples: [[[]]] },
+      { numRuns: volume.tapes, examples: [[[]]] },
     );
   });
 

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
 import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeCase.ts';
+import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';
 import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';
 
@@ -17,20 +18,20 @@ describe('the end of a file', () => {
   test('H-130 a last line cut at any byte is cut off at the next write, all before it is kept', async () => {
     const bytes = Buffer.from(whole);
     const from = bytes.length - Buffer.byteLength(last) - 1;
-    for (let cut = from + 1; cut < bytes.length - 1; cut += 1) {
+    for (let cut = from + 1; cut < bytes.length - 1; cut += volume.byteStep) {
       await mends(bytes.subarray(0, cut), entries.slice(0, 3), ['torn_tail']);
     }
     expect(bytes.length - from).toBeGreaterThan(60);
   });
 
   test('H-130 a header cut at any byte is an empty log', async () => {
-    for (let cut = 1; cut < header.length; cut += 1) await mends(header.slice(0, cut), [], ['torn_tail']);
+    for (let cut = 1; cut < header.length; cut += volume.byteStep) await mends(header.slice(0, cut), [], ['torn_tail']);
   });
 
   test('H-130 INV-5 a file cut at any byte at all keeps every complete record and nothing else', async () => {
     const bytes = Buffer.from(whole);
     const found = await place();
-    for (let cut = 0; cut < bytes.length; cut += 1) {
+    for (let cut = 0; cut < bytes.length; cut += volume.byteStep) {
       await writeFile(found.path('c.jsonl'), bytes.subarray(0, cut));
       const lines = bytes.subarray(0, cut).toString().split('\n');
       const complete = Math.max(0, lines.length - 2) + (records.includes(lines.at(-1) ?? '') ? 1 : 0);

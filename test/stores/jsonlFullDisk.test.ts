@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type Model } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl.ts';
 import { all, conversation as begun, notice, notices, opened, refused, stored } from '../../src/testing/storeCase.ts';
+import { volume } from '../support/tier.ts';
 import { fileHandle, fillAfter } from './disk.ts';
 import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';
 
@@ -16,7 +17,7 @@ describe('a disk that refuses', () => {
   test('H-152 a disk that is full at any byte of a record leaves no half record, and the same append works later', async () => {
     const entry = notice('c', 1, 'short');
     const length = JSON.stringify(entry).length;
-    for (let room = 0; room < length; room += 1) {
+    for (let room = 0; room < length; room += volume.byteStep) {
       const found = await place();
       await opened(found.store, 'c', async (handle) => {
         await handle.append([notice('c', 0)], 0);
@@ -94,7 +95,7 @@ describe('a disk that refuses', () => {
   test('H-152 a disk that is full at any byte of the first append leaves an empty log, header and all', async () => {
     const [header = '', line = ''] = await linesFor([notice('c', 0)]);
     const found = await place();
-    for (let room = 0; room <= header.length + line.length; room += 1) {
+    for (let room = 0; room <= header.length + line.length; room += volume.byteStep) {
       await opened(found.store, 'c', async (handle) => {
         fillAfter(room);
         await refused('store', () => handle.append([notice('c', 0)], 0));
@@ -113,7 +114,7 @@ describe('a disk that refuses', () => {
       await handle.append([notice('c', 0)], 0);
       const before = await contentOf(found);
       const { length } = (await linesFor([notice('c', 0), ...group])).slice(2).join('\n');
-      for (let room = 0; room <= length; room += 1) {
+      for (let room = 0; room <= length; room += volume.byteStep) {
         fillAfter(room);
         await refused('store', () => handle.append(group, 1));
         vi.restoreAllMocks();
@@ -128,7 +129,7 @@ describe('a disk that refuses', () => {
     const found = await place();
     const bytes = new Uint8Array(20).fill(7);
     await opened(found.store, 'c', async (handle) => {
-      for (let room = 0; room < bytes.length; room += 1) {
+      for (let room = 0; room < bytes.length; room += volume.byteStep) {
         fillAfter(room);
         await refused('store', () => handle.putBlob?.(bytes, 'image/png'));
         vi.restoreAllMocks();
@@ -141,7 +142,7 @@ describe('a disk that refuses', () => {
 
   test('H-152 a disk that is full at any byte of a lease refuses to open, and holds nothing', async () => {
     const found = await place();
-    for (let room = 0; room < 60; room += 1) {
+    for (let room = 0; room < 60; room += volume.byteStep) {
       fillAfter(room);
       await refused('store', () => found.store.open('c'));
       vi.restoreAllMocks();

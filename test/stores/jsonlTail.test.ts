@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
 import { notice, notices, refused } from '../../src/testing/storeCase.ts';
+import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';
 import { linesFor, placeWith } from './place.ts';
 
@@ -66,7 +67,7 @@ describe('what a write that was cut leaves', () => {
   test('H-130 of several records in one write, cut at any byte, the complete ones are kept', async () => {
     const bytes = Buffer.from(whole);
     const from = Buffer.byteLength(file(header, first));
-    for (let cut = from; cut < bytes.length; cut += 1) {
+    for (let cut = from; cut < bytes.length; cut += volume.byteStep) {
       const lines = bytes.subarray(0, cut).toString().split('\n').slice(1);
       const kept = lines.filter((line) => records.includes(line)).length;
       const torn = lines.at(-1) !== '' && kept < lines.length;
@@ -76,7 +77,7 @@ describe('what a write that was cut leaves', () => {
 
   test('H-134 where zero bytes stand for what was lost, the complete records before them are kept', async () => {
     const bytes = Buffer.from(whole);
-    for (let cut = 1; cut < bytes.length; cut += 7) {
+    for (let cut = 1; cut < bytes.length; cut += 7 * volume.byteStep) {
       const lines = bytes.subarray(0, cut).toString().split('\n');
       const kept = lines.filter((line) => records.includes(line)).length;
       const torn = lines.at(-1) !== '' && ![header, ...records].includes(lines.at(-1) ?? '');

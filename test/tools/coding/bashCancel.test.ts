@@ -1,6 +1,6 @@
 /**
- * Cancelling runs while Bash runs real trees of processes. Rule: times are real, so the bounds leave room for a slow
- * machine; `npm run bench:cancel` holds the tight ones.
+ * Cancelling runs while Bash runs real trees of processes. Rule: a test waits for what must come; how soon it comes is
+ * measured by `npm run bench:cancel`.
  */
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,12 +11,12 @@ import { type AgentOptions, type Conversation, createAgent } from '../../../src/
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { entry, only, resultText } from '../../support/agent.ts';
 import { call, scripted } from '../../support/model.ts';
+import { volume } from '../../support/tier.ts';
 import { alive, gone, hasProc, living, numberIn } from './living.ts';
 
 const trees = Object.entries(
   JSON.parse(await readFile(new URL('../../bench/trees.json', import.meta.url), 'utf8')) as Record<string, string>,
 );
-const TRIALS = 18;
 
 let cwd = '';
 beforeEach(async () => {
@@ -37,19 +37,14 @@ async function running(commands: readonly string[], policies: AgentOptions['poli
   return { agent, conversation, group: await pidIn('g1') };
 }
 
-async function cancelled(conversation: Conversation): Promise<number> {
-  const since = performance.now();
+async function cancelled(conversation: Conversation): Promise<void> {
   await conversation.cancel();
   expect(conversation.status).toBe('idle');
-  return performance.now() - since;
 }
 
 describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
-  it('is idle in no time, ends the group at once and sweeps what left it within a second', {
-    timeout: 120_000,
-  }, async () => {
-    const times: number[] = [];
-    for (let trial = 0; trial < TRIALS; trial += 1) {
+  it('is idle, ends the group and sweeps what left it', async () => {
+    for (let trial = 0; trial < volume.trees; trial += 1) {
       const [name = '', command = ''] = trees[trial % trees.length] ?? [];
       await rm(join(cwd, 'g1'), { force: true });
       await rm(join(cwd, 'up'), { force: true });
@@ -58,15 +53,12 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
         await wait(5);
       const ids = name.includes('session') ? [group, await pidIn('away')] : [group];
       await alive(2, ...ids);
-      times.push(await cancelled(conversation));
-      await gone(2_000, group);
-      await gone(5_000, ...ids);
+      await cancelled(conversation);
+      await gone(group);
+      await gone(...ids);
       expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
       await agent.close();
     }
-    times.sort((a, b) => a - b);
-    expect(times[TRIALS / 2]).toBeLessThan(250);
-    expect(times.at(-1)).toBeLessThan(2_000);
   });
 
   it('H-229 does not wait for one that ignores TERM, and the next message works', async () => {
@@ -74,7 +66,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     await cancelled(conversation);
     expect((await conversation.send('again').result).text).toBe('next');
     expect(resultText(conversation.log(), 'c1')).toMatch(/cancelled/);
-    await gone(2_000, group);
+    await gone(group);
     await wait(50);
     expect(only(conversation.log(), 'diagnostic')).toEqual([]);
     await agent.close();
@@ -93,7 +85,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
       'tool-result c3 cancelled skipped',
       'tool-result c4 cancelled skipped',
     ]);
-    await gone(2_000, group);
+    await gone(group);
     await expect(readFile(join(cwd, 'g3'))).rejects.toThrow('ENOENT');
     await agent.close();
   });
@@ -104,15 +96,15 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     const groups = [await pidIn('g1'), await pidIn('g2'), await pidIn('g3')];
     await alive(6, ...groups);
     await cancelled(conversation);
-    await gone(2_000, ...groups);
+    await gone(...groups);
     await agent.close();
   });
 
-  it('while it prints without end is as fast', async () => {
+  it('while it prints without end is heard, too', async () => {
     const { agent, conversation, group } = await running(['yes']);
     await wait(200);
-    expect(await cancelled(conversation)).toBeLessThan(1_000);
-    await gone(2_000, group);
+    await cancelled(conversation);
+    await gone(group);
     await agent.close();
   });
 });
@@ -121,7 +113,7 @@ describe.skipIf(!hasProc)('the end of an agent', () => {
   it('ends what its tools run', async () => {
     const { agent, conversation, group } = await running(["trap '' TERM; sleep 1000 & while :; do sleep 0.05; done"]);
     await agent.close();
-    await gone(2_000, group);
+    await gone(group);
     expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
   });
 

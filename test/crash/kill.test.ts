@@ -9,6 +9,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { type CanonicalRun, canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonical.ts';
 import { expectSameEnd } from './compare.ts';
 
@@ -53,9 +54,8 @@ async function goneOn(run: CanonicalRun, directory: string, ran: string[]) {
 }
 
 describe('a process killed after each append of its log file', () => {
-  it.each(canonicalRuns)(
+  it.each(sampled(canonicalRuns, volume.killedRunOf))(
     'INV-5, I20, I21, CKPT-4: $name is gone on with to the same end',
-    { timeout: 120_000 },
     async (run) => {
       const place = (at: number): [string, string] => [
         join(folder, `${run.name} ${at}`),
@@ -66,7 +66,8 @@ describe('a process killed after each append of its log file', () => {
       const appends = Number(whole.output);
       expect(appends).toBeGreaterThan(3);
       const uncut = await goneOn(run, place(0)[0], []);
-      const points = Array.from({ length: appends }, (_, index) => index + 1);
+      const all = Array.from({ length: appends }, (_, index) => index + 1);
+      const points = sampled(all, volume.killOf);
       const check = async (at: number): Promise<void> => {
         const [directory, ledger] = place(at);
         const { signal } = await child(run.name, directory, ledger, `${at}`);

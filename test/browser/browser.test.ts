@@ -1,0 +1,15 @@
+/** What runs in a real browser, where one is installed: Debian's Chromium, or the one that CHROMIUM names. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { volume } from '../support/tier.ts';
+
+const script = fileURLToPath(new URL('run.mjs', import.meta.url));
+const installed = existsSync(process.env.CHROMIUM ?? '/usr/bin/chromium');
+
+test.skipIf(!installed)('a run, the projector and images do in Chromium what they do in Node', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [script, '--logs', `${volume.browserLogs}`]);
+  expect(stdout).toMatch(/^browser: \d+ passed, 0 failed$/m);
+});

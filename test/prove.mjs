@@ -1,0 +1,154 @@
+/**
+ * `npm run prove`: the volume behind `npm test`, two jobs side by side. Prints what begins and what has ended, then a table
+ * of what each job counted; `--only walk,crash` runs these. Rule: a job that ends badly, or whose figures cannot be read,
+ * has failed, and what it printed is shown.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const AT_ONCE = 2;
+const STILL_MS = 60_000;
+const LINES_SHOWN = 60;
+const root = fileURLToPath(new URL('..', import.meta.url));
+const reports = mkdtempSync(join(tmpdir(), 'runchart-prove-'));
+
+const script = (name, args, read) => ({ name, args, read });
+/** Test files at their full size, in one process. */
+function tests(name, ...files) {
+  const report = join(reports, `${name.replaceAll(' ', '-')}.json`);
+  const vitest = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--maxWorkers=1',
+    '--reporter=json',
+    `--outputFile=${report}`,
+  ];
+  return script(name, [...vitest, ...files], () => {
+    const {
+      numPassedTests: passed,
+      numFailedTests,
+      numTotalTestSuites,
+      testResults,
+    } = JSON.parse(readFileSync(report, 'utf8'));
+    const broken = testResults.filter(
+      ({ status, assertionResults }) => status !== 'passed' && assertionResults.length === 0,
+    );
+    const wrong = testResults.flatMap(({ name: file, message, assertionResults }) => [
+      ...(message ? [`${file}: ${message}`] : []),
+      ...assertionResults.flatMap(({ status, fullName, failureMessages }) =>
+        status === 'failed' ? [`${fullName}\n${failureMessages.join('\n')}`] : [],
+      ),
+    ]);
+    const failed = numFailedTests + broken.length;
+    return { passed, failed, figures: `${passed + failed} tests in ${numTotalTestSuites} groups`, wrong };
+  });
+}
+/** A script whose last lines say what it counted. */
+const counts = (pattern, figures) => (output) => {
+  const found = pattern.exec(output);
+  if (!found) throw new Error(`expected a line like ${pattern}`);
+  const { passed, failed } = figures(...found.slice(1).map(Number));
+  return { passed, failed, figures: found[0] };
+};
+const ofAll = (found, all) => ({ passed: found, failed: all - found });
+
+/** Files whose size is the tier's, in no folder that has a job of its own. */
+const OWN = /^test\/(paths|simulation|crash|e2e|walk|browser|support)\//;
+const atLength = readdirSync(join(root, 'test'), { recursive: true })
+  .map((file) => `test/${file}`)
+  .filter((file) => file.endsWith('.test.ts') && !OWN.test(file))
+  .filter((file) => readFileSync(join(root, file), 'utf8').includes('support/tier.ts'));
+
+/** The longest first, so that nothing is left alone at the end. */
+const JOBS = [
+  script('defects', ['test/simulation/hunt.mjs'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
+  tests('mutants', '--config', 'test/mutate/vitest.config.ts'),
+  tests('lives', 'test/simulation/lives', 'test/simulation/tape', 'test/simulation/regressions'),
+  tests('explore', 'test/simulation/explore'),
+  tests('paths', 'test/paths'),
+  tests('crash', 'test/crash'),
+  script(
+    'walk',
+    ['test/walk/run.mjs', '--runs', '800', '--seed', '1'],
+    counts(/^(\d+) runs from seed .*, (\d+) runs with faults$/m, (runs, failed) => ({ passed: runs - failed, failed })),
+  ),
+  tests('e2e', 'test/e2e'),
+  tests('at length', ...atLength),
+  script(
+    'browser',
+    ['test/browser/run.mjs'],
+    counts(/^browser: (\d+) passed, (\d+) failed$/m, (passed, failed) => ({ passed, failed })),
+  ),
+];
+
+const { values } = parseArgs({ options: { only: { type: 'string' } } });
+const wanted = values.only?.split(',');
+for (const name of wanted ?? []) {
+  if (!JOBS.some((job) => job.name === name))
+    throw new Error(`no job is named ${name}: ${JOBS.map((job) => job.name).join(', ')}`);
+}
+
+const began = performance.now();
+const secondsSince = (then) => Math.round((performance.now() - then) / 1000);
+const say = (text) => console.log(`${String(secondsSince(began)).padStart(4)} s  ${text}`);
+
+function ended(args, told) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, args, {
+      cwd: root,
+      env: { ...process.env, PROVE: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', told);
+    child.once('error', (error) => resolve(`it did not start: ${error.message}`));
+    child.once('close', (code, signal) => resolve(code === 0 ? undefined : `it ended with ${code ?? signal}`));
+  });
+}
+
+async function run({ name, args, read }) {
+  const since = performance.now();
+  let output = '';
+  say(`${name}: begins`);
+  const still = setInterval(() => say(`${name}: ${secondsSince(since)} s under way`), STILL_MS);
+  let wrong = await ended(args, (text) => {
+    output += text;
+  });
+  clearInterval(still);
+  let row = { passed: 0, failed: 1, figures: '' };
+  try {
+    row = read(output);
+  } catch (error) {
+    wrong ??= error.message;
+  }
+  const failed = Math.max(row.failed, wrong === undefined ? 0 : 1);
+  const seconds = secondsSince(since);
+  say(`${name}: ${failed === 0 ? 'passed' : 'FAILED'} after ${seconds} s, ${row.figures || wrong}`);
+  if (failed > 0) {
+    const lines = row.wrong?.length ? row.wrong.join('\n') : output;
+    console.log(lines.split('\n').slice(-LINES_SHOWN).join('\n'));
+  }
+  return { name, seconds, ...row, failed };
+}
+
+const queue = JOBS.filter(({ name }) => wanted?.includes(name) ?? true);
+const rows = [];
+const worker = async () => {
+  for (let job = queue.shift(); job; job = queue.shift()) rows.push(await run(job));
+};
+await Promise.all(Array.from({ length: AT_ONCE }, worker));
+rmSync(reports, { recursive: true, force: true });
+
+const width = Math.max(...rows.map(({ figures }) => figures.length), 'figures'.length);
+const line = (name, figures, seconds, verdict) =>
+  console.log(`${name.padEnd(12)} ${figures.padEnd(width)} ${seconds.padStart(7)}  ${verdict}`);
+console.log('');
+line('proof', 'figures', 'seconds', 'verdict');
+for (const { name, figures, seconds, failed } of rows)
+  line(name, figures, `${seconds}`, failed === 0 ? 'pass' : 'FAIL');
+const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
+console.log(`\n${sum('passed')} passed, ${sum('failed')} failed`);
+process.exitCode = sum('failed') > 0 ? 1 : 0;

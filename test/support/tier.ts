@@ -1,0 +1,74 @@
+/**
+ * How much of each proof a run of the tests takes. Rule: `npm test` takes the first figure of each row and ends within
+ * two minutes on two cores, `npm run prove` the second; no other place decides on volume. What a test draws at random
+ * comes from the commit, so that each commit tries something new and the same commit always the same.
+ */
+import { execFileSync } from 'node:child_process';
+
+/** The second tier: `PROVE=1 npx vitest run test/paths` for a part of it. */
+export const proves: boolean = process.env.PROVE === '1';
+
+const VOLUME = {
+  /** Simulated lives: half with the first seeds, half with seeds of the commit. */
+  lives: [160, 2_000],
+  /** Lives lived twice, and compared byte for byte. */
+  livesTwice: [25, 100],
+  /** Lives on tapes of arbitrary numbers. */
+  tapes: [25, 100],
+  /** One start of a chart in so many is taken, which ones the commit decides. */
+  startOf: [12, 1],
+  /** One cut of a composed run in so many. */
+  cutOf: [6, 1],
+  /** Of the canonical runs, and of the appends behind which a real process is killed, one in so many. */
+  killedRunOf: [4, 1],
+  killOf: [6, 1],
+  /** Runs of the walk against the strict server. */
+  walks: [30, 400],
+  /** Random lives on stores that fail, of subscribers, of messages and of recordings. */
+  storeLives: [80, 1_000],
+  watchers: [60, 300],
+  messageLives: [50, 500],
+  recordings: [80, 300],
+  /** Arbitrary values, schemas and bytes at each boundary. */
+  anything: [40, 150],
+  values: [300, 3_000],
+  bytes: [60, 200],
+  /** Random logs whose views are compared with a browser's. */
+  browserLogs: [40, 400],
+  /** Lists of events, and views of each beginning. */
+  events: [80, 500],
+  /** A file is cut, and a disk is full, at each byte or at every so many-th. */
+  byteStep: [5, 1],
+  /** Starts of a chart whose every state is looked into. */
+  spread: [2, 6],
+  /** One of the alike cases of a slow test in so many: signals, endings, forms of output. */
+  caseOf: [3, 1],
+  /** Real trees of processes that are cancelled. */
+  trees: [6, 60],
+  /** Entries of a long log. */
+  entries: [20_000, 100_000],
+} as const satisfies Record<string, readonly [test: number, prove: number]>;
+
+export const volume = Object.fromEntries(
+  Object.entries(VOLUME).map(([name, [test, prove]]) => [name, proves ? prove : test]),
+) as { readonly [Name in keyof typeof VOLUME]: number };
+
+let commit: number | undefined;
+/** The first of a thousand seeds that belong to the commit which is checked out, far beyond the fixed ones. */
+export function commitSeed(): number {
+  commit ??= 1_000_000 + Number.parseInt(headOf().slice(0, 5) || '0', 16) * 1_000;
+  return commit;
+}
+
+function headOf(): string {
+  try {
+    return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return '';
+  }
+}
+
+/** One in so many of a list, from a place that the commit decides; all of it where `of` is 1. */
+export function sampled<T>(all: readonly T[], of: number): T[] {
+  return all.filter((_, index) => (index + commitSeed() / 1_000) % of === 0);
+}
