@@ -19,7 +19,7 @@ import type { ConversationOptions } from './conversationOptions.ts';
 import { decideAt } from './deciding.ts';
 import { ConfigurationError, LimitError, RunchartError } from './errors.ts';
 import { readCallId, readDecision, readSettlement } from './inbox.ts';
-import type { ConversationStatus, Live } from './live.ts';
+import type { ConversationStatus, InFlight, Live } from './live.ts';
 import { kindAsked, kindNow } from './messageKind.ts';
 import type { ConversationView } from './projector/index.ts';
 import type { Receipt } from './receipts.ts';
@@ -140,6 +140,11 @@ export class Conversation {
   /** Stored entries from `from` (inclusive), then live ones: no gap, no repeat. */
   log$(from = 0): Observable<LogEntry> {
     return this.#streams.log$(from);
+  }
+
+  /** What the reply under way has streamed, whole; null between replies. */
+  get inFlight(): InFlight | null {
+    return this.#runtime.inFlight;
   }
 
   view(): ConversationView {

@@ -2,11 +2,19 @@
  * Does what charts ask for: calls models, runs tools, passes gates and phases. Rule: one executor a kind; each answers
  * with a value, and rejects only where the runtime itself cannot go on.
  */
-import type { EffectRequest, EffectValue, Json, Knowledge, ModelValue, ToolValue } from '../machines/index.ts';
+import type {
+  EffectRequest,
+  EffectValue,
+  Json,
+  Knowledge,
+  LogEntry,
+  ModelValue,
+  ToolValue,
+} from '../machines/index.ts';
 import { contextUse } from './contextUse.ts';
 import { holdsImage, type Images } from './images/images.ts';
 import type { Execute } from './journal.ts';
-import type { Live } from './live.ts';
+import type { InFlight, Live } from './live.ts';
 import { Attempt } from './models/attempt.ts';
 import type { Model } from './models/model.ts';
 import { replyValue } from './models/reply.ts';
@@ -42,6 +50,9 @@ export interface EffectsOptions {
   state(): { readonly [key: string]: Json };
 }
 
+/** Behind one of these nothing of the reply is in flight any more. */
+const LANDS: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-stop', 'run-suspended']);
+
 type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 
 export class Effects {
@@ -52,6 +63,8 @@ export class Effects {
   /** Calls that passed what is before them, until they ran. */
   readonly #ready = new Map<string, PreparedCall>();
   #attempt: Attempt | undefined;
+  /** The attempt whose reply is under way, or was given and is not durable yet. */
+  #streaming: Attempt | undefined;
 
   constructor(options: EffectsOptions) {
     const { around, plugins, toolbox, attended, policies, redact } = options;
@@ -66,6 +79,22 @@ export class Effects {
   /** Text of the reply under way. */
   get partial(): string {
     return this.#attempt?.partial ?? '';
+  }
+
+  /** What the reply under way has streamed. */
+  get inFlight(): InFlight | null {
+    return this.#streaming?.inFlight ?? null;
+  }
+
+  /** The reply is durable, or its run is at rest without it. */
+  landed({ type, runId }: LogEntry): void {
+    if (LANDS.has(type) && this.#streaming?.runId === runId) this.#streaming = undefined;
+  }
+
+  /** The run is over, and what it streamed did not become durable. */
+  forget(): void {
+    this.#streaming?.reset();
+    this.#streaming = undefined;
   }
 
   readonly execute: Execute = (request, abort): EffectValue | Promise<EffectValue> => {
@@ -104,6 +133,7 @@ export class Effects {
     const about = { model, request, attempt, runId };
     const current = new Attempt({ ...about, abort, timeouts, setTimer, random, live, diagnose });
     this.#attempt = current;
+    this.#streaming = current;
     const raw = await current.run();
     if (this.#attempt === current) this.#attempt = undefined;
     if (raw.kind === 'failed') return { ...raw, message: this.#options.redact(raw.message) };

@@ -34,7 +34,7 @@ export { forkConversation } from './fork.ts';
 export type { EarlierMessage } from './history.ts';
 export type { ImageLimits } from './images/limits.ts';
 export type { ScaleImage } from './images/scale.ts';
-export type { ConversationStatus, Live } from './live.ts';
+export type { ConversationStatus, InFlight, Live } from './live.ts';
 export {
   type Model,
   ModelError,

@@ -2,7 +2,6 @@
  * What a run shows: its entries, and its signals to whoever follows it. Rule: live signals are taken only while somebody
  * follows a run.
  */
-import type { Subscription } from 'rxjs';
 import type { LogEntry } from '../machines/index.ts';
 import type { Live } from './live.ts';
 import type { RunHandle, RunSource } from './run.ts';
@@ -14,7 +13,6 @@ type Take = (item: Item) => void;
 export class RunFeed implements RunSource {
   readonly #runtime: Runtime;
   readonly #followers = new Map<string, Set<Take>>();
-  #signals: Subscription | undefined;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -32,16 +30,21 @@ export class RunFeed implements RunSource {
     const followers = this.#followers.get(id) ?? new Set<Take>();
     this.#followers.set(id, followers);
     followers.add(take);
-    this.#signals ??= this.#runtime.live.subscribe((signal) => {
-      if ('runId' in signal) this.#tell(signal.runId, signal);
+    const signals = this.#runtime.live.signals$.subscribe((signal) => {
+      if (this.#runOf(signal) === id) take(signal);
     });
     return () => {
+      signals.unsubscribe();
       followers.delete(take);
       if (followers.size === 0) this.#followers.delete(id);
-      if (this.#followers.size > 0) return;
-      this.#signals?.unsubscribe();
-      this.#signals = undefined;
     };
+  }
+
+  /** What a sub-agent does is shown by the run that its call is open in. */
+  #runOf(signal: Live): string | undefined {
+    const { known, runId } = this.#runtime;
+    if (signal.path) return known.open.has(signal.path[0] ?? '') ? runId : undefined;
+    return 'runId' in signal ? signal.runId : undefined;
   }
 
   #tell(runId: string, item: Item): void {

@@ -2,7 +2,6 @@
  * One living conversation under its public face: log, folds, effects and driver, wired together. Rule: what it knows
  * it learned from durable entries; what hosts do enters as acts through the journal, judged when they are delivered.
  */
-import { Subject } from 'rxjs';
 import {
   conversationMachine,
   createTranscript,
@@ -25,7 +24,7 @@ import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';
 import { RunchartError } from './errors.ts';
 import { Images } from './images/images.ts';
-import type { ConversationStatus, Live } from './live.ts';
+import { type ConversationStatus, type InFlight, LiveFeed } from './live.ts';
 import { ConversationLog } from './log.ts';
 import { watcherFailed } from './observers.ts';
 import { settingsOf } from './options.ts';
@@ -44,7 +43,7 @@ export class Runtime {
   readonly log: ConversationLog;
   readonly known: Knowledge = nothingKnown();
   readonly transcript: Transcript = createTranscript();
-  readonly live = new Subject<Live>();
+  readonly live: LiveFeed = new LiveFeed(() => this.inFlight);
   readonly images: Images;
   /** What a subscriber threw. */
   readonly observerFailed: (error: unknown) => void;
@@ -74,10 +73,11 @@ export class Runtime {
     const { log, known, transcript, live, images } = this;
     const diagnose = (code: string, detail?: Json): void => this.diagnose(code, detail);
     this.#effects = wiredEffects(options, { log, known, transcript, live, images, diagnose, state: () => this.state });
+    log.listen((entry) => this.#effects.landed(entry));
     this.#journal = wiredJournal(options, log, {
       execute: this.#effects.execute,
       cycleMs: () => known.cycleMs,
-      ended: ({ result }) => this.onEnded(result),
+      ended: ({ result }) => this.#over(result),
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
     this.observerFailed = watcherFailed(options, (event) => this.#journal.put({ type: 'act', event }), diagnose);
@@ -121,6 +121,11 @@ export class Runtime {
   /** Puts an act; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
   act(event: Act): Promise<unknown> {
     return this.tickets.send(event);
+  }
+
+  /** What the current attempt of a model call has streamed, until its reply is durable. */
+  get inFlight(): InFlight | null {
+    return this.#effects.inFlight;
   }
 
   /** The run under way, durable or not yet. */
@@ -194,6 +199,12 @@ export class Runtime {
 
   #broke(error: unknown): void {
     const failure = { code: 'internal', message: thrownText(error) };
-    this.onEnded({ runId: this.known.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
+    this.#over({ runId: this.known.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
+  }
+
+  /** What a run that is over streamed and no entry holds never counts. */
+  #over(output: RunOutput): void {
+    this.#effects.forget();
+    this.onEnded(output);
   }
 }

@@ -18,7 +18,7 @@ export class Streams {
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     const { log, live, observerFailed } = runtime;
-    this.live$ = guarded(observerFailed, (subscriber) => live.subscribe(subscriber));
+    this.live$ = guarded(observerFailed, (subscriber) => live.signals$.subscribe(subscriber));
     this.view$ = guarded(observerFailed, (subscriber) => {
       // Before the first view is shown: who is shown it may act at once.
       const from = log.entries.length;

@@ -1,10 +1,9 @@
 /** Wires executors and journal of one conversation to what it knows. Rule: they see its folds and never its chart. */
-import type { Subject } from 'rxjs';
 import type { Journal, Json, Knowledge, Transcript } from '../machines/index.ts';
 import { Effects } from './effects.ts';
 import type { Images } from './images/images.ts';
 import { EmbeddedJournal, type JournalOptions } from './journal.ts';
-import type { Live } from './live.ts';
+import type { Live, LiveFeed } from './live.ts';
 import type { ConversationLog } from './log.ts';
 import type { Surroundings } from './plugins/phases.ts';
 import { NextRequest } from './request.ts';
@@ -14,7 +13,7 @@ export interface Wires {
   log: ConversationLog;
   known: Knowledge;
   transcript: Transcript;
-  live: Subject<Live>;
+  live: LiveFeed;
   images: Images;
   diagnose(code: string, detail?: Json): void;
   state(): { readonly [key: string]: Json };

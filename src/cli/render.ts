@@ -38,7 +38,9 @@ export class Renderer {
     this.#names.set(entry.item.callId, entry.item.name);
   }
 
+  /** What a sub-agent does is told by its call. */
   signal(signal: Live): void {
+    if (signal.path) return;
     if (signal.type === 'text-delta') {
       this.#streamed.assistant = true;
       this.#screen.reply(signal.text);

@@ -5,7 +5,7 @@
  * then counts.
  */
 import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
-import type { Live } from '../live.ts';
+import type { InFlight, Live } from '../live.ts';
 import { AttemptClock, type AttemptTimeouts } from './attemptClock.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 import { failureOf, noUsage, readPart } from './part.ts';
@@ -62,10 +62,10 @@ class ReplyText {
     this.items.push({ type: 'call', call });
   }
 
-  /** Text of the assistant so far, for a reply that is cut. */
-  get text(): string {
-    const open = this.#kind === 'assistant' ? this.#text : '';
-    const done = this.items.map((item) => (item.type === 'assistant' ? item.text : ''));
+  /** All of one kind so far, for a reply that is cut or still comes. */
+  textOf(kind: 'assistant' | 'reasoning'): string {
+    const open = this.#kind === kind ? this.#text : '';
+    const done = this.items.map((item) => (item.type === kind ? item.text : ''));
     return done.join('') + open;
   }
 
@@ -82,7 +82,10 @@ export class Attempt {
   readonly #reply = new ReplyText();
   #usage: Usage = noUsage;
   #finish: FinishReason | undefined;
+  readonly #inputs = new Map<number, { index: number; name?: string; text: string }>();
   #streamed = false;
+  /** Made when it is read, and the same until more comes. */
+  #inFlight: InFlight | null = null;
   #oddSaid = false;
 
   constructor(options: AttemptOptions) {
@@ -91,11 +94,34 @@ export class Attempt {
 
   /** The text streamed so far. */
   get partial(): string {
-    return this.#reply.text;
+    return this.#reply.textOf('assistant');
+  }
+
+  get runId(): string {
+    return this.#options.runId;
+  }
+
+  /** What was streamed, whole; nothing before the first delta, and behind a reset. */
+  get inFlight(): InFlight | null {
+    if (!this.#streamed) return null;
+    this.#inFlight ??= Object.freeze({
+      runId: this.runId,
+      text: this.#reply.textOf('assistant'),
+      reasoning: this.#reply.textOf('reasoning'),
+      toolInputs: Object.freeze([...this.#inputs.values()].map((input) => Object.freeze({ ...input }))),
+    });
+    return this.#inFlight;
+  }
+
+  /** Nothing of what was streamed counts; who listens is told. */
+  reset(): void {
+    if (!this.#streamed) return;
+    this.#streamed = false;
+    this.#options.live()?.({ type: 'reset', runId: this.runId });
   }
 
   async run(): Promise<Attempted> {
-    const { abort, model, runId, random, timeouts, setTimer } = this.#options;
+    const { abort, model, random, timeouts, setTimer } = this.#options;
     const clock = new AttemptClock({ timeouts, setTimer, expire: (error) => abort.abort(error) });
     try {
       await this.#read(clock).catch((error: unknown) => {
@@ -108,7 +134,7 @@ export class Attempt {
       return { kind: 'reply', items: this.#reply.items, finish: this.#finish, usage: this.#usage };
     } catch (thrown) {
       const error = abort.signal.aborted && abort.signal.reason instanceof ModelError ? abort.signal.reason : thrown;
-      if (this.#streamed) this.#options.live()?.({ type: 'reset', runId });
+      this.reset();
       return { ...failureOf(error), random: random(), model: model.id };
     } finally {
       clock.stop();
@@ -139,6 +165,18 @@ export class Attempt {
     }
   }
 
+  #streams(): void {
+    this.#streamed = true;
+    this.#inFlight = null;
+  }
+
+  #input(index: number, name: string | undefined, text: string): void {
+    const input = this.#inputs.get(index) ?? { index, text: '' };
+    input.text += text;
+    if (name !== undefined) input.name ??= name;
+    this.#inputs.set(index, input);
+  }
+
   /** Said once: a stream may hold any number of them. */
   #odd(): void {
     if (!this.#oddSaid) this.#options.diagnose('model_part', { model: this.#options.model.id });
@@ -153,12 +191,13 @@ export class Attempt {
       case 'text-delta':
       case 'reasoning-delta':
         this.#reply.add(part.type === 'text-delta' ? 'assistant' : 'reasoning', part.text);
-        this.#streamed = true;
+        this.#streams();
         live?.({ type: part.type, runId, text: part.text });
         return;
       case 'tool-call-delta': {
         const { index, name, text } = part;
-        this.#streamed = true;
+        this.#input(index, name, text);
+        this.#streams();
         live?.({ type: 'tool-input-delta', runId, index, text, ...(name !== undefined && { name }) });
         return;
       }

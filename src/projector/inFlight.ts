@@ -32,8 +32,10 @@ export interface SignalReading {
 /** The little that matters of a live signal or an entry. Never throws. */
 export function readSignal(value: unknown): SignalReading {
   try {
-    const { type, runId, text } = value as Record<string, unknown>;
-    return { live: LIVE.has(type), type, runId, text };
+    const { type, runId, text, path } = value as Record<string, unknown>;
+    const live = LIVE.has(type);
+    // A sub-agent's reply is not this conversation's.
+    return { live, type: live && path !== undefined ? undefined : type, runId, text };
   } catch {
     return { live: false, type: undefined, runId: undefined, text: undefined };
   }

@@ -181,7 +181,11 @@ export class Nursery implements Nested {
     return new Child({
       task,
       told: this.#told.of(callId, id),
-      open: () => openWard({ id, parent, nest, spawn, broke, birth }),
+      open: async () => {
+        const opened = await openWard({ id, parent, nest, spawn, broke, birth });
+        this.#options.runtime.live.join(opened.runtime.live, callId);
+        return opened;
+      },
       tell: (change) => this.#tell({ type: 'sub-agent.changed', callId, conversationId: id, ...change }),
       asked: () => this.#broods.get(callId)?.tellWaiting(),
       left: (known) => {

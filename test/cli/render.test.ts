@@ -91,6 +91,14 @@ describe('what is shown of a run', () => {
     expect(failure).toBe('  ✗ c2 (failed, denied) 0 lines, 0 B: ');
   });
 
+  test('a reply of a sub-agent is not mixed into the reply that is shown', () => {
+    const { written, renderer } = shown();
+    renderer.signal({ type: 'text-delta', runId: 'r', text: 'own' });
+    renderer.signal({ type: 'text-delta', runId: 'k', text: 'other', path: ['p'] });
+    renderer.signal({ type: 'reset', runId: 'k', path: ['p'] });
+    expect([written.reply, written.steps]).toEqual(['own', '']);
+  });
+
   test('every type of entry can be shown, and no line of it holds a control character', () => {
     const { written, renderer } = shown();
     for (const entry of everyEntry('c')) {

@@ -109,11 +109,12 @@ describe('withLiveText', () => {
       u: { type: 'status', status: 'active' },
       w: { type: 'state', state: {} },
       r: reset(),
+      d: { ...delta('of a sub-agent'), path: ['c1'] },
       x,
     };
     marbles(({ cold, expectObservable }) => {
       const expected = { q: landed([q]), x: landed([q, x]) };
-      expectObservable(cold('-qipuwrx|', values).pipe(withLiveText())).toBe('-q-----x|', expected);
+      expectObservable(cold('-qipuwrdx|', values).pipe(withLiveText())).toBe('-q------x|', expected);
     });
   });
 

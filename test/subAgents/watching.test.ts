@@ -1,0 +1,193 @@
+/** What sub-agents do is seen at the root while they do it (conversation-requirements, REQ-BED-008 and 011). */
+import { merge } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { type Live, type LogEntry, subAgents } from '../../src/index.ts';
+import { LiveFeed } from '../../src/live.ts';
+import { type LiveView, withLiveText } from '../../src/projector/index.ts';
+import { bench, entry } from '../support/agent.ts';
+import { byTask, spawn, submit } from '../support/family.ts';
+import { call, deaf, finish, type Reply, t } from '../support/model.ts';
+import { echoTool, gateTool } from '../support/tools.ts';
+
+const said = (signal: Live): string => {
+  const path = signal.path?.join('/') ?? '';
+  if ('text' in signal) return `${path} ${signal.type} ${signal.text}`;
+  if (signal.type === 'tool-progress') return `${path} ${signal.type} ${signal.callId}`;
+  return signal.type === 'status' ? `${path} ${signal.status}` : `${path} ${signal.type}`;
+};
+const within = (signal: Live): boolean => signal.path !== undefined;
+
+/** One sub-agent whose model streams text, calls a tool, and hands in. */
+async function family(replies: readonly Reply[] = []) {
+  const model = byTask({
+    alpha: replies.length > 0 ? replies : [[t('I lo'), t('ok'), call('g', 'gate')], [submit('s', 'A')]],
+  });
+  const gate = gateTool();
+  const on = await bench({
+    replies: [[t('go'), spawn('p', 'alpha')], 'done'],
+    tools: [gate.tool, subAgents({ model, tools: [gate.tool] })],
+  });
+  return { ...on, gate };
+}
+
+describe('a sub-agent', () => {
+  it('is heard at the root, with the path to it, and in the iteration of the run; its entries are not', async () => {
+    const { conversation, gate } = await family();
+    const heard: Live[] = [];
+    conversation.live$.subscribe((signal) => heard.push(signal));
+    const run = conversation.send('hi');
+    const reading = (async () => {
+      const items: (LogEntry | Live)[] = [];
+      for await (const item of run) items.push(item);
+      return items;
+    })();
+    await gate.begun('g');
+    gate.release('g');
+    expect((await run.result).text).toBe('done');
+    const inside = heard.filter(within);
+    expect(inside.map(said)).toEqual([
+      'p active',
+      'p text-delta I lo',
+      'p text-delta ok',
+      'p tool-progress g',
+      'p tool-progress g',
+      'p tool-progress s',
+      'p tool-progress s',
+      'p idle',
+    ]);
+    const items = await reading;
+    expect(items.filter((item) => !('seq' in item) && within(item))).toEqual(inside);
+    expect(items.filter((item) => 'seq' in item)).toEqual(conversation.log().filter(({ runId }) => runId === run.id));
+    const own = new Set(inside.flatMap((signal) => ('runId' in signal ? [signal.runId] : [])));
+    expect([own.size, own.has(run.id)]).toEqual([1, false]);
+  });
+
+  it("is no part of the root's reply: inFlight and withLiveText are the root's own", async () => {
+    const { conversation, gate } = await family();
+    const views: LiveView[] = [];
+    merge(conversation.log$(), conversation.live$)
+      .pipe(withLiveText())
+      .subscribe((view) => views.push(view));
+    const run = conversation.send('hi');
+    await gate.begun('g');
+    expect(conversation.inFlight).toBeNull();
+    gate.release('g');
+    await run.result;
+    expect(new Set(views.map(({ inFlight }) => inFlight?.text))).toEqual(new Set([undefined, 'go', 'done']));
+  });
+
+  it('shows who comes late what its reply has streamed, once', async () => {
+    const { conversation, clock } = await family([deaf(t('I lo'), t('ok'))]);
+    const run = conversation.send('hi');
+    await entry(conversation, 'sub-agent');
+    await clock.advance(0);
+    const late: string[] = [];
+    conversation.live$.subscribe((signal) => late.push(said(signal)));
+    expect(late).toEqual(['p text-delta I look']);
+    const [seen] = await Promise.all([
+      (async () => {
+        for await (const item of run) if (item.type === 'text-delta') return said(item);
+        return 'nothing';
+      })(),
+    ]);
+    expect(seen).toBe('p text-delta I look');
+    await conversation.cancel();
+    await clock.advance(0);
+    expect(late).toContain('p reset');
+  });
+
+  it('tells of a retried attempt by a reset with its path', async () => {
+    const { conversation, clock } = await family([[t('half'), finish('content-filter')]]);
+    const heard: string[] = [];
+    conversation.live$.subscribe((signal) => within(signal) && heard.push(said(signal)));
+    const run = conversation.send('hi');
+    await entry(conversation, 'run-stop');
+    await clock.advance(0);
+    await run.result;
+    expect(heard).toEqual(['p active', 'p text-delta half', 'p reset', 'p error']);
+  });
+
+  it('is heard again in the run that goes on with it, and no more when its call has its result', async () => {
+    const ask = echoTool('ask', { needsApproval: true });
+    const model = byTask({
+      alpha: [
+        [t('may I'), call('x', 'ask', { m: 'x' })],
+        [t('yes'), submit('s', 'A')],
+      ],
+    });
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha')], 'one', 'two'],
+      tools: [ask.tool, subAgents({ model })],
+    });
+    const texts = async (run: AsyncIterable<LogEntry | Live>): Promise<string[]> => {
+      const heard: string[] = [];
+      for await (const item of run) if (item.type === 'text-delta') heard.push(said(item));
+      return heard;
+    };
+    expect(await texts(conversation.send('hi'))).toEqual(['p text-delta may I']);
+    expect(conversation.status).toBe('waiting');
+    await conversation.decide({ callId: 'x', action: 'approve' });
+    expect(await texts(conversation.resume())).toEqual(['p text-delta yes', ' text-delta one']);
+    expect(await texts(conversation.send('more'))).toEqual([' text-delta two']);
+  });
+
+  it('makes no signal where nobody listens', async () => {
+    let made = 0;
+    const next = LiveFeed.prototype.next;
+    LiveFeed.prototype.next = function (signal) {
+      made += 1;
+      next.call(this, signal);
+    };
+    try {
+      const { conversation, gate } = await family();
+      const run = conversation.send('hi');
+      await gate.begun('g');
+      gate.release('g');
+      await run.result;
+    } finally {
+      LiveFeed.prototype.next = next;
+    }
+    expect(made).toBe(0);
+  });
+});
+
+describe('feeds within feeds', () => {
+  const text = (words: string): Live => ({ type: 'text-delta', runId: 'r', text: words });
+  const streaming = (words: string) =>
+    new LiveFeed(() => ({ runId: 'r', text: words, reasoning: '', toolInputs: [{ index: 0, name: 'n', text: '{' }] }));
+
+  it('name the calls from the root down, however deep, in what they tell and in what they show first', () => {
+    const [root, child, grandchild] = [new LiveFeed(() => null), new LiveFeed(() => null), streaming('begun')];
+    root.join(child, 'p');
+    child.join(grandchild, 'q');
+    expect([grandchild.observed, child.observed]).toEqual([false, false]);
+    const heard: Live[] = [];
+    const listening = root.signals$.subscribe((signal) => heard.push(signal));
+    expect([grandchild.observed, child.observed]).toEqual([true, true]);
+    grandchild.next(text('more'));
+    child.next(text('own'));
+    const input = { type: 'tool-input-delta', runId: 'r', index: 0, name: 'n', text: '{' } as const;
+    expect(heard).toEqual([
+      { ...text('begun'), path: ['p', 'q'] },
+      { ...input, path: ['p', 'q'] },
+      { ...text('more'), path: ['p', 'q'] },
+      { ...text('own'), path: ['p'] },
+    ]);
+    listening.unsubscribe();
+    expect(grandchild.observed).toBe(false);
+  });
+
+  it('let go of one that is over: it tells nothing more, and shows nothing to who comes', () => {
+    const [root, child] = [new LiveFeed(() => null), streaming('begun')];
+    root.join(child, 'p');
+    const heard: Live[] = [];
+    let over = false;
+    root.signals$.subscribe({ next: (signal) => heard.push(signal), complete: () => (over = true) });
+    child.complete();
+    child.next(text('late'));
+    expect([heard.length, child.observed, over]).toEqual([2, false, false]);
+    const late: Live[] = [];
+    root.signals$.subscribe((signal) => late.push(signal));
+    expect(late).toEqual([]);
+  });
+});
