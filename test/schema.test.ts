@@ -6,7 +6,6 @@ import { readEntry } from '../src/projector/read.ts';
 import { logEntrySchema, wireEventSchema } from '../src/schema.ts';
 import { anyEvent, wild, wireEvent } from './projector/arbitraries.ts';
 import { A, C, R, reply, S, T, U } from './projector/events.ts';
-import { volume } from './support/tier.ts';
 
 const WIRE = new Set(['user-message', 'agent-output', 'tool-result', 'run-stop']);
 const readerTakes = (value: unknown): boolean => WIRE.has(readEntry(value).reading.type);
@@ -39,7 +38,7 @@ describe('wire events', () => {
         if (takes) taken++;
         expect(readerTakes(value)).toBe(takes);
       }),
-      { numRuns: volume.values },
+      { numRuns: 3_000 },
     );
     expect(taken).toBeGreaterThan(300);
   });

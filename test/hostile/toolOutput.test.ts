@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { sampled, volume } from '../support/tier.ts';
 import {
   askedTool,
   call,
@@ -88,7 +89,7 @@ test('an image that is too large is refused; one that fits is stored beside its 
   const { log } = await playTool(plainTool('t', () => content(4_000_000)));
   expect(resultOf(log)?.content.map(({ type }) => type)).toEqual(['text', 'image']);
   // Over 32 MiB encoded, or 64 MiB together.
-  for (const lengths of [[36_000_000], Array(3).fill(24_000_000)]) {
+  for (const lengths of sampled([[36_000_000], Array<number>(3).fill(24_000_000)], volume.caseOf)) {
     const refused = await playTool(plainTool('t', () => content(...lengths)));
     expect(outcomeOf(refused.log)).toBe('failed too_large');
   }

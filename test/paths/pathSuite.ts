@@ -24,7 +24,7 @@ export function pathSuite(
 ): void {
   const coverage = transitionCoverage(machine);
   const all = chart.inputs.map((input, index) => [index + 1, input] as const);
-  const starts = sampled(all, Math.min(volume.startOf, all.length));
+  const starts = sampled(all, volume.startOf);
   const covering = new Map<unknown, readonly TestPath[]>();
   const pathsFrom = (input: unknown): readonly TestPath[] => {
     const { cases, projection: parts } = chart;
