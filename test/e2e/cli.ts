@@ -124,8 +124,11 @@ export const hasTerminals = ((): boolean => {
 })();
 
 /** The same on a terminal: what is written to `process.stdin` is typed, both outputs come as `stdout`. */
-export function startOnTerminal(args: readonly string[], { env = {}, cwd }: StartOptions = {}): Program {
-  const quoted = [process.execPath, mainFile(), ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+export function startOnTerminal(
+  args: readonly string[],
+  { env = {}, cwd, main = mainFile() }: StartOptions = {},
+): Program {
+  const quoted = [process.execPath, main, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
   const child = spawn('script', ['-qefc', `exec ${quoted.join(' ')}`, '/dev/null'], {
     env: bareEnvironment({ SHELL: '/bin/sh', TERM: 'xterm', ...env }),
     ...(cwd !== undefined && { cwd }),
