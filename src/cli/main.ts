@@ -18,16 +18,17 @@ const { version, description } = JSON.parse(
 const RUN_HELP = `
 The reply goes to standard output, the steps to standard error. Text piped in is joined to the prompt.
 Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL.
-Without a prompt, --session goes on with what waits for a decision or was interrupted.
+Without a prompt, --session goes on with what waits for a decision or was interrupted. A run without --session begins one
+under a name of its own and tells it; --new --session begins one under yours.
 Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart.
 
-Exit codes: 0 completed, 1 error, 2 usage, 3 a call waits for a decision, 130 cancelled.`;
+Exit codes: 0 completed, 1 error, 2 usage and an unknown session, 3 a call waits for a decision, 130 cancelled.`;
 
 const REPLAY_HELP = `
 The log is read and nothing else: it may be damaged, torn, or in use. What cannot be read is told on standard error.
 A file without a header is taken as wire events of another backend, one JSON object a line.
 
-Exit codes: 0 shown, 1 the file is no log or cannot be read, 2 usage, 130 interrupted.`;
+Exit codes: 0 shown, 1 the file is no log or cannot be read, 2 usage and an unknown session, 130 interrupted.`;
 
 function program(signal: AbortSignal, exit: (code: number) => void): Command {
   const root = new Command('runchart')
@@ -42,7 +43,11 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
     )
     .argument('[prompt...]', 'what to ask')
     .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
-    .option('--session <id>', 'the session to begin or to go on with')
+    .option(
+      '--session <id>',
+      'the session to go on with; one that is not there is an error, which names those that are near',
+    )
+    .option('--new', 'begin the session that --session names')
     .option('--cwd <directory>', 'where the tools work (default: the current directory)')
     .option('--json', 'print the entries of the log as JSON lines, each once it is durable')
     .addHelpText('after', RUN_HELP)

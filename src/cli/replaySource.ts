@@ -11,7 +11,7 @@ import { beginsWithHeader, readableEntries } from '../stores/jsonlLenient.ts';
 import { linesOf } from '../stores/jsonlLines.ts';
 import { idOf } from '../stores/jsonlName.ts';
 import { scanLog } from '../stores/jsonlScan.ts';
-import { logPath } from './place.ts';
+import { logPath, nearSessions } from './place.ts';
 
 const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);
@@ -23,8 +23,9 @@ export async function findLog(given: string, sessions: string): Promise<string> 
   const session = await regularFile(sessionPath(sessions, given));
   if (typeof session === 'object') return session.path;
   const what = file === 'other' ? `${given} is no regular file` : `there is no file ${given}`;
+  const near = await nearSessions(sessions, given);
   throw new ConfigurationError(
-    `expected a log, but ${what}, nor a session of that name in ${sessions}: give the path of a .jsonl file, or a session's id`,
+    `expected a log, but ${what}, nor a session of that name in ${sessions}: give the path of a .jsonl file, or a session's id.${near}`,
   );
 }
 

@@ -13,7 +13,7 @@ import { jsonlStore } from '../stores/jsonl.ts';
 import { decidePending, showCall, terminalAsker } from './approval.ts';
 import { countingStore, followAsJson, followAsSteps } from './follow.ts';
 import { CANCELLED } from './interrupts.ts';
-import { logPath, newSessionId, sessionsDirectory, workingDirectory } from './place.ts';
+import { checkSession, logPath, newSessionId, sessionsDirectory, workingDirectory } from './place.ts';
 import { pipedInput, readPrompt } from './prompt.ts';
 import { outputTo, Screen } from './screen.ts';
 import { askingTools } from './tools.ts';
@@ -24,6 +24,7 @@ export interface RunOptions {
   json?: boolean;
   cwd?: string;
   session?: string;
+  new?: boolean;
 }
 
 const WAITING = 3;
@@ -37,6 +38,7 @@ export async function runCommand(words: string, options: RunOptions, signal: Abo
   const session = options.session ?? newSessionId();
   const directory = sessionsDirectory();
   const path = logPath(directory, session);
+  if (options.session !== undefined) await checkSession(directory, session, options.new === true);
   const model = await namedModel(options.model);
   const screen = new Screen({ reply: outputTo(process.stdout), steps: outputTo(process.stderr) });
   const prompt = await readPrompt(words, pipedInput(), {
@@ -45,7 +47,7 @@ export async function runCommand(words: string, options: RunOptions, signal: Abo
     signal,
   });
   if (signal.aborted) return CANCELLED;
-  if (prompt === '' && options.session === undefined) {
+  if (prompt === '' && (options.session === undefined || options.new)) {
     throw new ConfigurationError('there is nothing to do: give a prompt, or --session to go on with one');
   }
   const store = countingStore(jsonlStore(directory));

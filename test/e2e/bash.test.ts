@@ -19,7 +19,7 @@ const runsBash: Script = (reply) => {
   reply.call('call_1', 'Bash', JSON.stringify({ command: COMMAND }));
   reply.finish('tool_calls');
 };
-const words = ['run', 'Go', '-m', 'm1', '--session', 's'];
+const words = ['run', 'Go', '-m', 'm1', '--new', '--session', 's'];
 
 const idsIn = async (directory: string): Promise<number[]> => [
   await numberIn(join(directory, 'here')),

@@ -36,7 +36,7 @@ async function hostilePlace(...scripts: Script[]) {
 describe('H-079 hostile text', () => {
   test('in a reply, reasoning, a tool name, arguments and a result is shown as escapes; the log keeps it', async () => {
     const { cwd, env, sessions } = await hostilePlace(repliesHostile, readsFile, endsHostile);
-    const program = start(['run', `see ${HOSTILE}`, '-m', 'm1', '--session', 's'], { cwd, env });
+    const program = start(['run', `see ${HOSTILE}`, '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     expect((await program.ended).code).toBe(0);
     expect(program.stdout).not.toMatch(FORBIDDEN);
     expect(program.stderr).not.toMatch(FORBIDDEN);
@@ -53,7 +53,7 @@ describe('H-079 hostile text', () => {
 
   test('in JSON lines is escaped too, and the same once parsed', async () => {
     const { cwd, env, sessions } = await hostilePlace(repliesHostile, readsFile, endsHostile);
-    const program = start(['run', HOSTILE, '-m', 'm1', '--json', '--session', 's'], { cwd, env });
+    const program = start(['run', HOSTILE, '-m', 'm1', '--json', '--new', '--session', 's'], { cwd, env });
     expect((await program.ended).code).toBe(0);
     expect(program.stdout).not.toMatch(FORBIDDEN);
     expect(entriesIn(program.stdout)).toEqual(await storedEntries(sessions, 's'));

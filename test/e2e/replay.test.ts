@@ -17,7 +17,12 @@ const FORBIDDEN = /(?!\n)[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029]/u;
 async function session(...scripts: Script[]) {
   const where = await place(await modelServer(...scripts));
   const { cwd, env, sessions } = where;
-  const run = (prompt: string) => start(['run', prompt, '-m', 'm1', '--session', 's'], { cwd, env });
+  let begun = false;
+  const run = (prompt: string) => {
+    const program = start(['run', prompt, '-m', 'm1', ...(begun ? [] : ['--new']), '--session', 's'], { cwd, env });
+    begun = true;
+    return program;
+  };
   const replay = (...args: string[]) => start(['replay', ...args], { cwd, env });
   return { ...where, run, replay, log: join(sessions, 's.jsonl') };
 }

@@ -11,7 +11,7 @@ describe('one request', () => {
   test('S002-01 the reply alone is on standard output, the steps are on standard error, and a log exists', async () => {
     const server = await modelServer(readsMainGo, explains);
     const { cwd, env, sessions } = await place(server);
-    const program = start(['run', QUESTION, '-m', 'm1', '--session', 's'], { cwd, env });
+    const program = start(['run', QUESTION, '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     expect(await program.ended).toEqual({ code: 0, signal: null });
     expect(program.stdout).toBe("I'll read the file.\nIt counts words.\n");
     const steps = [`> ${QUESTION}`, '→ Read {"file_path":"main.go"}', '✓ Read 34 lines', '■ completed · 2 turns'];
@@ -73,7 +73,7 @@ describe('one request', () => {
 describe('--json', () => {
   test('standard output is the log, entry by entry, and nothing else', async () => {
     const { cwd, env, sessions } = await place(await modelServer(readsMainGo, explains, explains));
-    const first = start(['run', QUESTION, '-m', 'm1', '--json', '--session', 's'], { cwd, env });
+    const first = start(['run', QUESTION, '-m', 'm1', '--json', '--new', '--session', 's'], { cwd, env });
     expect((await first.ended).code).toBe(0);
     const printed = entriesIn(first.stdout);
     const stored = await storedEntries(sessions, 's');
@@ -100,7 +100,7 @@ describe('signals', () => {
     '%s during a stream that hangs ends with 130, and the stop is durable',
     async (name) => {
       const { cwd, env, sessions } = await place(await modelServer(hangs));
-      const program = start(['run', 'hello', '-m', 'm1', '--session', 's'], { cwd, env });
+      const program = start(['run', 'hello', '-m', 'm1', '--new', '--session', 's'], { cwd, env });
       await program.says('Let me think');
       program.process.kill(name);
       expect(await program.ended).toEqual({ code: 130, signal: null });
@@ -134,7 +134,7 @@ describe('signals', () => {
         clearInterval(timer);
       }),
     );
-    const program = start(['run', 'hello', '-m', 'm1', '--session', 's'], { cwd, env });
+    const program = start(['run', 'hello', '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     await program.says('more');
     program.process.stdout?.destroy();
     expect(await program.ended).toEqual({ code: 130, signal: null });

@@ -1,5 +1,5 @@
 /** Sessions of `runchart run`: continued, held by another process, waiting for a decision. And how failures end. */
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -39,7 +39,7 @@ describe('a session', () => {
   test('goes on: the model sees the earlier request, in the directory where it began', async () => {
     const server = await modelServer(explains, explains);
     const { cwd, env, root } = await place(server);
-    expect((await start(['run', 'one', '-m', 'm1', '--session', 's'], { cwd, env }).ended).code).toBe(0);
+    expect((await start(['run', 'one', '-m', 'm1', '--new', '--session', 's'], { cwd, env }).ended).code).toBe(0);
     const elsewhere = start(['run', 'two', '-m', 'm1', '--session', 's'], { cwd: root, env });
     expect((await elsewhere.ended).code).toBe(2);
     expect(elsewhere.stderr).toContain(`give --cwd ${cwd}`);
@@ -53,9 +53,38 @@ describe('a session', () => {
     ]);
   });
 
+  test('that is not there is a usage error which names those that are near, and nothing is begun or asked', async () => {
+    const server = await modelServer(explains, explains);
+    const { cwd, env, sessions } = await place(server);
+    for (const name of ['rent', 'trip-2026']) {
+      const began = start(['run', 'one', '-m', 'm1', '--new', '--session', name], { cwd, env });
+      expect((await began.ended).code).toBe(0);
+    }
+    const before = (await readdir(sessions)).sort();
+    const near = 'Did you mean rent?';
+    for (const [words, said] of [
+      [
+        ['run', '-m', 'm1', '--session', 'rnet'],
+        `there is no session rnet in ${sessions}: --new begins one of that name. ${near}`,
+      ],
+      [['run', 'two', '-m', 'm1', '--session', 'rnet'], near],
+      [['run', 'two', '-m', 'm1', '--session', 'somewhere else'], 'The latest are trip-2026, rent.'],
+      [['replay', 'rnet'], near],
+    ] as const) {
+      const program = start(words, { cwd, env });
+      expect(await program.ended).toEqual({ code: 2, signal: null });
+      expect(program.stderr).toContain(said);
+    }
+    const again = start(['run', 'two', '-m', 'm1', '--new', '--session', 'rent'], { cwd, env });
+    expect((await again.ended).code).toBe(2);
+    expect(again.stderr).toContain('the session rent exists already');
+    expect((await readdir(sessions)).sort()).toEqual(before);
+    expect(server.asked).toHaveLength(2);
+  });
+
   test('is refused while another process holds it', async () => {
     const { cwd, env } = await place(await modelServer(hangs));
-    const holder = start(['run', 'one', '-m', 'm1', '--session', 's'], { cwd, env });
+    const holder = start(['run', 'one', '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     await holder.says('Let me think');
     const second = start(['run', 'two', '-m', 'm1', '--session', 's'], { cwd, env });
     expect((await second.ended).code).toBe(1);
@@ -129,6 +158,7 @@ describe('what cannot work', () => {
     ['an unknown command', ['walk'], "unknown command 'walk'", {}],
     ['no command', [], 'Usage: runchart', {}],
     ['a directory that is none', ['run', 'hi', '-m', 'm1', '--cwd', 'main.go'], 'is not a directory', {}],
+    ['nothing to begin a session with', ['run', '-m', 'm1', '--new', '--session', 's'], 'give a prompt', {}],
     ['a session id that is no name', ['run', 'hi', '-m', 'm1', '--session', '../x'], 'conversation id', {}],
     ['a chart that is none', ['charts', 'NOPE'], 'there is no chart "NOPE"', {}],
   ];
