@@ -23,8 +23,8 @@ export interface Knowledge extends CallsKnown {
   stop?: { reason: StopReason; cause?: string };
   /** The message that the last run was started for is on record. */
   asked: boolean;
-  /** When the run under way began, and how long the earlier runs of its cycle took, in milliseconds. */
-  runSince: number;
+  /** Until when a run of this cycle is known to have been at work, and how long its runs were, in milliseconds. */
+  workedUntil: number;
   cycleMs: number;
   /** Replies in this cycle, and in all. */
   cycleTurns: number;
@@ -50,7 +50,7 @@ export const nothingKnown = (): Knowledge => ({
   runId: '',
   cycle: 'none',
   asked: false,
-  runSince: 0,
+  workedUntil: 0,
   cycleMs: 0,
   cycleTurns: 0,
   turns: 0,
@@ -59,9 +59,22 @@ export const nothingKnown = (): Knowledge => ({
   warned: false,
 });
 
-/** A run is over; clocks may have been set back meanwhile. */
-function learnDuration(known: Knowledge, at: number) {
-  known.cycleMs += Math.max(0, at - known.runSince);
+/**
+ * Whether a run at work wrote the entry. What is written in the place of one that a crash or a store cut off says nothing
+ * of its time: results that nobody brought, and a stop without a checkpoint behind it.
+ */
+function isOfWork({ cycle }: Knowledge, entry: LogEntry): boolean {
+  if (entry.type === 'checkpoint') return entry.boundary === 'RunFinished' || cycle === 'running';
+  if (cycle !== 'running') return false;
+  if (entry.type === 'tool-result') return entry.outcome === 'succeeded' || entry.outcome === 'failed';
+  return entry.type !== 'run-stop' && entry.type !== 'user-message' && entry.type !== 'diagnostic';
+}
+
+/** Clocks may have been set back meanwhile. */
+function learnWork(known: Knowledge, entry: LogEntry) {
+  if (!isOfWork(known, entry)) return;
+  known.cycleMs += Math.max(0, entry.at - known.workedUntil);
+  known.workedUntil = entry.at;
 }
 
 /** A reason of a version that nobody knows here ends its cycle as an error. */
@@ -86,6 +99,7 @@ function learnSpent(known: Knowledge, entry: LogEntry) {
 export function learn(known: Knowledge, entry: LogEntry): void {
   known.next = entry.seq + 1;
   known.updatedAt = entry.at;
+  learnWork(known, entry);
   switch (entry.type) {
     case 'conversation':
       known.cwd = entry.cwd;
@@ -96,13 +110,14 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       if (entry.type === 'run-started') known.asked = false;
       known.runId = entry.runId ?? '';
       known.cycle = 'running';
-      known.runSince = entry.at;
+      known.workedUntil = entry.at;
       return;
     case 'run-suspended':
       known.cycle = 'suspended';
-      return learnDuration(known, entry.at);
+      return;
     case 'run-stop':
-      if (known.cycle === 'running') learnDuration(known, entry.at);
+      // What ends a cycle that waits is no work.
+      if (known.cycle === 'suspended') known.workedUntil = entry.at;
       known.cycle = 'stopped';
       known.stop = stopOf(entry);
       return;

@@ -10,6 +10,7 @@ import {
   type ModelPart,
 } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
 import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
@@ -191,6 +192,81 @@ describe('time', () => {
     const second = on.conversation.resume();
     expect(await on.clock.until(second.result, 10_000)).toBe(2000);
     expect(await second.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
+  });
+
+  describe('runMs over a crash', () => {
+    const hour = 3_600_000;
+    const day = 24 * hour;
+    const PATIENT = { firstPartMs: 9 * day, idleMs: 9 * day };
+    /** A process works for an hour, ends by `cut`, and three days later another one opens what it left and resumes. */
+    async function later(runMs: number, cut: (on: Bench) => Promise<unknown> | unknown = () => undefined) {
+      const gate = gateTool();
+      const policies = { limits: { runMs, toolMs: day }, modelTimeout: PATIENT };
+      const options = { tools: [gate.tool], policies };
+      const on = await bench({ ...options, replies: [[call('c1', 'gate'), call('c2', 'gate')]] });
+      on.conversation.send('hi');
+      await gate.begun('c2');
+      await on.clock.advance(hour);
+      gate.release('c1');
+      await entry(on.conversation, 'tool-result');
+      await on.clock.advance(hour);
+      await cut(on);
+      const store = await storeWith(on.conversation.log());
+      const { clock } = on;
+      await clock.advance(3 * day);
+      const replies = [deaf()];
+      const next = await bench({ ...options, clock: new VirtualClock(clock.now()), replies, store });
+      return { ...next, run: next.conversation.resume() };
+    }
+
+    it('an hour at work, a crash, three days: what is left is all but the hour', async () => {
+      const { clock, run } = await later(3 * hour);
+      expect(await clock.until(run.result, 10 * day)).toBe(2 * hour);
+      expect(await run.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
+    });
+
+    it('a log that was repaired and left again counts no more than before', async () => {
+      const { clock, store, agent } = await later(3 * hour);
+      await agent.close();
+      const log = (await bench({ store })).conversation.log();
+      const cut = log.slice(
+        0,
+        log.findIndex(({ type }) => type === 'run-resumed'),
+      );
+      const policies = { limits: { runMs: 3 * hour }, modelTimeout: PATIENT };
+      const options = { clock: new VirtualClock(clock.now() + 9 * day), replies: [deaf()], policies };
+      const next = await bench({ ...options, store: await storeWith(cut) });
+      expect(await next.clock.until(next.conversation.resume().result, 10 * day)).toBe(2 * hour);
+    });
+
+    it('a run that was cancelled counts to its end', async () => {
+      const { clock, run } = await later(3 * hour, ({ conversation }) => conversation.cancel());
+      expect(await clock.until(run.result, 10 * day)).toBe(hour);
+    });
+  });
+
+  it('runMs: the time until a cycle that waited was cancelled is no time of work', async () => {
+    const on = await bench({
+      replies: [[call('c1', 'ask', { m: 'a' })], deaf()],
+      tools: [echoTool('ask').tool],
+      plugins: [asks().plugin],
+      policies: { limits: { runMs: 5000 } },
+    });
+    await on.conversation.send('hi').result;
+    await on.clock.advance(1_000_000);
+    await on.conversation.cancel();
+    expect(await on.clock.until(on.conversation.resume().result, 10_000)).toBe(5000);
+  });
+
+  it('runMs: the time until an end that was lost is written is no time of work', async () => {
+    const store = troubledStore();
+    const on = await bench({ replies: ['one', deaf()], store, policies: { limits: { runMs: 5000 } } });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'run-stop') ? 'failed' : 'stored'));
+    expect((await on.conversation.send('hi').result).cause).toBe('store');
+    store.trouble(() => 'stored');
+    await on.clock.advance(1_000_000);
+    const run = on.conversation.resume();
+    expect(await on.clock.until(run.result, 10_000)).toBe(5000);
   });
 
   it('runMs leaves no timer behind a run that ends in time', async () => {

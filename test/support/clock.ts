@@ -13,10 +13,14 @@ export async function flush(): Promise<void> {
 }
 
 export class VirtualClock {
-  #now = 1_000_000;
+  #now: number;
   #timers: Timer[] = [];
   /** Every wait that was asked for, in order. */
   readonly waits: number[] = [];
+
+  constructor(now = 1_000_000) {
+    this.#now = now;
+  }
 
   readonly now = (): number => this.#now;
 
