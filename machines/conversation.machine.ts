@@ -22,7 +22,7 @@ const conversation = setup({
     ),
     promote: assign(({ context }) => step.promote(context)),
     resume: assign(({ context, event }) =>
-      event.type === 'resume.requested' ? step.resumeAs(context, event, context.waiting) : step.ownResume(context),
+      event.type === 'resume.requested' ? step.resumeAs(context, event) : step.ownResume(context),
     ),
     queue: assign(({ context, event }) =>
       event.type === 'message.sent' ? { queue: [...context.queue, step.queued(event)] } : {},
@@ -127,7 +127,7 @@ export const conversationMachine = conversation.createMachine({
   id: 'CONVERSATION',
   context: ({ input }) => ({
     ...input,
-    trigger: { kind: 'resume', of: '', waited: false },
+    trigger: { kind: 'resume', of: '' },
     retries: input.retries ?? [],
     drained: [],
     next: undefined,

@@ -60,13 +60,12 @@ export function promote(context: ConversationContext) {
 export function resumeAs(
   context: ConversationContext,
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
-  waited: boolean,
 ) {
   const lost = logged !== undefined && logged.runId !== context.runId;
   const { runId: of, turns } = lost ? logged : { runId: context.runId, turns: context.counters.turns };
   return {
     runId,
-    trigger: { kind: 'resume' as const, of, waited, ...(continuation && { continuation }) },
+    trigger: { kind: 'resume' as const, of, ...(continuation && { continuation }) },
     counters: { ...context.counters, turns },
     open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
     retries: [],
@@ -76,7 +75,7 @@ export function resumeAs(
 }
 
 /** A resumption nobody named takes its id from the run that it continues. */
-export const ownResume = (context: ConversationContext) => resumeAs(context, { runId: `${context.runId}~` }, true);
+export const ownResume = (context: ConversationContext) => resumeAs(context, { runId: `${context.runId}~` });
 
 /** What outlives a run. Where its end could not be stored, what begins next closes the calls that did not begin. */
 export const openOf = ({ suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>

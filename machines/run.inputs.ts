@@ -54,7 +54,7 @@ function run(change: Change, start: Partial<RunInput> = {}): RunInput {
   };
 }
 
-const resumed = (waited: boolean) => ({ trigger: { kind: 'resume', of: 'q', waited } }) as const;
+const resumed = { trigger: { kind: 'resume', of: 'q' } } as const;
 const waiting = (...ids: string[]) => ids.map((id) => ({ call: callOf(id), suspension: 1 }));
 const approved = (callId: string): HeldDecision => ({
   callId,
@@ -89,7 +89,7 @@ export const runInputs: readonly RunInput[] = [
     { onToolFailure: 'failRun', limits: { ...alone, turns: 1 } },
     {
       ...open({ suspended: waiting('s', 't'), decisions: [approved('s')], kept: [{ call: callOf('k'), behind: 's' }] }),
-      ...resumed(true),
+      ...resumed,
     },
   ),
   // Steers that come into a round and are delivered behind the calls that run.
@@ -111,19 +111,19 @@ export const runInputs: readonly RunInput[] = [
   run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s') })),
   run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
   // Resumed: nothing decided, something decided, calls behind others, calls to run again, nothing open.
-  run({}, { ...open({ suspended: waiting('s') }), ...resumed(true) }),
-  run({ limits: { queue: 1 } }, { ...open({ suspended: waiting('s') }), ...resumed(true), steers: [steer('m1')] }),
+  run({}, { ...open({ suspended: waiting('s') }), ...resumed }),
+  run({ limits: { queue: 1 } }, { ...open({ suspended: waiting('s') }), ...resumed, steers: [steer('m1')] }),
   run(
     { limits: { ...alone, decisions: 2 } },
-    { ...open({ suspended: waiting('s', 't'), decisions: [approved('s')] }), ...resumed(true) },
+    { ...open({ suspended: waiting('s', 't'), decisions: [approved('s')] }), ...resumed },
   ),
   run(
     { limits: alone },
     {
       ...open({ suspended: waiting('s'), decisions: [approved('s')], kept: [{ call: callOf('k'), behind: 's' }] }),
-      ...resumed(true),
+      ...resumed,
     },
   ),
-  run({ limits: alone }, { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), ...resumed(false) }),
-  run({ limits: alone }, { trigger: { kind: 'resume', of: 'q', waited: false, continuation: 'Go on.' } }),
+  run({ limits: alone }, { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), ...resumed }),
+  run({ limits: alone }, { trigger: { kind: 'resume', of: 'q', continuation: 'Go on.' } }),
 ];

@@ -64,9 +64,8 @@ export const noOpenCalls: OpenCalls = { suspended: [], kept: [], reruns: [], dec
 
 export type Trigger =
   | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
-  /** `waited`: the cycle was suspended, so without a decision there is nothing to go on with.
-   * `continuation`: what the model is told where its own words came last. */
-  | { kind: 'resume'; of: string; waited: boolean; continuation?: string };
+  /** `continuation`: what the model is told where its own words came last. */
+  | { kind: 'resume'; of: string; continuation?: string };
 
 export interface RunInput extends OpenCalls {
   runId: string;

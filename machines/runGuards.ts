@@ -52,12 +52,9 @@ export const runGuards = {
   },
   nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
+  /** However the run before ended: without a decision there is nothing to go on with. */
   onlyUndecided: ({ context }: Args) =>
-    idle(context) &&
-    context.trigger.kind === 'resume' &&
-    context.trigger.waited &&
-    context.suspended.length > 0 &&
-    context.steers.length === 0,
+    idle(context) && context.trigger.kind === 'resume' && context.suspended.length > 0 && context.steers.length === 0,
   gateIdle: ({ context }: Args) => idle(context),
   suspendedAnew: ({ context }: Args) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
   terminates: ({ event }: Args) => isValue(event, 'terminate'),

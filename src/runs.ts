@@ -86,7 +86,9 @@ export class Runs {
     if (current) return current;
     const { queue, known, transcript, status } = this.#runtime;
     if (status === 'waiting' || isUnfinished(known)) {
-      const continuation = transcript.endsWithAssistant() && status !== 'waiting' ? { continuation: GO_ON } : {};
+      // Where calls wait for a person it is not the model that is to go on.
+      const waits = [...known.open].some((callId) => known.calls.get(callId)?.status === 'suspended');
+      const continuation = transcript.endsWithAssistant() && !waits ? { continuation: GO_ON } : {};
       const runId = runOf(id);
       return this.#start(runId, { type: 'resume.requested', runId, ...continuation });
     }

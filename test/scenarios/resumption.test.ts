@@ -4,10 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { type Decision, defineTool, type LogStore, memoryStore, type Plugin, toolResult } from '../../src/index.ts';
+import {
+  type Decision,
+  defineTool,
+  type LogStore,
+  ModelError,
+  memoryStore,
+  type Plugin,
+  toolResult,
+} from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agent.ts';
-import { call, lines, type Reply } from '../support/model.ts';
+import { call, finish, lines, type Reply, t } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
 const args = { m: 'approved' };
@@ -140,6 +148,39 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
     onTestFinished(() => agent.close());
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
     expect(lines(conversation.messages())[2]).toMatch(/^c1! .*User canceled in UI/);
+  });
+});
+
+describe('resume() with undecided calls only, however the run before it ended', () => {
+  const both = [call('c1', 'ask', args), call('c2', 'echo', args)];
+  const wordsEnd: Plugin = {
+    name: 'ender',
+    afterInference: ({ reply }) => (reply?.text === 'meanwhile' ? { terminate: 'enough' } : undefined),
+  };
+  const ways: readonly [string, BenchOptions, string][] = [
+    ['a plugin, after a reply', { plugins: [asks().plugin, wordsEnd], replies: [both, 'meanwhile'] }, 'ender'],
+    ['a limit, before the next model call', { policies: { limits: { turns: 1 } }, replies: [both] }, 'max_turns'],
+    ['a length, after a reply', { replies: [both, [t('meanwh'), finish('length')]] }, 'max_tokens'],
+    ['a model that failed', { replies: [both, new ModelError({ code: 'auth' })] }, 'model'],
+  ];
+
+  describe.each(['in the same process', 'in the next one'])('%s', (where) => {
+    it.each(ways)('%s: it ends Suspended without a model call', async (_, options, cause) => {
+      const ask = echoTool('ask');
+      const given = { plugins: [asks().plugin], ...options, tools: [ask.tool, echoTool().tool] };
+      const before = await bench(given);
+      expect(await before.conversation.send('hi').result).toMatchObject({ cause });
+      const isNext = where === 'in the next one';
+      const { conversation, model } = isNext ? await restart(before, { ...given, replies: [] }) : before;
+      const [from, called] = [conversation.log().length, model.calls.length];
+      expect(await conversation.resume().result).toMatchObject({ termination: 'Suspended', turns: 0 });
+      expect(story(conversation.log(from))).toEqual(['run-resumed', 'run-suspended c1', 'checkpoint RunFinished']);
+      expect(conversation.status).toBe('waiting');
+      expect(model.calls).toHaveLength(called);
+      await conversation.decide(approve('c1'));
+      await conversation.resume().result;
+      expect(ask.ran).toEqual(['c1']);
+    });
   });
 });
 
