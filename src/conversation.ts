@@ -190,7 +190,7 @@ export class Conversation {
     const { status } = this;
     const supersedes = status === 'waiting' && kind === 'direct';
     const waits = status !== 'idle' && status !== 'error' && !supersedes;
-    if (waits && this.#runtime.queue.length + this.#runtime.tickets.held >= policies.limits.queue) {
+    if (waits && this.#runtime.queue.length + this.#runtime.outlook.queueing >= policies.limits.queue) {
       throw new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
     }
     const messageId = newId();

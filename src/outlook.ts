@@ -60,6 +60,17 @@ export class Outlook {
     return false;
   }
 
+  /** How many messages are on their way to the queue: all but the one that starts a run. */
+  get queueing(): number {
+    let count = 0;
+    let starter: Act | undefined;
+    for (const act of this.#tickets.waiting) {
+      if (!starter && this.starts(act)) starter = act;
+      else if (act.type === 'message.sent') count += 1;
+    }
+    return count;
+  }
+
   /** A cancel counts from when it is asked for, also where the chart hears of it behind a slow store. */
   get #course(): ConversationStatus {
     const status = this.#of()?.status ?? 'idle';

@@ -85,11 +85,6 @@ export class Tickets {
     await Promise.allSettled(tickets.map(({ answered }) => answered));
   }
 
-  /** How many are not put yet. */
-  get held(): number {
-    return this.#line.size;
-  }
-
   /** Gives up what an act would start; one that is not put yet is answered as returned. */
   withdraw(act: Starting): void {
     act.aborted = true;

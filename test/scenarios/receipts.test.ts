@@ -71,6 +71,19 @@ describe('receipts', () => {
     expect(() => on.conversation.followUp('3')).toThrow(LimitError);
     expect(on.conversation.log()).toHaveLength(before);
   });
+
+  it('INV-7: the queue is as bounded while its messages wait behind a slow append', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const on = await bench({ replies: ['one'], clock, store, policies: { limits: { queue: 2 } } });
+    store.trouble(() => ({ afterMs: 1_000 }));
+    on.conversation.send('hi');
+    on.conversation.followUp('1');
+    on.conversation.steer('2');
+    expect(() => on.conversation.followUp('3')).toThrow(LimitError);
+    await clock.advance(10_000);
+    expect(only(on.conversation.log(), 'message-queued')).toHaveLength(2);
+  });
 });
 
 describe('a message while the conversation waits for a person', () => {
