@@ -43,33 +43,39 @@ export const roundOf = (event: RunEvent): ToolRoundOutput =>
 const skippedText = (messageId: string): string =>
   `This call was skipped: a queued message of the user (${messageId}) goes first. It follows the results.`;
 
-/** The results of calls that a steer left unstarted, then what the round's calls write. */
+/** The results of calls that are answered without being started, then what the round's calls write. */
 export function roundEntries(args: Args): NewEntry[] {
   const { runId } = args.context;
   const round = roundOf(args.event);
   const { slots, steered } = round;
-  const unstarted = steered === undefined ? [] : slots.filter(({ status }) => status === 'queued');
-  const skipped = unstarted.map(({ call: { callId } }): NewEntry => {
-    const content = [{ type: 'text' as const, text: skippedText(steered ?? '') }];
-    return { runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'skipped' };
-  });
-  return [...skipped, ...writesOf(runId, outputsIn(round))];
+  const answered = slots
+    .filter((slot) => isAnswered(slot, steered))
+    .map(({ call: { callId, refused } }): NewEntry => {
+      const [text, how] =
+        steered === undefined && refused
+          ? [refused.text, { outcome: 'failed' as const, code: refused.code }]
+          : [skippedText(steered ?? ''), { outcome: 'cancelled' as const, code: 'skipped' }];
+      return { runId, type: 'tool-result', callId, content: [{ type: 'text', text }], ...how };
+    });
+  return [...answered, ...writesOf(runId, outputsIn(round))];
 }
+
+/** A steer leaves nothing waiting; what was refused needs no turn, and a later look at it would not know why it was. */
+const isAnswered = ({ status, call }: Slot, steered: string | undefined): boolean =>
+  status === 'queued' && (steered !== undefined || call.refused !== undefined);
 
 /** Calls behind a suspended one keep their turn, each behind the one before; where a steer came they are answered. */
 export function roundCollected({ context, event }: Args): Partial<RunContext> {
   const round = roundOf(event);
   const counters = countRound(context.counters, round.slots);
-  const shared = { calls: [], counters, failure: failureInRound(context, round) };
-  if (round.steered !== undefined) {
-    const slots = round.slots.map((slot): Slot => (slot.status === 'queued' ? { ...slot, status: 'skipped' } : slot));
-    return { ...shared, slots };
-  }
-  const { slots } = round;
-  const first = slots.findIndex((slot) => slot.status === 'queued');
-  const left = first < 0 ? [] : slots.slice(first);
-  const behind = left.map(({ call }, index) => ({ call, behind: slots[first + index - 1]?.call.callId ?? '' }));
-  return { ...shared, slots, kept: [...context.kept, ...behind] };
+  const slots = round.slots.map(
+    (slot): Slot => (isAnswered(slot, round.steered) ? { ...slot, status: 'skipped' } : slot),
+  );
+  const turns = slots.filter(({ status }) => status !== 'skipped');
+  const kept = turns.flatMap(({ call, status }, index) =>
+    status === 'queued' ? [{ call, behind: turns[index - 1]?.call.callId ?? '' }] : [],
+  );
+  return { calls: [], counters, failure: failureInRound(context, round), slots, kept: [...context.kept, ...kept] };
 }
 
 /** The run goes on without the calls that kept their turn. */

@@ -243,6 +243,25 @@ describe('a round with a suspended call', () => {
     expect(ask.ran).toEqual(['c2']);
   });
 
+  it('sequential: a call that was refused behind a suspended one has its result, and no later process runs it', async () => {
+    const policies = {
+      toolExecution: 'sequential',
+      onPartialSuspend: 'wait',
+      limits: { toolCallsPerTurn: 2 },
+    } as const;
+    const before = await round([], policies);
+    await before.conversation.send('hi').result;
+    expect(only(before.conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c3 failed too_many_calls',
+    ]);
+    const [echo, ask] = [echoTool(), echoTool('ask')];
+    const on = await restart(before, { replies: ['done'], tools: [echo.tool, ask.tool], policies });
+    await on.conversation.decide(approve('c2'));
+    expect((await on.conversation.resume().result).text).toBe('done');
+    expect([...echo.ran, ...ask.ran]).toEqual(['c2']);
+  });
+
   it('sequential, wait: a denied call frees the turn of the next one', async () => {
     const on = await round(['done'], { toolExecution: 'sequential', onPartialSuspend: 'wait' });
     await on.conversation.send('hi').result;
