@@ -90,10 +90,11 @@ describe('an agent of the caller', () => {
 
 describe('a tape that breaks something', () => {
   it('is shrunk to a shorter one that still breaks the same', async () => {
+    const whole = await simulate({ seed: 1, maxSteps: 0 });
     const live = async (tape: readonly number[]) => {
       const broken = tape.includes(7);
       const violations = broken ? [{ invariant: 'I0', detail: 'a seven' }] : [];
-      return { seed: 0, steps: 0, crashes: 0, log: [], tape, violations, faults: {} };
+      return { ...whole, log: [], tape, violations };
     };
     const tape = [...Array(40).fill(3), 7, ...Array(40).fill(5)];
     expect(await shrink(live, tape, 'I0')).toEqual([7]);

@@ -1,16 +1,26 @@
 /** What holds of the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
-import type { LogEntry, StoredPart } from '../../../machines/index.ts';
+import type { Decision, Json, LogEntry, StoredPart } from '../../../machines/index.ts';
+import { callKey } from './facts.ts';
 import type { World } from './world.ts';
 
+/** A tool at work, in the process with this number. */
+export interface Execution {
+  readonly life: number;
+  readonly signal: AbortSignal;
+  isOver: boolean;
+}
 export interface WatchedCall {
   name: string;
   /** As the model wrote them, or as they were changed before it ran. */
   args: unknown;
+  /** As they stood when the call was last handed to a person, or made. */
+  waiting: Json;
   status: 'called' | 'started' | 'suspended' | 'ended';
   suspension: number;
   /** Suspensions that have a durable decision, and those whose decision was consumed. */
   decided: Set<number>;
   consumed: Set<number>;
+  decisions: Map<number, Decision>;
   /** The process in which its last decision came while a run was under way. */
   decidedIn: number | undefined;
   /** The host allowed another run of it, and how often it did. */
@@ -22,16 +32,23 @@ export interface WatchedCall {
   /** Of its starts, in their order; and the one of each suspension. */
   keys: string[];
   keyOf: Map<number, string>;
+  /** Its last execution. */
+  execution: Execution | undefined;
+  /** How often the log says that it wrote to the state, and how often it has ended. */
+  writes: number;
+  ends: number;
 }
 type OfCall = Extract<LogEntry, { callId?: string }>;
 
-const fresh = (name: string, args: unknown): WatchedCall => ({
+const fresh = (name: string, args: Json): WatchedCall => ({
   name,
   args,
+  waiting: args,
   status: 'called',
   suspension: 0,
   decided: new Set(),
   consumed: new Set(),
+  decisions: new Map(),
   decidedIn: undefined,
   retry: false,
   retries: 0,
@@ -39,6 +56,9 @@ const fresh = (name: string, args: unknown): WatchedCall => ({
   result: undefined,
   keys: [],
   keyOf: new Map(),
+  execution: undefined,
+  writes: 0,
+  ends: 0,
 });
 
 export class CallWatch {
@@ -92,12 +112,14 @@ export class CallWatch {
         world.hold(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
         call.suspension = entry.suspension;
         call.status = 'suspended';
+        if (entry.args !== undefined) call.waiting = entry.args;
+        world.reach('decisions', 'asked');
         return;
       case 'tool-result':
         world.hold(open, 'INV-1', () => `${callId} has a second result, ${entry.outcome}`);
-        call.status = 'ended';
-        call.retry = false;
-        call.result = entry.content;
+        return this.#ended(call, entry);
+      case 'state-changed':
+        call.writes += 1;
         return;
       case 'decision':
         return this.#decided(call, entry);
@@ -117,6 +139,20 @@ export class CallWatch {
     }
   }
 
+  /** A tool that nobody waits for any more has been told so. */
+  #ended(call: WatchedCall, { callId, outcome, code, content }: Extract<LogEntry, { type: 'tool-result' }>): void {
+    const world = this.#world;
+    const { execution, status } = call;
+    const works = status === 'started' && execution?.life === world.life && !execution.isOver;
+    const left = (outcome === 'cancelled' || code === 'timeout') && works;
+    world.hold(!left || execution.signal.aborted, 'ABORT', () => `${callId} is ${code}, and its signal is not aborted`);
+    call.status = 'ended';
+    call.ends += 1;
+    call.retry = false;
+    call.result = content;
+    world.reach('outcomes', code === undefined ? outcome : `${outcome} ${code}`);
+  }
+
   /** What was decided early has expired: who has a call retried is asked anew. */
   #retried(call: WatchedCall): void {
     call.retries += 1;
@@ -124,7 +160,12 @@ export class CallWatch {
   }
 
   /** One key a suspension, the same over retries and crashes. */
-  #started(call: WatchedCall, { callId, idempotencyKey }: Extract<LogEntry, { type: 'tool-started' }>): void {
+  #started(call: WatchedCall, entry: Extract<LogEntry, { type: 'tool-started' }>): void {
+    const { callId, idempotencyKey, args } = entry;
+    const rewritten = this.#world.facts.rewritten.get(callKey(entry.conversationId, callId));
+    const due = rewritten ?? editedBy(call.decisions.get(call.suspension));
+    // A start that is repeated runs on what it ran on before.
+    if (args !== undefined && JSON.stringify(args) === JSON.stringify(due)) call.waiting = args;
     const key = call.keyOf.get(call.suspension);
     const used = key === undefined && call.keys.includes(idempotencyKey);
     const fits = !used && (key === undefined || key === idempotencyKey);
@@ -138,6 +179,8 @@ export class CallWatch {
     const { callId, suspension, decision } = entry;
     world.hold(!call.decided.has(suspension), 'I16', () => `${callId} is decided twice`);
     call.decided.add(suspension);
+    call.decisions.set(suspension, decision);
+    world.reach('decisions', suspension > call.suspension ? `early ${decision.action}` : decision.action);
     call.decidedIn = world.facts.running.has(entry.conversationId) ? world.life : undefined;
     if (decision.by === undefined) return;
     world.facts.deciders.add(decision.by);
@@ -145,3 +188,7 @@ export class CallWatch {
     world.hold(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
   }
 }
+
+/** The arguments that a person put in place of those that waited. */
+export const editedBy = (decision: Decision | undefined): Json | undefined =>
+  decision?.action === 'edit' ? decision.args : undefined;

@@ -2,12 +2,18 @@
  * What really happened outside the library, as far as the log has to agree with it. Rule: whoever did it writes it
  * down here; the invariants compare, and nothing here is decided by what the library says.
  */
+import type { Json } from '../../../machines/index.ts';
+
 export class Facts {
   /** Texts that a model began to say, and those that it said to a proper end. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();
   /** Calls that a check forbade when it was last asked, by conversation and call. */
   readonly blocked = new Set<string>();
+  /** Arguments that a check put in place of a call's own when it was last asked, by conversation and call. */
+  readonly rewritten = new Map<string, Json>();
+  /** How often the calls wrote to the state, by conversation and call. */
+  readonly writes = new Map<string, number>();
   /** Whose run it is, by the log in which it began. */
   readonly runs = new Map<string, string>();
   /** Who decided, as some log says it. */
@@ -16,6 +22,11 @@ export class Facts {
   readonly turnedAway = new Set<string>();
   /** Conversations with a run under way in the log, and when the next attempt of their model call may begin. */
   readonly running = new Map<string, number>();
+
+  /** A tool wrote to the state. */
+  wrote(key: string): void {
+    this.writes.set(key, (this.writes.get(key) ?? 0) + 1);
+  }
 }
 
 /** A call among those of all conversations. */

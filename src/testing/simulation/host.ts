@@ -6,6 +6,7 @@ import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation.ts';
 import type { Run } from '../../run.ts';
 import { Deeds } from './deeds.ts';
+import { Observer } from './observer.ts';
 import { CallerSignal } from './signal.ts';
 import type { SimulatedStore } from './store.ts';
 import { Told } from './told.ts';
@@ -20,6 +21,7 @@ const ACTS = {
   cancel: 1.5,
   settle: 1,
   watch: 1,
+  look: 1,
   abort: 0.5,
   withdraw: 0.5,
   close: 0.5,
@@ -32,6 +34,8 @@ const ASKED = { ...ACTS, decide: 16 } as const;
 
 export class Host {
   conversation: Conversation | undefined;
+  /** Looks on since the conversation was opened. */
+  observer: Observer | undefined;
   signals: CallerSignal[] = [];
   #runs: Run[] = [];
   readonly #told: Told;
@@ -71,6 +75,7 @@ export class Host {
         if (life !== this.#world.life) return;
         this.#opening = false;
         this.conversation = conversation;
+        this.observer = new Observer(this.#world, this.#store, conversation);
         this.#told.opened(conversation, durable);
       },
       (error: unknown) => {
@@ -157,6 +162,8 @@ export class Host {
         return this.signals[tape.next(this.signals.length)]?.abort();
       case 'withdraw':
         return void this.#runs[tape.next(this.#runs.length)]?.cancel();
+      case 'look':
+        return this.observer?.again();
       case 'close':
         return this.close();
       case 'intrude':

@@ -82,10 +82,15 @@ export class Life {
     this.#holds();
     if (world.tape.chance(0.2) && this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
     if (world.tape.next(2) === 1) await this.#goOnLiving();
+    const { conversation } = this.#host;
+    const before = conversation && conversation.status !== 'error' ? this.#atRest.readingOf(conversation) : undefined;
+    const entries = conversation?.log().length ?? 0;
     this.#crash();
     await flush();
     await this.#settleAll();
     this.#holds();
+    if (before !== undefined && this.#host.conversation)
+      this.#atRest.holdsReread(this.#host.conversation, before, entries);
     await this.#goOnLiving();
     if (this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
   }
@@ -99,7 +104,6 @@ export class Life {
     this.#host.ask('are you there?');
     await this.#settleAll();
     this.#holds();
-    this.#atRest.holdsDelivered(conversation);
   }
 
   #holds(): void {

@@ -5,8 +5,10 @@
 import type { LogEntry } from '../../../machines/index.ts';
 import { CallWatch } from './callWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
+import { PolicyWatch } from './policyWatch.ts';
 import { holdsSecret } from './secret.ts';
-import { CONVERSATION, type World } from './world.ts';
+import { childIn, spentTokens, usageFault } from './spending.ts';
+import type { World } from './world.ts';
 
 /** What may still be written of a run that is over. */
 const BEHIND_THE_END: ReadonlySet<string> = new Set([
@@ -27,6 +29,7 @@ const BEHIND_THE_END: ReadonlySet<string> = new Set([
 export class LogWatch {
   readonly calls: CallWatch;
   readonly messages: MessageWatch;
+  readonly #policies: PolicyWatch;
   /** Runs that began, and how the last cycle stands. */
   readonly runs = new Set<string>();
   readonly ended = new Set<string>();
@@ -34,14 +37,16 @@ export class LogWatch {
   runId: string | null = null;
   /** The process in which its last run began. */
   beganIn = 0;
+  /** The last end of a cycle, and the process that wrote it. */
+  stop: Extract<LogEntry, { type: 'run-stop' }> | undefined;
+  stoppedIn = 0;
   /** The call whose sub-agent this is. */
   parentCall: string | undefined;
   /** How far the sub-agents of its calls are on record. */
   readonly children = new Map<string, 'started' | 'ended'>();
-  /** Replies in the cycle under way. */
-  #turns = 0;
-  /** When the cycle began; nothing where it was gone on with. */
-  #since: number | undefined;
+  /** Tokens of its own replies, by the entries up to each; and what is told of each sub-agent's. */
+  readonly replies: { seq: number; tokens: number }[] = [];
+  readonly told = new Map<string, { upTo: number; tokens: number }>();
   #next = 0;
   readonly #id: string;
   readonly #world: World;
@@ -51,6 +56,7 @@ export class LogWatch {
     this.#id = id;
     this.calls = new CallWatch(world);
     this.messages = new MessageWatch(world);
+    this.#policies = new PolicyWatch(world, this.calls.calls);
   }
 
   learn(entry: LogEntry): void {
@@ -63,10 +69,13 @@ export class LogWatch {
     }
     const owner = world.facts.runs.get(entry.runId ?? '') ?? this.#id;
     world.hold(owner === this.#id, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
+    world.reach('entries', entry.type);
     this.#learnRun(entry);
     this.#learnReply(entry);
     this.messages.learn(entry);
     this.calls.learn(entry);
+    // A sub-agent has limits of its own.
+    if (this.parentCall === undefined) this.#policies.learn(entry, this.messages.queued.length);
   }
 
   /** One append, as a whole. */
@@ -90,8 +99,6 @@ export class LogWatch {
         world.hold(this.cycle !== 'running', 'I2', () => `${id} begins while ${this.runId} runs`);
         world.hold(!this.runs.has(id), 'I2', () => `${id} begins twice`);
         world.hold(entry.type === 'run-resumed' || this.cycle !== 'suspended', 'INV-3', () => `${id} forgets a cycle`);
-        if (entry.type === 'run-started') this.#turns = 0;
-        this.#since = entry.type === 'run-started' ? world.steady : undefined;
         this.runs.add(id);
         world.facts.runs.set(id, this.#id);
         this.runId = id;
@@ -105,8 +112,10 @@ export class LogWatch {
         break;
       case 'run-stop':
         world.hold(this.cycle === 'running' || this.cycle === 'suspended', 'INV-3', () => `${id} stops twice`);
-        this.#holdTime(entry.cause);
         this.cycle = 'stopped';
+        this.stop = entry;
+        this.stoppedIn = world.life;
+        world.reach('stops', `${entry.reason} ${entry.cause ?? ''}`);
         break;
       case 'sub-agent':
         return this.#learnChild(entry.child, entry.phase);
@@ -131,21 +140,19 @@ export class LogWatch {
     this.children.set(id, phase);
   }
 
-  /** A clock that is set does not use up the time of a run. */
-  #holdTime(cause: string | undefined): void {
-    const { limits } = this.#world.policies ?? {};
-    if (cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number') return;
-    const took = this.#world.steady - this.#since;
-    this.#world.hold(took >= limits.runMs, 'I4', () => `${this.runId} timed out after ${took} ms`);
-  }
-
   #learnReply(entry: LogEntry): void {
     const world = this.#world;
     if (entry.type === 'model-reply') {
-      this.#turns += 1;
-      const most = (this.#id === CONVERSATION ? world.policies?.limits?.turns : undefined) ?? this.#turns;
-      world.hold(this.#turns <= most, 'I4', () => `${this.#turns} replies in a cycle that may have ${most}`);
       world.facts.running.set(this.#id, 0);
+      this.replies.push({ seq: entry.seq, tokens: spentTokens(entry) });
+      const fault = world.facts.begun.size > 0 && world.policies && usageFault(entry, world.profile.priced);
+      if (fault) world.violate('USAGE', `a reply of ${entry.runId} tells its use wrong: ${fault}`);
+    }
+    const child = childIn(entry);
+    if (child) {
+      const told = this.told.get(child.conversationId) ?? { upTo: 0, tokens: 0 };
+      const tokens = told.tokens + spentTokens(entry);
+      this.told.set(child.conversationId, { upTo: child.upTo, tokens });
     }
     // The words of somebody else's model are not known.
     if (!world.policies || entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;

@@ -2,11 +2,12 @@
  * A model that answers anything a provider was ever seen to send. Rule: what it says is drawn from the tape when it is
  * called; each request is held against what providers accept.
  */
-import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../models/model.ts';
+import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../models/model.ts';
 import { pairingFaults } from './pairing.ts';
 import { Past } from './past.ts';
 import { Replies } from './reply.ts';
 import { SECRET } from './secret.ts';
+import { PRICES } from './spending.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
@@ -20,6 +21,7 @@ export class SimulatedModel implements Model {
   readonly secrets = [SECRET];
   readonly maxOutputTokens = REPLY_TOKENS;
   readonly contextWindow?: number;
+  readonly prices?: Prices;
   /** Requests so far, over all processes. */
   requests = 0;
   readonly #replies: Replies;
@@ -30,11 +32,14 @@ export class SimulatedModel implements Model {
     this.#world = world;
     this.#replies = new Replies(world);
     if (world.profile.window > 0) this.contextWindow = world.profile.window;
+    if (world.profile.priced) this.prices = PRICES;
   }
 
   /** The same model under another name, for an agent to fall back to. */
   fallback(): Model {
-    return { id: 'simulated-fallback', secrets: this.secrets, stream: (request, call) => this.stream(request, call) };
+    const { secrets, prices } = this;
+    const stream = (request: ModelRequest, call: Call) => this.stream(request, call);
+    return { id: 'simulated-fallback', secrets, stream, ...(prices && { prices }) };
   }
 
   stream(request: ModelRequest, call: Call): AsyncIterable<ModelPart> {

@@ -26,9 +26,13 @@ export function simulatedPlugin(world: World): Plugin {
       await goesWrong('afterInference');
       return world.fault('plugin-terminates', share / 8) ? { terminate: 'enough' } : undefined;
     },
-    async beforeToolExecute({ decision }) {
+    async beforeToolExecute({ conversationId, call, decision }) {
+      const key = callKey(conversationId, call.callId);
+      world.facts.rewritten.delete(key);
       await goesWrong('beforeToolExecute');
-      return verdict(world, decision ? share / 4 : share);
+      const said = verdict(world, decision ? share / 4 : share);
+      if (said && 'args' in said) world.facts.rewritten.set(key, said.args);
+      return said;
     },
     async afterToolExecute() {
       await goesWrong('afterToolExecute');

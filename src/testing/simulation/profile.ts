@@ -28,6 +28,12 @@ export interface Profile {
   /** Appends answer at once, as the memory store's do. */
   appendsAtOnce: boolean;
   policies: DeepPartial<Policies>;
+  /** Who looks on does so at each so-manieth entry. */
+  looksEach: number;
+  /** The models have prices. */
+  priced: boolean;
+  /** Somebody listens to what is streamed. */
+  listens: boolean;
   /** Steps before everything is let come to rest. */
   steps: number;
 }
@@ -58,7 +64,7 @@ export function drawProfile(tape: Tape): Profile {
   const policies: { [key: string]: unknown } = {};
   for (const [name, choices] of Object.entries(POLICIES)) policies[name] = tape.pick(choices as readonly unknown[]);
   policies.modelRetry = { attempts: 1 + tape.next(3), baseMs: 200 };
-  policies.limits = {
+  const limits: Partial<Policies['limits']> = {
     turns: 3 + tape.next(6),
     runMs: tape.pick([false, 90_000]),
     identicalCalls: 2 + tape.next(4),
@@ -66,7 +72,7 @@ export function drawProfile(tape: Tape): Profile {
     suspensionsPerCall: 1 + tape.next(3),
     toolCallsPerTurn: 2 + tape.next(6),
   };
-  return {
+  const profile = {
     act: 0.05 + tape.next(5) * 0.05,
     crash: tape.pick([0, 0.01, 0.04]),
     jump: tape.pick([0, 0.02]),
@@ -82,5 +88,21 @@ export function drawProfile(tape: Tape): Profile {
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
     steps: tape.pick(STEPS),
+    looksEach: tape.pick([17, 5, 1]),
+    listens: tape.next(2) === 1,
+    priced: tape.next(2) === 1,
+  };
+  return { ...profile, policies: { ...profile.policies, limits: { ...limits, ...moreLimits(tape, profile.priced) } } };
+}
+
+/** Limits that end most lives early where they are small: they seldom are. */
+function moreLimits(tape: Tape, priced: boolean): Partial<Policies['limits']> {
+  return {
+    emptyReplies: 1 + tape.next(3),
+    tokens: tape.pick([false, false, false, 500, 1200]),
+    costUsd: priced ? tape.pick([false, false, 0.004, 0.01]) : false,
+    decisions: tape.pick([1000, 1000, 1, 3]),
+    toolMs: tape.pick([120_000, 120_000, 3_000]),
+    resultBytes: tape.pick([262_144, 262_144, 2_048]),
   };
 }

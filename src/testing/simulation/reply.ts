@@ -2,6 +2,7 @@
 import type { Message } from '../../../machines/index.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../models/model.ts';
 import { drawArguments } from './arguments.ts';
+import { usageOf } from './spending.ts';
 import type { World } from './world.ts';
 
 const REPLIES = {
@@ -19,12 +20,9 @@ const REPLIES = {
 } as const;
 type Kind = keyof typeof REPLIES;
 
-const usage = { inputTokens: 100, outputTokens: 20 };
-const finish = (reason: 'stop' | 'tool-calls' | 'length' | 'pause' | 'content-filter'): ModelPart => ({
-  type: 'finish',
-  reason,
-  usage,
-});
+type Finish = Extract<ModelPart, { type: 'finish' }>['reason'];
+/** What was used is told by whoever counts the replies. */
+const finish = (reason: Finish): ModelPart => ({ type: 'finish', reason });
 
 export class Replies {
   #last: readonly ModelPart[] = [];
@@ -44,7 +42,8 @@ export class Replies {
       kind === 'again' && this.#last.length > 0
         ? this.#last.map((part) => (part.type === 'text-delta' ? words : part))
         : this.#parts(kind, words, messages, tools);
-    return this.#last;
+    const usage = usageOf(number);
+    return this.#last.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
   }
 
   #parts(kind: Kind, words: ModelPart, messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart[] {

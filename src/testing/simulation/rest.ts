@@ -2,10 +2,11 @@
  * What holds of a conversation at rest. Rule: it is held against the durable log alone: every run has its end, every
  * call its outcome or its wait, every message its place, and the views are those of the log.
  */
-import type { LogEntry, Message } from '../../../machines/index.ts';
+import type { Json, LogEntry, Message } from '../../../machines/index.ts';
 import type { Conversation } from '../../conversation.ts';
 import { project } from '../../projector/index.ts';
 import type { WatchedCall } from './callWatch.ts';
+import { callKey } from './facts.ts';
 import type { Host } from './host.ts';
 import { pairingFaults } from './pairing.ts';
 import type { SimulatedStore } from './store.ts';
@@ -47,6 +48,9 @@ export class Rest {
       this.#holdsResult(callId, call, messages);
     }
     this.#holdsQueue(conversation);
+    this.#holdsPromoted(conversation);
+    this.#holdsState(conversation);
+    this.#holdsSpent();
     const open = messages.at(-1)?.role === 'assistant' ? [...messages, GO_ON] : messages;
     for (const fault of pairingFaults(open)) world.violate('INV-2', fault);
     this.#holdsLog(conversation);
@@ -86,14 +90,66 @@ export class Rest {
     });
   }
 
-  /** Behind a run that came to its natural end nothing waits that the policies let go on. */
-  holdsDelivered(conversation: Conversation): void {
-    const stop = [...this.#store.logOf(CONVERSATION)].reverse().find(({ type }) => type === 'run-stop');
-    if (stop?.type !== 'run-stop' || stop.cause !== 'end_turn' || this.#world.storeFailed) return;
-    const promotes = this.#world.policies?.promoteFollowUpOn?.includes('completed') === true;
+  /** Behind the end of a run nothing waits that the policies let go on; behind a natural one no steer does. */
+  #holdsPromoted(conversation: Conversation): void {
+    const world = this.#world;
+    const { stop, stoppedIn } = this.#store.watchOf(CONVERSATION);
+    if (!stop || stop.cause === 'crash' || stoppedIn !== world.life) return;
+    if (world.storeFailed || conversation.status === 'waiting') return;
+    const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
+    const natural = stop.cause === 'end_turn';
     for (const { messageId, kind } of conversation.queue) {
-      this.#world.hold(kind !== 'steer' && !promotes, 'I29', () => `the ${kind} ${messageId} was left behind`);
+      const stays = kind === 'steer' ? !natural : !promotes;
+      world.hold(stays, 'I29', () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`);
     }
+  }
+
+  /** What calls wrote to the state is in it, and each of their words once. */
+  #holdsState(conversation: Conversation): void {
+    const world = this.#world;
+    const state: Record<string, Json> = {};
+    for (const entry of this.#store.logOf(CONVERSATION)) {
+      if (entry.type === 'state-changed') Object.assign(state, entry.writes);
+    }
+    const same = sorted(state) === sorted(conversation.state);
+    world.hold(same, 'STATE', () => `the state is ${sorted(conversation.state)}, the log says ${sorted(state)}`);
+    for (const [callId, { writes, ends }] of this.#store.watchOf(CONVERSATION).calls.calls) {
+      world.hold(writes <= Math.max(1, ends), 'STATE', () => `${callId} writes to the state ${writes} times`);
+      const wrote = world.facts.writes.get(callKey(CONVERSATION, callId)) ?? 0;
+      world.hold(writes <= wrote, 'STATE', () => `${callId} writes ${writes} times, and its tool did ${wrote} times`);
+    }
+  }
+
+  /** What sub-agents used is told to their parent, whole, and nothing twice. */
+  #holdsSpent(): void {
+    const world = this.#world;
+    for (const [id, { upTo, tokens }] of this.#store.watchOf(CONVERSATION).told) {
+      const { replies } = this.#store.watchOf(id);
+      const used = replies.filter(({ seq }) => seq < upTo).reduce((sum, reply) => sum + reply.tokens, 0);
+      world.hold(used === tokens, 'USAGE', () => `${id} used ${used} tokens up to ${upTo}, told are ${tokens}`);
+    }
+    for (const id of this.#store.watchOf(CONVERSATION).children.keys()) {
+      const { replies, beganIn } = this.#store.watchOf(id);
+      const told = this.#store.watchOf(CONVERSATION).told.get(id)?.upTo ?? 0;
+      const left = replies.filter(({ seq }) => seq >= told);
+      const excused = world.storeFailed || beganIn !== world.life;
+      world.hold(excused || left.length === 0, 'USAGE', () => `${left.length} replies of ${id} are told to nobody`);
+    }
+  }
+
+  /** What can be read of a conversation at rest. */
+  readingOf(conversation: Conversation): string {
+    const { status, pending, unsettled, queue, state } = conversation;
+    const messages = conversation.messages();
+    return JSON.stringify({ messages, status, pending, unsettled, queue, state: sorted(state) });
+  }
+
+  /** A fresh process reads what the one before it knew: memory and log say one thing. */
+  holdsReread(conversation: Conversation, before: string, entries: number): void {
+    // Where it went on by itself, or closed what was open, there is more to read.
+    if (this.#store.misled.size > 0 || conversation.log().length !== entries) return;
+    const now = this.readingOf(conversation);
+    this.#world.hold(now === before, 'RELOAD', () => `before a restart it reads ${differing(before, now)}`);
   }
 
   #holdsCall(callId: string, call: WatchedCall, waiting: boolean): void {
@@ -154,3 +210,13 @@ const sameEntry = (a: LogEntry, b: LogEntry | undefined): boolean => a === b || 
 const sameContent = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
 const textOf = (content: Message['content']): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+const sorted = (state: { readonly [key: string]: Json }): string =>
+  JSON.stringify(Object.entries(state).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/** Where two readings part. */
+function differing(before: string, now: string): string {
+  let at = 0;
+  while (at < before.length && before[at] === now[at]) at += 1;
+  const from = Math.max(0, at - 60);
+  return `${before.slice(from, at + 80)}, and behind it ${now.slice(from, at + 80)}`;
+}

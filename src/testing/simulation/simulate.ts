@@ -14,6 +14,7 @@ import { thrownText } from '../../thrown.ts';
 import { madeIn } from './factory.ts';
 import { simulationForms } from './forms.ts';
 import { Host } from './host.ts';
+import { Ledger } from './ledger.ts';
 import { Life } from './life.ts';
 import { SimulatedModel } from './model.ts';
 import { simulatedGuard, simulatedPlugin } from './plugin.ts';
@@ -21,8 +22,8 @@ import { drawProfile } from './profile.ts';
 import { SECRET } from './secret.ts';
 import { SimulatedStore } from './store.ts';
 import { continued, recorded, seeded, type Tape } from './tape.ts';
-import { Ledger, simulatedTools } from './tools.ts';
-import { CONVERSATION, type Violation, World } from './world.ts';
+import { simulatedTools } from './tools.ts';
+import { CONVERSATION, type Group, type Violation, World } from './world.ts';
 
 export interface SimulationReport {
   readonly seed: number;
@@ -35,6 +36,8 @@ export interface SimulationReport {
   readonly violations: readonly Violation[];
   /** Faults and acts by kind. */
   readonly faults: Readonly<Record<string, number>>;
+  /** What the life came to, how often. */
+  readonly reached: Readonly<Record<Group, Readonly<Record<string, number>>>>;
 }
 
 export interface SimulationOptions {
@@ -89,6 +92,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     tape: tape.taken,
     violations: telling(world.violations),
     faults: Object.fromEntries(world.faults),
+    reached: world.reached,
   };
 }
 

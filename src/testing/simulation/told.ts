@@ -2,10 +2,12 @@
  * What the library told its caller, held against the durable log. Rule: what was told is true, then and after a crash;
  * a refusal has a type. A store that lied to the library excuses what the library says of it.
  */
+import type { LogEntry } from '../../../machines/index.ts';
 import type { Conversation } from '../../conversation.ts';
 import { RunchartError } from '../../errors.ts';
 import type { Receipt } from '../../receipts.ts';
-import type { Run } from '../../run.ts';
+import type { Run, RunResult } from '../../run.ts';
+import { sameSpent, sumOf } from './spending.ts';
 import type { SimulatedStore } from './store.ts';
 import { CONVERSATION, type World } from './world.ts';
 
@@ -54,7 +56,31 @@ export class Told {
       const watch = this.#store.watchOf(CONVERSATION);
       if (this.isMisled || result.cause === 'store' || !watch.runs.has(result.runId)) return;
       world.hold(watch.ended.has(result.runId), 'I22', () => `${result.runId} was told as over and has no end`);
+      this.#holdsResult(result);
     });
+  }
+
+  /** What a run is said to have come to is what its entries say. */
+  #holdsResult({ runId, reason, cause, text, turns, usage, costUsd, calls }: RunResult): void {
+    const entries = this.#store.logOf(CONVERSATION).filter((entry) => entry.runId === runId);
+    const hold = (same: boolean, what: string): void =>
+      this.#world.hold(same, 'RESULT', () => `the result of ${runId} tells another ${what} than its log`);
+    const ends = entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended');
+    const stop = ends.at(-1);
+    const suspended = stop?.type === 'run-suspended';
+    hold(suspended ? reason === null : stop?.type === 'run-stop' && stop.reason === reason, 'reason');
+    if (stop?.type === 'run-stop') hold(stop.cause === cause, 'cause');
+    // Sub-agents may go on to tell what they used when the run is over.
+    const at = stop && entries.indexOf(stop);
+    const spent = sumOf(entries.slice(0, at));
+    hold(this.#world.profile.spawns || sameSpent(spent, { ...usage, costUsd }), 'use');
+    hold(turns === entries.filter(({ type }) => type === 'model-reply').length, 'number of turns');
+    hold(text === lastText(entries), 'text');
+    const mine = new Set(calls.map(({ callId }) => callId));
+    hold(mine.size === calls.length, 'list of calls, one of them twice');
+    for (const entry of entries) {
+      if (entry.type === 'tool-result') hold(mine.has(entry.callId), `list of calls, without ${entry.callId}`);
+    }
   }
 
   /** A receipt is settled with the truth. */
@@ -87,4 +113,17 @@ export class Told {
     const known = RunchartError.isRunchartError(error);
     this.#world.hold(known, 'errors', () => `${act} failed with ${String(error)}`);
   }
+}
+
+/** Of the last reply of a run; of what was cut off, where that is kept. */
+function lastText(entries: readonly LogEntry[]): string {
+  let text = '';
+  let open = '';
+  for (const entry of entries) {
+    if (entry.type === 'agent-output' && entry.item.type === 'assistant') open += entry.item.text;
+    if (entry.type !== 'model-reply') continue;
+    text = open;
+    open = '';
+  }
+  return open === '' ? text : open;
 }

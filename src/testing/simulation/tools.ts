@@ -1,13 +1,11 @@
 /**
- * Tools that do anything a tool was ever seen to do, and a ledger of what they really did. Rule: each execution is held
- * against the durable log: what was not recorded before it runs is a violation.
+ * Tools that do anything a tool was ever seen to do. Rule: what they do is drawn from the tape, and each execution is in
+ * the ledger before it begins.
  */
-import type { Decision, Json } from '../../../machines/index.ts';
 import { defineTool, type Tool, type ToolContext, toolResult } from '../../tools/define.ts';
-import type { WatchedCall } from './callWatch.ts';
 import { callKey } from './facts.ts';
+import type { Kind, Ledger } from './ledger.ts';
 import { SECRET } from './secret.ts';
-import type { SimulatedStore } from './store.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['throws', 'throwsAtOnce', 'errs', 'deaf', 'late', 'suspends', 'odd', 'twice', 'meddles'] as const;
@@ -30,14 +28,6 @@ const schema = {
   },
 };
 
-interface Kind {
-  readOnly?: true;
-  idempotent?: true;
-  needsApproval?: true;
-  /** Suspends its first execution and answers the replay. */
-  asks?: true;
-  writes?: true;
-}
 const KINDS: Readonly<Record<string, Kind>> = {
   note: {},
   look: { readOnly: true },
@@ -46,52 +36,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
   ask: { asks: true },
   write: { writes: true },
 };
-
-export class Ledger {
-  /** How often each idempotency key was executed. */
-  readonly executions = new Map<string, number>();
-  readonly #world: World;
-  readonly #store: SimulatedStore;
-
-  constructor(world: World, store: SimulatedStore) {
-    this.#world = world;
-    this.#store = store;
-  }
-
-  /** A tool begins: everything that allows it is in the log. */
-  begin(name: string, kind: Kind, args: Json, context: ToolContext): void {
-    const world = this.#world;
-    const { callId, conversationId, idempotencyKey, decision } = context;
-    const times = (this.executions.get(idempotencyKey) ?? 0) + 1;
-    this.executions.set(idempotencyKey, times);
-    const call = this.#store.watchOf(conversationId).calls.calls.get(callId);
-    if (!call) return world.violate('I9', `${name} runs for ${callId}, which is not in the log`);
-    world.hold(call.status === 'started', 'INV-4', () => `${callId} runs while the log says ${call.status}`);
-    world.hold(call.keys.includes(idempotencyKey), 'I10', () => `${callId} runs with an unknown key`);
-    const starts = call.keys.filter((key) => key === idempotencyKey).length;
-    world.hold(
-      kind.idempotent || starts <= 1 + call.retries,
-      'I10',
-      () => `${callId} is started for the ${starts}. time`,
-    );
-    const { toolRetry } = world.policies ?? {};
-    const most = starts * (toolRetry ? (toolRetry.attempts ?? times) : 1);
-    world.hold(times <= most, 'I10', () => `${callId} is executed for the ${times}. time after ${starts} starts`);
-    const forbidden = world.facts.blocked.has(callKey(conversationId, callId));
-    world.hold(!forbidden, 'I38', () => `${callId} runs though a check forbade it`);
-    const { signal } = context;
-    world.hold(!signal.aborted, 'I28', () => `${callId} begins after it was cancelled`);
-    this.#held(name, kind, callId, call, args, decision);
-  }
-
-  #held(name: string, kind: Kind, callId: string, call: WatchedCall, args: Json, decision: Decision | undefined): void {
-    const world = this.#world;
-    if (decision) world.hold(call.decided.has(call.suspension), 'I17', () => `${callId} runs on a decision in memory`);
-    if (decision?.action === 'deny') world.violate('I9', `${callId} runs though it was denied`);
-    if (kind.needsApproval) world.hold(decision !== undefined, 'I38', () => `${name} runs unasked`);
-    world.hold(JSON.stringify(args) === JSON.stringify(call.args), 'I12', () => `${callId} sees other arguments`);
-  }
-}
 
 export function simulatedTools(world: World, ledger: Ledger): Tool[] {
   return Object.entries(KINDS).map(([name, kind]) => {
@@ -103,8 +47,15 @@ export function simulatedTools(world: World, ledger: Ledger): Tool[] {
       parameters: schema,
       execute: (args: { text: string }, context) => {
         world.hold(Object.isFrozen(args), 'I12', () => `the arguments of ${context.callId} can be changed`);
-        ledger.begin(name, kind, { ...args }, context);
-        return act(world, name, kind, args, context);
+        const over = ledger.begin(name, kind, { ...args }, context);
+        let answered: unknown;
+        try {
+          answered = act(world, name, kind, args, context);
+        } finally {
+          if (answered instanceof Promise) answered.then(over, over);
+          else over();
+        }
+        return answered;
       },
     });
   });
@@ -124,7 +75,7 @@ async function answer(
   name: string,
   kind: Kind,
   { text }: { text: string },
-  { signal, decision }: ToolContext,
+  { signal, decision, callId, conversationId }: ToolContext,
   fault: Fault | undefined,
 ): Promise<unknown> {
   if (fault === 'deaf') return new Promise(() => undefined);
@@ -144,7 +95,9 @@ async function answer(
   if (kind.asks && (!decision || world.fault('tool-asks-again', 0.2)))
     return toolResult.pending({ reason: 'question', payload: { text } });
   const said = `tool said ${name} ${text} ${SECRET}`;
-  return kind.writes ? toolResult.success(said, { state: { [text]: world.tape.next(2) } }) : said;
+  if (!kind.writes) return said;
+  world.facts.wrote(callKey(conversationId, callId));
+  return toolResult.success(said, { state: { [text]: world.tape.next(2) } });
 }
 
 /** It calls back twice, and says something else the second time. */

@@ -25,6 +25,7 @@ export interface Violation {
   invariant: string;
   detail: string;
 }
+export type Group = 'tools' | 'outcomes' | 'decisions' | 'stops' | 'limits' | 'crashes' | 'entries' | 'width';
 /** Id of the conversation that is simulated; others are of its sub-agents. */
 export const CONVERSATION = 'simulated';
 const VIOLATIONS_KEPT = 20;
@@ -39,6 +40,10 @@ export class World {
   readonly violations: Violation[] = [];
   /** Faults that were injected, by kind. */
   readonly faults = new Map<string, number>();
+  /** What was reached, how often. */
+  readonly reached: Record<Group, Record<string, number>> = {
+    ...{ tools: {}, outcomes: {}, decisions: {}, stops: {}, limits: {}, crashes: {}, entries: {}, width: {} },
+  };
   /** No more faults from here on: what is under way comes to a good end. */
   calm = false;
   /** Number of the process that lives. */
@@ -91,6 +96,12 @@ export class World {
 
   count(kind: string): void {
     this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1);
+  }
+
+  /** Something that every kind of life has to come to was reached. */
+  reach(group: Group, kind: string): void {
+    const counts = this.reached[group];
+    counts[kind] = (counts[kind] ?? 0) + 1;
   }
 
   /** The store has failed: what it lost may have been written in other words, or later. */

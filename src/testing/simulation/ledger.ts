@@ -1,0 +1,97 @@
+/**
+ * What simulated tools really did. Rule: each execution is held against the durable log: what was not recorded before it
+ * runs, runs on other arguments than were allowed, or goes on unaware that nobody waits for it, is a violation.
+ */
+import type { Json } from '../../../machines/index.ts';
+import type { ToolContext } from '../../tools/define.ts';
+import { type Execution, editedBy, type WatchedCall } from './callWatch.ts';
+import { callKey } from './facts.ts';
+import type { SimulatedStore } from './store.ts';
+import type { World } from './world.ts';
+
+/** How a simulated tool is declared, and what it does besides saying something. */
+export interface Kind {
+  readOnly?: true;
+  idempotent?: true;
+  needsApproval?: true;
+  /** Suspends its first execution and answers the replay. */
+  asks?: true;
+  writes?: true;
+  /** Answers with an image. */
+  shows?: true;
+}
+
+export class Ledger {
+  /** How often each idempotency key was executed, by conversation. */
+  readonly #executions = new Map<string, number>();
+  readonly #world: World;
+  readonly #store: SimulatedStore;
+
+  constructor(world: World, store: SimulatedStore) {
+    this.#world = world;
+    this.#store = store;
+  }
+
+  /** A tool begins: everything that allows it is in the log. To be called when it is over. */
+  begin(name: string, kind: Kind, args: Json, context: ToolContext): () => void {
+    const execution = { life: this.#world.life, signal: context.signal, isOver: false };
+    this.#begins(name, kind, args, context, execution);
+    return () => {
+      execution.isOver = true;
+    };
+  }
+
+  #begins(name: string, kind: Kind, args: Json, context: ToolContext, execution: Execution): void {
+    const world = this.#world;
+    const { callId, conversationId, idempotencyKey, signal } = context;
+    world.reach('tools', name);
+    const times = this.#count(conversationId, idempotencyKey);
+    const call = this.#store.watchOf(conversationId).calls.calls.get(callId);
+    if (!call) return world.violate('I9', `${name} runs for ${callId}, which is not in the log`);
+    world.hold(call.status === 'started', 'INV-4', () => `${callId} runs while the log says ${call.status}`);
+    world.hold(call.keys.includes(idempotencyKey), 'I10', () => `${callId} runs with an unknown key`);
+    this.#holdsTimes(kind, callId, call, idempotencyKey, times);
+    const forbidden = world.facts.blocked.has(callKey(conversationId, callId));
+    world.hold(!forbidden, 'I38', () => `${callId} runs though a check forbade it`);
+    world.hold(!signal.aborted, 'I28', () => `${callId} begins after it was cancelled`);
+    this.#holdsDecision(name, kind, call, context);
+    this.#holdsArgs(call, args, context);
+    call.execution = execution;
+  }
+
+  #count(conversationId: string, key: string): number {
+    const mine = `${conversationId} ${key}`;
+    const times = (this.#executions.get(mine) ?? 0) + 1;
+    this.#executions.set(mine, times);
+    return times;
+  }
+
+  #holdsTimes(kind: Kind, callId: string, call: WatchedCall, key: string, times: number): void {
+    const world = this.#world;
+    const starts = call.keys.filter((used) => used === key).length;
+    const once = kind.idempotent || starts <= 1 + call.retries;
+    world.hold(once, 'I10', () => `${callId} is started for the ${starts}. time`);
+    const { toolRetry } = world.policies ?? {};
+    const most = starts * (toolRetry ? (toolRetry.attempts ?? times) : 1);
+    world.hold(times <= most, 'I10', () => `${callId} is executed for the ${times}. time after ${starts} starts`);
+  }
+
+  #holdsDecision(name: string, kind: Kind, call: WatchedCall, { callId, decision }: ToolContext): void {
+    const world = this.#world;
+    if (decision) world.hold(call.decided.has(call.suspension), 'I17', () => `${callId} runs on a decision in memory`);
+    if (decision?.action === 'deny') world.violate('I9', `${callId} runs though it was denied`);
+    if (kind.needsApproval) world.hold(decision !== undefined, 'I38', () => `${name} runs unasked`);
+    const durable = call.decisions.get(call.suspension);
+    const same = decision === undefined || JSON.stringify(decision) === JSON.stringify(durable);
+    world.hold(same, 'I16', () => `${callId} runs on another decision than the durable one`);
+  }
+
+  /** What runs is what a person edited last, or else what the model wrote, but for what a check made of it since. */
+  #holdsArgs(call: WatchedCall, args: Json, { callId, conversationId, decision }: ToolContext): void {
+    const world = this.#world;
+    const shown = JSON.stringify(args);
+    world.hold(shown === JSON.stringify(call.args), 'I12', () => `${callId} sees other arguments than the log says`);
+    const due = world.facts.rewritten.get(callKey(conversationId, callId)) ?? editedBy(decision) ?? call.waiting;
+    world.hold(shown === JSON.stringify(due), 'I18', () => `${callId} runs on ${shown}, due is ${JSON.stringify(due)}`);
+  }
+}
