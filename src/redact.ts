@@ -17,7 +17,7 @@ type Secrets = readonly string[];
 type Fields = { [key: string]: unknown };
 
 /** The forms a value takes in a text, inside JSON text and inside a URL. */
-function formsOf(secret: string): string[] {
+export function formsOf(secret: string): string[] {
   const forms = [secret, JSON.stringify(secret).slice(1, -1)];
   try {
     forms.push(encodeURIComponent(secret));
@@ -31,7 +31,24 @@ function valuesOf(given: Secrets, ofModels: readonly Secrets[]): string[] {
   const texts = (list: Secrets): string[] => list.filter((secret) => typeof secret === 'string' && secret !== '');
   const long = texts(ofModels.flat()).filter((secret) => secret.length >= MODEL_SHORTEST);
   const all = [...texts(given), ...long];
-  return [...new Set(all.flatMap(formsOf))].sort((a, b) => b.length - a.length);
+  return [...new Set(all.flatMap(formsOf))];
+}
+
+/** A text without each place where a secret stands; where two overlap, or one holds the other, the whole is gone. */
+export function withoutSecrets(text: string, secrets: Secrets): string {
+  const places: { from: number; to: number }[] = [];
+  for (const secret of secrets) {
+    for (let from = text.indexOf(secret); from >= 0; from = text.indexOf(secret, from + 1)) {
+      places.push({ from, to: from + secret.length });
+    }
+  }
+  let result = '';
+  let kept = 0;
+  for (const { from, to } of places.sort((a, b) => a.from - b.from)) {
+    if (from >= kept) result += `${text.slice(kept, from)}${MARK}`;
+    kept = Math.max(kept, to);
+  }
+  return result + text.slice(kept);
 }
 
 function cleaned(value: unknown, clean: (text: string) => string): unknown {
@@ -57,11 +74,7 @@ function cleaned(value: unknown, clean: (text: string) => string): unknown {
 export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Redact {
   let values = valuesOf(given, ofModels);
   let counted = ofModels.flat().length;
-  const clean = (text: string): string => {
-    let result = text;
-    for (const secret of values) if (result.includes(secret)) result = result.replaceAll(secret, MARK);
-    return result;
-  };
+  const clean = (text: string): string => withoutSecrets(text, values);
   const refresh = (): void => {
     let count = 0;
     for (const { length } of ofModels) count += length;

@@ -2,6 +2,7 @@
  * A failed HTTP exchange → ModelError. Rule: every way to fail has a code, a status where there is one, the wait the
  * server asked for, and a message that says what to do.
  */
+import { thrownMessage } from '../thrown.ts';
 import { ModelError } from './model.ts';
 import { errorFacts, excerpt, finalCode, statusCode } from './providerError.ts';
 import { parseJson } from './wireJson.ts';
@@ -57,23 +58,30 @@ function decimal(value: string | null): number | undefined {
 /** What `fetch` or a body threw. A ModelError passes through, everything else is the network's. */
 export function networkError(error: unknown, url: string, secrets: readonly string[]): ModelError {
   if (error instanceof ModelError) return error;
-  const said = error instanceof Error ? error.message : String(error);
+  const said = thrownMessage(error);
   const reason = reasonOf(error);
   const code = /timeout|timedout/i.test(reason) ? 'timeout' : 'network';
-  const detail = excerpt(reason === '' || said.includes(reason) ? said : `${said} (${reason})`, secrets);
+  const detail = excerpt(withoutCredentials(said), secrets);
+  const shown = reason === '' || detail.includes(reason) ? detail : `${detail} (${reason})`;
+  // What was thrown is not the cause: whoever prints an error prints its causes, and those name the whole URL.
+  const cause = Object.assign(new Error(shown), reason === '' ? {} : { code: reason });
   return new ModelError({
     code,
-    message: `the exchange with the model server at ${originOf(url)} failed (${code}): ${detail}`,
-    cause: error,
+    message: `the exchange with the model server at ${originOf(url)} failed (${code}): ${shown}`,
+    cause,
   });
 }
+
+/** Addresses in a text lose their user, their query and what follows it. */
+const withoutCredentials = (text: string): string =>
+  text.replace(/([a-z][a-z\d+.-]{0,20}:\/\/)(?:[^\s/?#"']*@)?([^\s?#"'<>)]*)(?:[?#][^\s"'<>)]*)?/gi, '$1$2');
 
 /** The system's word for it (ECONNRESET, UND_ERR_SOCKET, TimeoutError), which fetch keeps in the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   for (const at of [error, error.cause]) {
     const code = (at as { code?: unknown } | undefined)?.code;
-    if (typeof code === 'string') return code;
+    if (typeof code === 'string' && /^\w{1,64}$/.test(code)) return code;
   }
   return error.name === 'TimeoutError' ? error.name : '';
 }

@@ -3,8 +3,9 @@
  * retry of its own; every failure is a ModelError the run can act on.
  */
 import { ConfigurationError } from '../errors.ts';
+import { callback, checkOptionsOf, type Form, type Forms, isList, text } from '../form.ts';
 import { type ImageLimits, imageLimitsOf } from '../images/limits.ts';
-import { chatRequestBody } from './chatRequest.ts';
+import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './chatStream.ts';
 import { type Model, ModelError, type ModelRequest, type Prices } from './model.ts';
 import {
@@ -15,7 +16,7 @@ import {
   vendorClient,
 } from './openaiClient.ts';
 
-export interface OpenAIOptions extends ClientOptions {
+export interface OpenAIOptions extends ClientOptions, SentOptions {
   /** Tokens the model can be given and give in one call. */
   contextWindow?: number;
   /** Sent as the output limit where a request names none. */
@@ -25,35 +26,70 @@ export interface OpenAIOptions extends ClientOptions {
   imageLimits?: ImageLimits;
 }
 
+/** By it Node's `util.inspect` asks an object how it is shown. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
+const tokens: Form = {
+  wanted: 'a positive whole number of tokens',
+  takes: (value) => Number.isInteger(value) && Number(value) > 0,
+};
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !isList(value);
+const object: Form = { wanted: 'an object', takes: isObject };
+const headers: Form = {
+  wanted: 'an object of strings',
+  takes: (value) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
+  secret: true,
+};
+/** What each option takes. */
+const optionForms: Forms = new Map<string, Form>([
+  ['apiKey', { ...text, secret: true }],
+  ['baseURL', { ...text, secret: true }],
+  ['fetch', callback],
+  ['headers', headers],
+  ['contextWindow', tokens],
+  ['maxOutputTokens', tokens],
+  ['prices', object],
+  ['imageLimits', object],
+  ...sentForms,
+]);
+
 /**
  * A model behind a chat completions API. Key and base URL come from the options, else from OPENAI_API_KEY and
  * OPENAI_BASE_URL as the vendor's client reads them; `headers` are sent with every request, and `fetch` sends it.
- * Throws ConfigurationError for a missing key or an unusable option.
+ * Printing the model shows no secret. Throws ConfigurationError for a missing key and for an option that is unknown or
+ * cannot be used.
  */
 export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   if (typeof modelName !== 'string' || modelName.trim() === '') {
     throw new ConfigurationError("openai() needs the model's name, as its server knows it");
   }
-  const contextWindow = tokenCount('contextWindow', options.contextWindow);
-  const maxOutputTokens = tokenCount('maxOutputTokens', options.maxOutputTokens);
-  if (options.imageLimits) imageLimitsOf({ id: modelName, imageLimits: options.imageLimits });
+  checkOptionsOf('openai()', options, optionForms);
+  const { contextWindow, maxOutputTokens, prices, imageLimits } = options;
+  if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
   const connection = connect(options);
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
   const bodyOf = (request: ModelRequest): string =>
-    chatRequestBody(request, { modelName, limitField, maxOutputTokens });
-  return {
+    chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent: options });
+  const model: Model = {
     id: modelName,
     ...(contextWindow === undefined ? {} : { contextWindow }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(options.prices === undefined ? {} : { prices: options.prices }),
-    ...(options.imageLimits === undefined ? {} : { imageLimits: options.imageLimits }),
-    secrets: connection.secrets,
+    ...(prices === undefined ? {} : { prices }),
+    ...(imageLimits === undefined ? {} : { imageLimits }),
     stream: (request, { signal }) =>
       chatStream(
         connection.call(() => bodyOf(request)),
         signal,
       ),
   };
+  return withSecrets(model, connection.secrets);
+}
+
+/** Where it is printed, inspected or written as JSON a model shows what it can, and no secret. */
+function withSecrets(model: Model, secrets: readonly string[]): Model {
+  const { stream: _, ...shown } = model;
+  const show = { value: () => shown };
+  return Object.defineProperties(model, { secrets: { value: secrets }, toJSON: show, [INSPECT]: show });
 }
 
 interface Connection {
@@ -107,9 +143,4 @@ function secretsOf(apiKey: string | null, headers: Record<string, string> = {}):
     if (credential !== '') secrets.add(credential);
   }
   return [...secrets];
-}
-
-function tokenCount(name: string, value: number | undefined): number | undefined {
-  if (value === undefined || (Number.isInteger(value) && value > 0)) return value;
-  throw new ConfigurationError(`openai(): ${name} must be a positive whole number of tokens, got ${value}`);
 }

@@ -2,6 +2,7 @@
  * What a server says went wrong → ModelError. Rule: the code follows from the server's own type and code, then from
  * the status; the message quotes a cut, printable excerpt that holds no secret.
  */
+import { formsOf, withoutSecrets } from '../redact.ts';
 import { ModelError, type ModelErrorCode } from './model.ts';
 import { isRecord } from './wireJson.ts';
 
@@ -11,9 +12,8 @@ const SECRET_CHARS = 4;
 
 /** A quotable piece of foreign text: secrets and control characters out, white space joined, cut to 500 characters. */
 export function excerpt(text: string, secrets: readonly string[]): string {
-  let quoted = text;
-  for (const secret of secrets) if (secret.length >= SECRET_CHARS) quoted = quoted.replaceAll(secret, '[redacted]');
-  quoted = quoted
+  const long = secrets.filter((secret) => secret.length >= SECRET_CHARS);
+  const quoted = withoutSecrets(text, long.flatMap(formsOf))
     .slice(0, EXCERPT_CHARS * 8)
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
     .trim();

@@ -206,3 +206,24 @@ test('an image is not damaged by a secret that its encoding happens to hold', as
   );
   expect(entriesOf(log, 'tool-result')[0]?.content).toEqual(content);
 });
+
+describe('secrets that share characters', () => {
+  const secretTexts: [string, readonly string[], string, string][] = [
+    ['one begins the other', ['sk-abcd', 'sk-abcd-efgh'], 'a sk-abcd-efgh b sk-abcd c', 'a [redacted] b [redacted] c'],
+    ['one ends the other', ['abcd-efgh', 'efgh'], 'a abcd-efgh b efgh c', 'a [redacted] b [redacted] c'],
+    ['one is inside the other', ['bcd', 'abcde'], 'x abcde bcd', 'x [redacted] [redacted]'],
+    ['the end of one is the beginning of the other', ['abcdef', 'defghi'], 'x abcdefghi y', 'x [redacted] y'],
+    ['one overlaps itself', ['abab'], 'x ababab y', 'x [redacted] y'],
+    ['they stand side by side', ['abcd', 'efgh'], 'x abcdefgh y', 'x [redacted][redacted] y'],
+  ];
+  test.each(secretTexts)('nothing of either is left where %s', async (_, secrets, given, left) => {
+    for (const order of [secrets, [...secrets].reverse()]) {
+      const { log } = await playTool(
+        plainTool('t', () => given),
+        '{}',
+        { secrets: order },
+      );
+      expect(resultText(log)).toBe(left);
+    }
+  });
+});

@@ -1,5 +1,7 @@
+import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import type { ModelError } from '../../src/models/model.ts';
+import { openai } from '../../src/models/openai.ts';
 import { finished, finishIn, frame, KEY, modelOf, play, playPieces, served, textDelta, textIn } from './sse.ts';
 
 const json = { 'content-type': 'application/json' };
@@ -217,6 +219,33 @@ describe('a request that never got an answer', () => {
     const cause = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
     const { error } = await thrown(new TypeError('fetch failed', { cause }));
     expect(error?.message).toContain('fetch failed (ECONNREFUSED)');
+  });
+
+  it('says which server and what failed, and never a user, a password, a query or the key', async () => {
+    const said = `Request to https://joe:pass%2Fword@model.test/v1/chat?api_key=abc123&x=1#tail with ${KEY} failed`;
+    const cause = Object.assign(new Error(`connect to http://joe:pass@10.0.0.1:80?t=abc123`), { code: 'ECONNRESET' });
+    const { error } = await thrown(new TypeError(said, { cause }));
+    expect(error?.message).toBe(
+      'the exchange with the model server at http://model.test failed (network): ' +
+        'Request to https://model.test/v1/chat with [redacted] failed (ECONNRESET)',
+    );
+    expect(error?.cause).toMatchObject({ code: 'ECONNRESET' });
+    const shown = [String(error), inspect(error, { depth: 10, showHidden: true }), JSON.stringify(error)].join();
+    expect(shown).not.toMatch(/joe|pass|abc123|api_key/);
+    expect(shown).not.toContain(KEY);
+  });
+
+  it('a code that is no code of a system is not quoted', async () => {
+    const { error } = await thrown(Object.assign(new Error('broke'), { code: 'http://joe:pass@x' }));
+    expect(error?.message).toMatch(/failed \(network\): broke$/);
+  });
+
+  it('a fetch that refuses the address says so without its password', async () => {
+    const model = openai('m', { apiKey: KEY, baseURL: 'http://joe:pass-word@127.0.0.1:9/v1?token=abc123' });
+    const { error } = await play(model);
+    expect(error).toMatchObject({ code: 'network' });
+    expect(error?.message).toContain('http://127.0.0.1:9 ');
+    expect(inspect(error, { depth: 10 })).not.toMatch(/joe|pass-word|abc123/);
   });
 
   it('a fetch that answers with no response is a failure, not a crash', async () => {

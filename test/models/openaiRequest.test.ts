@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { format, inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../../src/errors.ts';
@@ -149,13 +150,13 @@ describe('a request over HTTP', () => {
 });
 
 describe('what openai() is given', () => {
-  const bodyOf = async (options: object): Promise<Record<string, unknown>> => {
+  const bodyOf = async (options: object, asked = request()): Promise<Record<string, unknown>> => {
     let body = '';
     const send = async (_url: unknown, init?: RequestInit): Promise<Response> => {
       body = String(init?.body);
       return served([good]);
     };
-    await play(openai('m', { apiKey: KEY, fetch: send as typeof fetch, ...options }));
+    await play(openai('m', { apiKey: KEY, fetch: send as typeof fetch, ...options }), asked);
     return JSON.parse(body);
   };
 
@@ -172,6 +173,60 @@ describe('what openai() is given', () => {
     expect(await bodyOf({ maxOutputTokens: 5, baseURL: 'http://localhost:1/v1' })).not.toHaveProperty(
       'max_completion_tokens',
     );
+  });
+
+  it('what it is to send is sent under the names of the wire', async () => {
+    const options = { temperature: 0.5, topP: 0.9, reasoningEffort: 'low', seed: 7, stop: ['a', 'b'] };
+    expect(await bodyOf(options)).toMatchObject({
+      temperature: 0.5,
+      top_p: 0.9,
+      reasoning_effort: 'low',
+      seed: 7,
+      stop: ['a', 'b'],
+    });
+  });
+
+  it('a choice of tools is sent with tools only', async () => {
+    const options = { toolChoice: 'required', parallelToolCalls: false };
+    expect(Object.keys(await bodyOf(options))).toEqual(['model', 'messages', 'stream', 'stream_options']);
+    const tools = [{ name: 'f', description: '', parameters: { type: 'object' } }];
+    expect(await bodyOf(options, request({ tools }))).toMatchObject({
+      tool_choice: 'required',
+      parallel_tool_calls: false,
+    });
+  });
+
+  it('a request has the last word on temperature', async () => {
+    expect(await bodyOf({ temperature: 1 }, request({ temperature: 0 }))).toMatchObject({ temperature: 0 });
+  });
+
+  it('extraBody adds fields, and none of them takes the place of what the library writes', async () => {
+    const extraBody = { top_k: 3, provider: { order: ['a'] }, stream: false, model: 'other', max_tokens: 1 };
+    expect(await bodyOf({ extraBody, maxOutputTokens: 5, baseURL: 'http://localhost:1/v1' })).toMatchObject({
+      top_k: 3,
+      provider: { order: ['a'] },
+      stream: true,
+      model: 'm',
+      max_tokens: 5,
+    });
+  });
+
+  it('printing or inspecting the model shows what it can, and no secret', () => {
+    const headers = { Authorization: 'Bearer proxy-token-1' };
+    const model = openai('m', { apiKey: KEY, headers, baseURL: 'http://localhost:1/v1', contextWindow: 1000 });
+    expect(model.secrets).toEqual([KEY, 'proxy-token-1']);
+    const shown = [
+      inspect(model, { depth: 10 }),
+      inspect(model, { depth: 10, customInspect: false }),
+      inspect({ agent: { model } }, { depth: 10 }),
+      format('%o %O %j %s', model, model, model, model),
+      JSON.stringify({ model }),
+      `${model}`,
+      JSON.stringify({ ...model }),
+    ];
+    for (const text of shown.slice(0, 5)) expect(text).toMatch(/m/);
+    for (const text of shown) expect(text).not.toMatch(/proxy-token|sk-/);
+    expect(JSON.parse(JSON.stringify(model))).toEqual({ id: 'm', contextWindow: 1000 });
   });
 
   it('becomes the description of the model, and the key its secret', () => {
@@ -253,6 +308,36 @@ describe('what openai() refuses', () => {
     const { message } = refusal(() => openai('m', apiKey === undefined ? {} : { apiKey }));
     expect(message).toContain('OPENAI_API_KEY');
     expect(message).toContain('apiKey');
+  });
+
+  it('an option that nobody knows', () => {
+    for (const key of ['apikey', 'maxTokens', 'timeout', 'organization']) {
+      const { message } = refusal(() => openai('m', { apiKey: KEY, [key]: 'sk-value' }));
+      expect(message).toContain(`the option ${key} is unknown; known are apiKey, baseURL, fetch`);
+      expect(message).not.toContain('sk-');
+    }
+  });
+
+  it.each([
+    ['apiKey', 5],
+    ['baseURL', new URL('http://user:sk-pass@localhost/v1')],
+    ['fetch', 'fetch'],
+    ['headers', { Authorization: ['sk-a'] }],
+    ['headers', ['sk-a']],
+    ['prices', 5],
+    ['temperature', '1'],
+    ['temperature', -1],
+    ['topP', Number.NaN],
+    ['reasoningEffort', ''],
+    ['toolChoice', 5],
+    ['seed', 0.5],
+    ['stop', [1]],
+    ['parallelToolCalls', 'no'],
+    ['extraBody', []],
+  ])('%s: %j', (key, value) => {
+    const { message } = refusal(() => openai('m', { apiKey: KEY, [key]: value } as never));
+    expect(message).toContain(`openai(): ${key} must be`);
+    expect(message).not.toContain('sk-');
   });
 
   it('a key that no header can hold, without quoting it', () => {
