@@ -14,7 +14,7 @@ import { withLiveText } from '../../src/projector/index.ts';
 import { bench, entry } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { call, deaf, finish, type Reply, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
+import { type Fate, troubledStore } from '../support/store.ts';
 import { echoTool } from '../support/tools.ts';
 
 const thought = (text: string): ModelPart => ({ type: 'reasoning-delta', text });
@@ -178,11 +178,11 @@ describe('a reply that streams', () => {
   });
 });
 
-/** A run whose reply takes a second to be stored. */
-async function slowly() {
+/** A run whose reply takes a second to be stored, or what is said. */
+async function slowly(fate: () => Fate = () => ({ afterMs: 1_000 })) {
   const clock = new VirtualClock();
   const isReply = (entries: readonly LogEntry[]): boolean => entries.some(({ type }) => type === 'agent-output');
-  const store = troubledStore({ clock, fates: (entries) => (isReply(entries) ? { afterMs: 1_000 } : 'stored') });
+  const store = troubledStore({ clock, fates: (entries) => (isReply(entries) ? fate() : 'stored') });
   const on = await bench({ replies: [[t('he'), t('llo')]], clock, store });
   const run = on.conversation.send('hi');
   await entry(on.conversation, 'user-message');
@@ -254,6 +254,19 @@ describe('inFlight', () => {
     store.trouble(() => 'failed');
     await clock.advance(10_000);
     expect((await run.result).cause).toBe('store');
+    expect([conversation.inFlight, assembly.shown]).toEqual([null, NOTHING]);
+  });
+
+  it('is dropped where the conversation is closed while its store is silent', async () => {
+    const { conversation, clock, store } = await slowly(() => 'stuck');
+    await clock.advance(0);
+    expect(store.tried.at(-1)?.some(({ type }) => type === 'agent-output')).toBe(true);
+    const assembly = new Assembly();
+    conversation.live$.subscribe((signal) => assembly.hear(signal));
+    expect(assembly.shown.text).toBe('hello');
+    const closed = conversation.close().catch(() => 'silent');
+    await clock.advance(60_000);
+    expect(await closed).toBe('silent');
     expect([conversation.inFlight, assembly.shown]).toEqual([null, NOTHING]);
   });
 
