@@ -98,11 +98,17 @@ function wayOf(trace: Trace): string[] {
   });
 }
 
+type Leg = readonly [from: string, to: string];
+const legs = new WeakMap<Trace, readonly Leg[]>();
 /** The legs of a step, as pairs. */
-export const legsOf = (trace: Trace): [from: string, to: string][] => {
+export function legsOf(trace: Trace): readonly Leg[] {
+  const known = legs.get(trace);
+  if (known) return known;
   const way = wayOf(trace);
-  return way.slice(1).map((to, index) => [way[index] ?? '', to]);
-};
+  const found = way.slice(1).map((to, index): Leg => [way[index] ?? '', to]);
+  legs.set(trace, found);
+  return found;
+}
 /** Whether a step goes into a state of the document. */
 export const enters = (trace: Trace, state: string): boolean => legsOf(trace).some(([, to]) => to === state);
 

@@ -4,9 +4,7 @@
  */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { AnyStateMachine } from 'xstate';
-import type { Cases } from '../../machines/index.ts';
-import { anyChart } from './anyChart.invariants.ts';
+import type { Judged } from './charts.ts';
 import { digestOf } from './digest.ts';
 import { type ChartInvariant, type Trace, told, tracesOf } from './trace.ts';
 
@@ -27,17 +25,17 @@ function broken({ holds }: ChartInvariant, traces: readonly Trace[]): string[] {
   return found;
 }
 
-export function stateSuite(machine: AnyStateMachine, chart: Cases, own: readonly ChartInvariant[]): void {
+export function stateSuite({ machine, cases, invariants }: Judged): void {
   let starts: readonly (readonly Trace[])[] | undefined;
   const explored = (): readonly (readonly Trace[])[] => {
-    starts ??= chart.inputs.map((input) => [...tracesOf(machine, chart, input)]);
+    starts ??= cases.inputs.map((input) => [...tracesOf(machine, cases, input)]);
     return starts;
   };
 
   describe(`${machine.id} on every edge, behind the shortest way to it`, () => {
-    it.each([...anyChart, ...own].map((invariant) => [invariant.says, invariant] as const))('%s', (_, invariant) => {
+    it.each(invariants.map((invariant) => [invariant.says, invariant] as const))('%s', (_, invariant) => {
       const traces = explored().flat();
-      expect(traces.length).toBeGreaterThan(chart.inputs.length);
+      expect(traces.length).toBeGreaterThan(cases.inputs.length);
       expect(broken(invariant, traces)).toEqual([]);
     });
 

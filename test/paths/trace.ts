@@ -70,8 +70,8 @@ export class Trace {
   /** This step and those before it, the first one first. */
   get steps(): readonly Trace[] {
     const steps: Trace[] = [];
-    for (let step: Trace | undefined = this; step; step = step.before) steps.unshift(step);
-    return steps;
+    for (let step: Trace | undefined = this; step; step = step.before) steps.push(step);
+    return steps.reverse();
   }
 
   all<T extends NewEntry['type']>(type: T): Of<T>[] {

@@ -1,0 +1,41 @@
+/** The six charts with their cases and what the documents say of them. */
+import type { AnyStateMachine } from 'xstate';
+import {
+  type Cases,
+  chartCases,
+  conversationMachine,
+  modelCallMachine,
+  resumeToolCallMachine,
+  runMachine,
+  toolCallMachine,
+  toolRoundMachine,
+} from '../../machines/index.ts';
+import { anyChart } from './anyChart.invariants.ts';
+import { conversationInvariants } from './conversation.invariants.ts';
+import { modelCallInvariants } from './modelCall.invariants.ts';
+import { resumeToolCallInvariants } from './resumeToolCall.invariants.ts';
+import { runInvariants } from './run.invariants.ts';
+import { toolCallInvariants } from './toolCall.invariants.ts';
+import { toolRoundInvariants } from './toolRound.invariants.ts';
+import type { ChartInvariant } from './trace.ts';
+
+export interface Judged {
+  machine: AnyStateMachine;
+  cases: Cases;
+  invariants: readonly ChartInvariant[];
+}
+const judged = (machine: AnyStateMachine, cases: Cases, own: readonly ChartInvariant[]): Judged => ({
+  machine,
+  cases,
+  invariants: [...anyChart, ...own],
+});
+
+/** The smallest first. */
+export const charts: readonly Judged[] = [
+  judged(toolCallMachine, chartCases.toolCall, toolCallInvariants),
+  judged(modelCallMachine, chartCases.modelCall, modelCallInvariants),
+  judged(resumeToolCallMachine, chartCases.resumeToolCall, resumeToolCallInvariants),
+  judged(toolRoundMachine, chartCases.toolRound, toolRoundInvariants),
+  judged(conversationMachine, chartCases.conversation, conversationInvariants),
+  judged(runMachine, chartCases.run, runInvariants),
+];

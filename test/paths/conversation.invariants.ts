@@ -1,0 +1,333 @@
+/** What CONVERSATION must and must not do (semantics 2, 3, 7 and 14; conversation-requirements). */
+import type { HeldDecision, NewEntry } from '../../machines/index.ts';
+import { commitsOf } from './anyChart.invariants.ts';
+import {
+  type Came,
+  cameOf,
+  dueRun,
+  endOf,
+  idsOf,
+  inputOf,
+  json,
+  lastRun,
+  lostSince,
+  openOf,
+  placeOf,
+  queueOf,
+  retriesOf,
+  same,
+  sentOf,
+  spentOf,
+  startOf,
+  superseder,
+  supersedes,
+  toldTo,
+  wasIn,
+} from './conversationFacts.ts';
+import { hold } from './invariants.ts';
+import type { ChartInvariant } from './trace.ts';
+
+export const conversationInvariants: readonly ChartInvariant[] = [
+  {
+    says: 'semantics 2 and 14: which act begins which run, and that no other does',
+    holds: (trace) => {
+      const due = dueRun(trace);
+      const run = startOf(trace);
+      hold(trace.spawned.length === (due ? 1 : 0), `${trace.spawned.length} runs begin, ${json(due)} is due`);
+      hold(
+        (placeOf(trace) === 'busy') === (wasIn(trace) === 'busy' && !endOf(trace) ? true : due !== undefined),
+        json(trace.state.value),
+      );
+      if (!due || !run) return;
+      const { trigger } = run;
+      if (due.resume) return hold(trigger.kind === 'resume', `a run begins as ${json(trigger)}`);
+      hold(trigger.kind === 'message' && trigger.message.messageId === due.message, `begins with ${json(trigger)}`);
+    },
+  },
+  {
+    says: 'request-cycle-model, Boundary: a message opens a cycle of its own, with counts that begin anew',
+    holds: (trace) => {
+      const run = startOf(trace);
+      if (run?.trigger.kind !== 'message') return;
+      const { message } = run.trigger;
+      const direct = sentOf(trace) ?? (wasIn(trace) === 'superseding' ? superseder(trace) : undefined);
+      same('the message', [message.kind, message.content], [direct ? 'direct' : 'followUp', []]);
+      same('the run', run.runId, `run_${message.messageId}`);
+      same('its counts', [run.counters.turns, run.counters.emptyReplies, run.counters.streaks], [0, 0, []]);
+      same('calls to run again', run.reruns, []);
+    },
+  },
+  {
+    says: 'semantics 3, run-resumed: a resumption continues the last run, with its calls, decisions and retries',
+    holds: (trace) => {
+      const run = startOf(trace);
+      if (run?.trigger.kind !== 'resume' || !trace.before) return;
+      const { runId, continuation, of } = cameOf(trace) as Came & { of?: { runId: string; turns: number } };
+      const last = lastRun(trace.before);
+      const named = cameOf(trace).type === 'resume.requested';
+      same('the run', run.runId, named ? runId : `${last}~`);
+      same('continues', run.trigger.of, named && of ? of.runId : last);
+      same('continuation', run.trigger.continuation, continuation);
+      const open = endOf(trace) ? openOf(trace) : openOf(trace.before);
+      same('suspended', run.suspended, open.suspended);
+      same('decided', run.decisions, open.decisions);
+      same('to run again', idsOf(run.reruns), [...idsOf(open.reruns), ...retriesOf(trace.before)]);
+      if (named && of && of.runId !== last) same('turns', run.counters.turns, of.turns);
+    },
+  },
+  {
+    says: 'semantics 2, queueDrain: a run is given the steers that wait, in the order in which they came, and the settings',
+    holds: (trace) => {
+      const run = startOf(trace);
+      if (!run || !trace.before) return;
+      const { settings } = inputOf(trace);
+      same('settings', run.settings, settings);
+      const queue = queueOf(trace);
+      const together =
+        settings.policies.queueDrain === 'all' &&
+        run.trigger.kind === 'message' &&
+        run.trigger.message.kind === 'followUp';
+      const due = queue.filter(({ kind }) => kind === 'steer' || together).map(({ messageId }) => messageId);
+      same(
+        'steers',
+        run.steers.map(({ messageId }) => messageId),
+        due,
+      );
+      hold(
+        run.steers.every(({ content }) => json(content) === '[]'),
+        'a steer is what was sent',
+      );
+    },
+  },
+  {
+    says: 'semantics 3: what cannot be delivered yet is message-queued; a steer while busy is told to the run, a followUp is not',
+    holds: (trace) => {
+      const message = sentOf(trace);
+      const at = wasIn(trace);
+      const isQueued = message !== undefined && at !== 'idle' && !supersedes(trace);
+      const { messageId, kind } = message ?? {};
+      const due = isQueued ? [[messageId, kind === 'steer' ? 'steer' : 'followUp', []]] : [];
+      same(
+        'queued',
+        trace.now('message-queued').map((entry) => [entry.messageId, entry.kind, entry.content]),
+        due,
+      );
+      const steered = toldTo(trace, 'run').flatMap((event) =>
+        event.type === 'message.steered' ? [(event as unknown as { message: unknown }).message] : [],
+      );
+      const steers = isQueued && at === 'busy' && kind === 'steer';
+      same('told', steered, steers ? [{ messageId, kind, content: [] }] : []);
+    },
+  },
+  {
+    says: 'semantics 3: a message that is taken back is message-returned, once, and the run under way hears of it',
+    holds: (trace) => {
+      const { type, messageId, why } = cameOf(trace);
+      const listed =
+        type === 'message.returned' &&
+        trace.before &&
+        queueOf(trace.before).some((each) => each.messageId === messageId);
+      same(
+        'returned',
+        trace.now('message-returned').map((entry) => [entry.messageId, entry.why]),
+        listed ? [[messageId, why]] : [],
+      );
+      const told = toldTo(trace, 'run').filter((event) => event.type === 'message.returned');
+      hold(told.length === (listed && wasIn(trace) === 'busy' ? 1 : 0), `${told.length} are told`);
+    },
+  },
+  {
+    says: 'semantics 7: a cancel while busy is told to the run once, with what was streamed; when idle it is nothing',
+    holds: (trace) => {
+      const cancels = toldTo(trace, 'run').filter(({ type }) => type === 'run.cancelled');
+      const first =
+        cameOf(trace).type === 'cancel.requested' && json(trace.before?.state.value) === '{"busy":"active"}';
+      hold(cancels.length === (first ? 1 : 0), `${cancels.length} are told`);
+      if (first) same('where it is', trace.state.value, { busy: 'cancelling' });
+      if (cameOf(trace).type !== 'cancel.requested' || ['waiting', 'superseding'].includes(wasIn(trace))) return;
+      same('written and asked', [trace.log, trace.asked], [[], []]);
+    },
+  },
+  {
+    says: 'semantics 7 and 14: cancelling a conversation that waits ends its calls as cancelled and its cycle as interrupted, in one append',
+    holds: (trace) => {
+      const cancelled = wasIn(trace) === 'waiting' && cameOf(trace).type === 'cancel.requested';
+      const superseded = supersedes(trace);
+      same(
+        'where it is',
+        ['closing', 'superseding'].includes(placeOf(trace)) && wasIn(trace) === 'waiting',
+        cancelled || superseded,
+      );
+      const stops = trace.now('run-stop');
+      hold(stops.length === (cancelled || superseded ? 1 : 0), `${stops.length} stops`);
+      if (!cancelled && !superseded) return hold(trace.now('checkpoint').length === 0, 'a checkpoint');
+      const { suspended, kept, reruns } = openOf(trace.before);
+      const results = trace.now('tool-result');
+      same('results', results.map(({ callId }) => callId).sort(), idsOf([...suspended, ...kept, ...reruns]).sort());
+      const how = cancelled ? ['cancelled', 'cancelled'] : ['failed', 'denied'];
+      for (const { call } of suspended) {
+        const result = results.find(({ callId }) => callId === call.callId);
+        same(call.callId, [result?.outcome, result?.code], how);
+        hold(json(result?.content).length > 12, 'a result says what happened');
+      }
+      same('stop', [stops[0]?.reason, stops[0]?.cause], ['interrupted', cancelled ? 'cancelled' : 'superseded']);
+      same(
+        'of the run',
+        trace.log.every(({ runId }) => runId === (trace.before && lastRun(trace.before))),
+        true,
+      );
+      same(
+        'commits',
+        commitsOf(trace.asked).map(({ boundary }) => boundary),
+        ['RunFinished'],
+      );
+      const types = trace.log.map(({ type }) => type);
+      hold(
+        types.indexOf('run-stop') > types.lastIndexOf('tool-result') && types.at(-1) === 'checkpoint',
+        `in this order: ${types}`,
+      );
+    },
+  },
+  {
+    says: 'semantics 6: the end of a cycle that waits holds when it is durable; where it was lost the cycle goes on waiting',
+    holds: (trace) => {
+      const at = wasIn(trace);
+      if (at !== 'closing' && at !== 'superseding') return;
+      const stored = trace.answer?.kind === 'committed';
+      const { type, lost } = cameOf(trace) as { type: string; lost?: NewEntry[] };
+      const isLost = type === 'append.failed' && (lost ?? []).some((entry) => entry.type === 'run-stop');
+      const cancelled = at === 'superseding' && type === 'cancel.requested';
+      const place = placeOf(trace);
+      if (isLost) return hold(place === 'waiting', `lost, and ${place}`);
+      if (stored) return hold(place === 'idle' || place === 'busy', `stored, and ${place}`);
+      hold(place === (cancelled ? 'closing' : at), `${place}`);
+    },
+  },
+  {
+    says: 'semantics 14: a decision is durable at once, whoever holds it; the run under way hears of it, and nothing resumes by itself',
+    holds: (trace) => {
+      const { type, held } = cameOf(trace) as { type: string; held?: HeldDecision };
+      const due =
+        type === 'decision.arrived' && held && wasIn(trace) !== 'opening'
+          ? [[held.callId, held.suspension, held.decision]]
+          : [];
+      same(
+        'logged',
+        trace.now('decision').map((entry) => [entry.callId, entry.suspension, entry.decision]),
+        due,
+      );
+      const told = toldTo(trace, 'run').flatMap((event) =>
+        event.type === 'decision.arrived' ? [(event as unknown as { held: unknown }).held] : [],
+      );
+      same('told', told, wasIn(trace) === 'busy' && due.length > 0 ? [held] : []);
+    },
+  },
+  {
+    says: 'semantics 6: a settlement is on record, of the call it is about',
+    holds: (trace) => {
+      const { type, callId, how } = cameOf(trace);
+      const due = type === 'outcome.settled' ? [[callId, how]] : [];
+      same(
+        'settled',
+        trace.now('call-settled').map((entry) => [entry.callId, entry.how]),
+        due,
+      );
+    },
+  },
+  {
+    says: 'semantics 4: the host hears of the end of each run once, as it ended; and of a run that was given back before it began',
+    holds: (trace) => {
+      const ends = trace.asked.flatMap((request) => (request.kind === 'ended' ? [request] : []));
+      const end = endOf(trace);
+      const before = trace.before;
+      if (end && before) {
+        hold(ends.length === 1, `${ends.length} ends`);
+        const { termination, cause, error } = end.end;
+        const { result } = ends[0] ?? {};
+        same(
+          'end',
+          [result?.termination, result?.cause, result?.error, result?.durable],
+          [termination, cause, error, end.durable],
+        );
+        return same('of', [ends[0]?.runId, result?.runId], [lastRun(before), lastRun(before)]);
+      }
+      const gone = wasIn(trace) === 'closing' && trace.answer?.kind === 'committed' ? superseder(trace) : undefined;
+      const alive = gone && !lostSince(trace);
+      same(
+        'given back',
+        ends.map(({ runId, result }) => [runId, result.termination, result.cause]),
+        alive ? [[`run_${gone.messageId}`, 'Cancelled', 'cancelled']] : [],
+      );
+    },
+  },
+  {
+    says: 'semantics 4: where the conversation rests behind a run: waiting if it is suspended, with an error if it failed, else idle',
+    holds: (trace) => {
+      const end = endOf(trace);
+      if (!end || dueRun(trace)) return;
+      const { termination } = end.end;
+      const due = termination === 'Suspended' ? 'waiting' : { idle: termination === 'Error' ? 'error' : 'ready' };
+      same('where it rests', trace.state.value, due);
+    },
+  },
+  {
+    says: 'semantics 14: a conversation that was waiting when its log was opened is waiting',
+    holds: (trace) => {
+      if (!trace.before)
+        same('where it opens', trace.state.value, inputOf(trace).waiting ? 'waiting' : { idle: 'ready' });
+    },
+  },
+  {
+    says: 'semantics 5: what could not be stored is an error of the conversation at rest, and the run under way hears of its own',
+    holds: (trace) => {
+      const { type, lost, error } = cameOf(trace) as { type: string; lost?: NewEntry[]; error?: unknown };
+      const told = toldTo(trace, 'run').filter((event) => event.type === 'append.failed');
+      const isOwn =
+        type === 'append.failed' &&
+        (lost?.length === 0 || lost?.some(({ runId, type: what }) => what === 'decision' || runId === lastRun(trace)));
+      hold(told.length === (isOwn && wasIn(trace) === 'busy' ? 1 : 0), `${told.length} are told`);
+      for (const event of told) same('what is told', event, { type, error, lost });
+      if (type === 'append.failed' && wasIn(trace) === 'idle')
+        same('where it rests', trace.state.value, { idle: 'error' });
+    },
+  },
+  {
+    says: 'semantics 5: an executor that failed is told to the run under way',
+    holds: (trace) => {
+      const told = toldTo(trace, 'run').filter((event) => event.type === 'effect.failed');
+      same('told', told, cameOf(trace).type === 'effect.failed' && wasIn(trace) === 'busy' ? [trace.event] : []);
+    },
+  },
+  {
+    says: 'semantics 9: what a sub-agent used is in the log, counted in the conversation, and told to the run under way',
+    holds: (trace) => {
+      const { type, callId } = cameOf(trace);
+      const due = type === 'sub-agent.changed';
+      const entries = trace.now('sub-agent');
+      same(
+        'logged',
+        entries.map((entry) => entry.callId),
+        due ? [callId] : [],
+      );
+      hold(trace.now('extension').length === (due ? 1 : 0), 'its use is logged');
+      const busy = wasIn(trace) === 'busy';
+      for (const { runId } of due ? trace.log : []) same('of the run', runId, busy ? lastRun(trace) : null);
+      const told = toldTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
+      hold(told.length === (due && busy ? 1 : 0), `${told.length} are told`);
+      const run = startOf(trace);
+      if (run) same('its counts', [run.counters.tokens, run.counters.costUsd], spentOf(trace));
+    },
+  },
+  {
+    says: 'semantics 6: calls that a resumption might have run again are unknown to a new request',
+    holds: (trace) => {
+      if (startOf(trace)?.trigger.kind !== 'message' || wasIn(trace) !== 'idle') return;
+      const { reruns } = openOf(trace.before);
+      same(
+        'unknown',
+        trace.now('tool-result').map(({ callId, outcome }) => [callId, outcome]),
+        idsOf(reruns).map((id) => [id, 'unknown']),
+      );
+    },
+  },
+];

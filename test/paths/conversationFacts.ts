@@ -1,0 +1,202 @@
+/**
+ * What has come to a CONVERSATION so far: its queue, the calls that wait, and the run that has to begin, by the events
+ * alone. Rule: nothing is read from the chart's own context.
+ */
+import type {
+  ConversationInput,
+  HeldDecision,
+  NewEntry,
+  QueuedMessage,
+  RunChartOutput,
+  RunInput,
+} from '../../machines/index.ts';
+import { hold } from './invariants.ts';
+import type { Trace } from './trace.ts';
+
+export const inputOf = ({ input }: Trace): ConversationInput => input as ConversationInput;
+export const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
+export const same = (what: string, is: unknown, due: unknown): void =>
+  hold(json(is) === json(due), `${what}: ${json(is)}, and ${json(due)} is due`);
+type Place = 'opening' | 'idle' | 'busy' | 'waiting' | 'closing' | 'superseding';
+export const placeOf = ({ state }: Trace): Place =>
+  (typeof state.value === 'string' ? state.value : Object.keys(state.value)[0]) as Place;
+/** Where the conversation was when the event came. */
+export const wasIn = ({ before }: Trace): Place => (before ? placeOf(before) : 'opening');
+
+type Sent = { type: 'message.sent'; messageId: string; content: []; kind: 'direct' | 'steer' | 'followUp' };
+export type Came = { type: string } & Record<string, unknown>;
+export const cameOf = ({ event }: Trace): Came => (event ?? { type: 'start' }) as Came;
+export const sentOf = (trace: Trace): Sent | undefined =>
+  trace.event?.type === 'message.sent' ? (trace.event as unknown as Sent) : undefined;
+export const startOf = ({ spawned: [first] }: Trace): RunInput | undefined => first?.input as RunInput | undefined;
+export const toldTo = ({ told }: Trace, to: string): readonly { type: string }[] =>
+  told.flatMap((sent) => (sent.to === to ? [sent.event] : []));
+export const endOf = ({ event }: Trace): RunChartOutput | undefined =>
+  event?.type === 'xstate.done.actor.run' ? (event as unknown as { output: RunChartOutput }).output : undefined;
+export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+
+/** What was queued and has neither been delivered, promoted nor returned. */
+export function queueOf(trace: Trace): QueuedMessage[] {
+  const queued = [...inputOf(trace).queue, ...trace.all('message-queued')];
+  const left = new Set(trace.all('message-returned').map(({ messageId }) => messageId));
+  for (const step of trace.steps) {
+    const { trigger } = startOf(step) ?? {};
+    if (trigger?.kind === 'message') left.add(trigger.message.messageId);
+    const { type, messages } = cameOf(step) as { type: string; messages?: QueuedMessage[] };
+    if (type === 'steers.delivered') for (const { messageId } of messages ?? []) left.add(messageId);
+  }
+  return queued.filter(({ messageId }) => !left.has(messageId));
+}
+
+interface Calls {
+  suspended: RunInput['suspended'];
+  kept: RunInput['kept'];
+  reruns: RunInput['reruns'];
+  decisions: readonly HeldDecision[];
+}
+const none: Calls = { suspended: [], kept: [], reruns: [], decisions: [] };
+/** The calls that are open behind a step, while no run has them. */
+export function openOf(trace: Trace | undefined): Calls {
+  if (!trace?.before) return (trace ? inputOf(trace).open : none) as Calls;
+  const before = openOf(trace.before);
+  const end = endOf(trace);
+  if (end) {
+    const { suspended, reruns, decisions } = end;
+    return { suspended, reruns: end.durable ? reruns : [], kept: end.durable ? end.kept : [], decisions };
+  }
+  const { type, held, lost } = cameOf(trace) as { type: string; held?: HeldDecision; lost?: NewEntry[] };
+  if (type === 'decision.arrived' && held && wasIn(trace) !== 'busy')
+    return { ...before, decisions: [...before.decisions, held] };
+  if (type === 'append.failed') {
+    const gone = (lost ?? []).flatMap((entry) => (entry.type === 'decision' ? [entry.callId] : []));
+    return { ...before, decisions: before.decisions.filter(({ callId }) => !gone.includes(callId)) };
+  }
+  const ended = trace.answer?.kind === 'committed' && ['closing', 'superseding'].includes(wasIn(trace));
+  if (ended) return none;
+  return sentOf(trace) && wasIn(trace) === 'idle' ? { ...before, reruns: [] } : before;
+}
+const isUndecided = ({ suspended, decisions }: Calls): boolean =>
+  suspended.some(
+    ({ call, suspension }) => !decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
+  );
+
+/** Calls that a host wants run again, and no run has taken up. */
+export function retriesOf(trace: Trace): string[] {
+  const { before } = trace;
+  if (!before) return idsOf(inputOf(trace).retries ?? []);
+  const known = startOf(before)?.trigger.kind === 'resume' ? [] : retriesOf(before);
+  const { type, callId, retry, lost } = cameOf(trace) as {
+    type: string;
+    callId?: string;
+    retry?: object;
+    lost?: NewEntry[];
+  };
+  if (type === 'outcome.settled' && callId && retry) return [...known.filter((id) => id !== callId), callId];
+  const gone =
+    type === 'append.failed'
+      ? (lost ?? []).flatMap((entry) => (entry.type === 'call-settled' ? [entry.callId] : []))
+      : [];
+  return known.filter((id) => !gone.includes(id));
+}
+
+const followUpIn = (queue: readonly QueuedMessage[]): QueuedMessage | undefined =>
+  queue.find(({ kind }) => kind === 'followUp');
+const REASONS: Record<string, 'completed' | 'interrupted' | 'error'> = {
+  NaturalEnd: 'completed',
+  PluginRequested: 'completed',
+  Stopped: 'error',
+  Cancelled: 'interrupted',
+  Error: 'error',
+};
+/** The followUp that begins now, by the reason for which the cycle before it stopped. */
+function promoted(trace: Trace, reason: 'completed' | 'interrupted' | 'error'): QueuedMessage | undefined {
+  const allowed = inputOf(trace).settings.policies.promoteFollowUpOn.includes(reason);
+  return allowed && trace.before ? followUpIn(queueOf(trace.before)) : undefined;
+}
+
+/** Which run has to begin in this step: of a message, a resumption, or none. */
+export function dueRun(trace: Trace): { message?: string; resume?: true } | undefined {
+  const at = wasIn(trace);
+  const { type } = cameOf(trace);
+  const message = sentOf(trace);
+  if (at === 'opening') return undefined;
+  if (at === 'idle') {
+    if (message) return { message: message.messageId };
+    if (type === 'resume.requested') return { resume: true };
+    const next = type === 'promotion.requested' && trace.before ? followUpIn(queueOf(trace.before)) : undefined;
+    return next && { message: next.messageId };
+  }
+  if (at === 'waiting') {
+    if (type === 'resume.requested') return { resume: true };
+    return message && !supersedes(trace) && !isUndecided(openOf(trace.before)) ? { resume: true } : undefined;
+  }
+  if (at === 'superseding' && trace.answer?.kind === 'committed')
+    return { message: superseder(trace)?.messageId ?? '' };
+  if (at === 'closing' && trace.answer?.kind === 'committed') {
+    const next = promoted(trace, 'interrupted');
+    return next && { message: next.messageId };
+  }
+  const end = endOf(trace);
+  if (!end) return undefined;
+  const { termination, cause } = end.end;
+  if (termination === 'Suspended') return isDecidedInTail(end) ? { resume: true } : undefined;
+  const next = end.durable
+    ? promoted(trace, cause === 'timeout' ? 'error' : (REASONS[termination] ?? 'error'))
+    : undefined;
+  return next && { message: next.messageId };
+}
+/** A decision that the run took behind its last gate is applied without being asked for. */
+const isDecidedInTail = ({ suspended, decisions, kept, reruns }: RunChartOutput): boolean =>
+  suspended.length + kept.length + reruns.length > 0 &&
+  (reruns.length > 0 ||
+    suspended.some(({ call, suspension }) =>
+      decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
+    ));
+
+export const supersedes = (trace: Trace): boolean =>
+  wasIn(trace) === 'waiting' &&
+  sentOf(trace)?.kind === 'direct' &&
+  inputOf(trace).settings.policies.whileSuspended === 'denyAndRun';
+/** The message that takes the place of the cycle that waits; none once that was taken back. */
+export const superseder = (trace: Trace): Sent | undefined => {
+  const step = [...trace.steps].reverse().find(supersedes);
+  return step && sentOf(step);
+};
+
+/** Id of the last run that began. */
+export function lastRun(trace: Trace): string {
+  for (let step: Trace | undefined = trace; step; step = step.before) {
+    const run = startOf(step);
+    if (run) return run.runId;
+  }
+  return inputOf(trace).runId;
+}
+
+/** The message was told that nothing of its stop was stored, or the stop was lost. */
+export function lostSince(trace: Trace): boolean {
+  const from = trace.steps.map(supersedes).lastIndexOf(true);
+  return trace.steps.slice(from + 1).some(({ event, answer }) => {
+    const { type, lost } = (event ?? { type: '' }) as { type: string; lost?: NewEntry[] };
+    if (answer?.kind === 'committed' && event !== trace.event) return true;
+    return (
+      type === 'append.failed' && (lost?.length === 0 || lost?.some((entry) => entry.type === 'run-stop') === true)
+    );
+  });
+}
+
+/** Tokens and cost, as the last run left them and sub-agents added to them. */
+export function spentOf(trace: Trace): [number, number | null] {
+  let [tokens, costUsd] = [inputOf(trace).counters.tokens, inputOf(trace).counters.costUsd];
+  for (const step of trace.steps) {
+    const end = endOf(step);
+    if (end) [tokens, costUsd] = [end.counters.tokens, end.counters.costUsd];
+    const { type, spent } = cameOf(step) as {
+      type: string;
+      spent?: { usage: { inputTokens: number; outputTokens: number }; costUsd: number };
+    };
+    if (type !== 'sub-agent.changed' || !spent) continue;
+    tokens += spent.usage.inputTokens + spent.usage.outputTokens;
+    costUsd = costUsd === null ? null : costUsd + spent.costUsd;
+  }
+  return [tokens, costUsd];
+}

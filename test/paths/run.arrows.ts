@@ -1,0 +1,119 @@
+/** When each arrow of RUN may be taken (run-lifecycle, State Machine; semantics 4 and 5). */
+import type { Phase } from '../../machines/index.ts';
+import { legsOf } from './anyChart.invariants.ts';
+import { hold } from './invariants.ts';
+import { type Facts, factsOf, inputOf, json, limitOf } from './runFacts.ts';
+import type { ChartInvariant, Trace } from './trace.ts';
+
+export const cameAs = ({ event }: Trace, type: string): boolean => event?.type === type;
+/** When an arrow may be taken, by what came and what was agreed. */
+type Arrow = readonly [leg: string, when: (trace: Trace, facts: Facts) => boolean];
+const hasReply = ({ reply }: Facts): boolean => reply !== undefined;
+export const isEmpty = (trace: Trace, { reply }: Facts): boolean =>
+  reply?.empty === true && inputOf(trace).settings.policies.onEmptyReply !== 'accept';
+/** A reply without calls does not end the run: the model has more to say, or something to hear. */
+const goesOn = (trace: Trace, facts: Facts): boolean =>
+  facts.reply?.finish === 'pause' ||
+  isEmpty(trace, facts) ||
+  (facts.steers.length > 0 && facts.reply?.finish !== 'length') ||
+  facts.settled > 0;
+const isPlain = (facts: Facts): boolean => facts.made.length === 0 && !facts.terminated;
+const isFull = (trace: Trace, { context }: Facts): boolean => {
+  const { exhaust } = inputOf(trace).settings.context ?? {};
+  return (
+    context !== undefined &&
+    exhaust !== undefined &&
+    (context.prunable?.used ?? context.used) / context.limit >= exhaust
+  );
+};
+const waits = (trace: Trace): boolean => inputOf(trace).settings.policies.onPartialSuspend === 'wait';
+/** The calls of the last round that ran, and whether each still waits. */
+const inRound = ({ round, suspended }: Facts): boolean[] =>
+  round.map((callId) => suspended.some((each) => each.callId === callId));
+const isQuiet = (trace: Trace, ...phases: Phase[]): boolean =>
+  phases.every((phase) => !inputOf(trace).settings.phases[phase]);
+/** semantics 16: resumed with undecided calls only, however the run before ended. */
+const isUndecided = (trace: Trace, { suspended, steers }: Facts): boolean =>
+  inputOf(trace).trigger.kind === 'resume' && suspended.length > 0 && steers.length === 0;
+const isDone = ({ event }: Trace): boolean => event?.type === 'effect.done';
+export const wasStopped = ({ event }: Trace): boolean =>
+  event?.type === 'xstate.done.actor.round' &&
+  (event as unknown as { output: { kind: string } }).output.kind === 'stopped';
+
+const ARROWS: readonly Arrow[] = [
+  ['RunStart → CommitUser', (trace) => isQuiet(trace, 'runStart') || isDone(trace)],
+  ['CommitUser → ResumeReplay0', isDone],
+  ['ResumeReplay0 → CommitReplay0', (_, { replayed, stillOpen }) => replayed > 0 && !stillOpen],
+  ['ResumeReplay0 → LoopTop', (trace, facts) => facts.replayed === 0 && !facts.stillOpen && !isUndecided(trace, facts)],
+  ['ResumeReplay0 → Suspended', (trace, facts) => facts.replayed === 0 && isUndecided(trace, facts)],
+  [
+    'CommitReplay0 → LoopTop',
+    (trace, { suspended, settled }) => suspended.length === 0 || (settled > 0 && !waits(trace)),
+  ],
+  [
+    'CommitReplay0 → Suspended',
+    (trace, { suspended, settled }) => suspended.length > 0 && (settled === 0 || waits(trace)),
+  ],
+  ['ResumeToolCall → StepPrepare', (_, { gate }) => !gate],
+  [
+    'StepPrepare → Terminate',
+    (trace, facts) => trace.answer?.kind === 'terminate' || isFull(trace, facts) || limitOf(trace, facts) !== undefined,
+  ],
+  [
+    'StepPrepare → LlmCall',
+    (trace, facts) =>
+      trace.answer?.kind !== 'terminate' && !isFull(trace, facts) && limitOf(trace, facts) === undefined,
+  ],
+  ['LlmCall → AfterInference', ({ answer }) => answer?.kind === 'reply'],
+  [
+    'AfterInference → CommitAssistant',
+    (trace) => isQuiet(trace, 'afterInference', 'stepEnd') || trace.answer?.kind !== 'reply',
+  ],
+  [
+    'CommitAssistant → Terminate',
+    (trace, facts) =>
+      facts.terminated || (facts.made.length === 0 && facts.reply?.finish === 'length' && !goesOn(trace, facts)),
+  ],
+  ['CommitAssistant → ToolRound', (_, facts) => facts.made.length > 0 && !facts.terminated],
+  ['CommitAssistant → LoopTop', (trace, facts) => isPlain(facts) && goesOn(trace, facts) && !facts.stillOpen],
+  [
+    'CommitAssistant → Suspended',
+    (trace, facts) => isPlain(facts) && !goesOn(trace, facts) && facts.suspended.length > 0 && !facts.stillOpen,
+  ],
+  [
+    'CommitAssistant → NaturalEnd',
+    (trace, facts) =>
+      isPlain(facts) && hasReply(facts) && !goesOn(trace, facts) && facts.suspended.length === 0 && !facts.stillOpen,
+  ],
+  [
+    'ToolRound → CommitTool',
+    (trace, facts) =>
+      cameAs(trace, 'xstate.done.actor.round') && !wasStopped(trace) && !facts.conflict && !facts.failure,
+  ],
+  ['CommitTool → ResumeAfterTool', isDone],
+  [
+    'ResumeAfterTool → Suspended',
+    (trace, facts) =>
+      !facts.stillOpen && (inRound(facts).every(Boolean) || (waits(trace) && inRound(facts).some(Boolean))),
+  ],
+  [
+    'ResumeAfterTool → LoopTop',
+    (trace, facts) =>
+      !facts.stillOpen && inRound(facts).some((still) => !still) && !(waits(trace) && inRound(facts).some(Boolean)),
+  ],
+  [
+    'RunEnd → CommitFinished',
+    (trace) =>
+      isQuiet(trace, 'runEnd') || isDone(trace) || cameAs(trace, 'run.cancelled') || cameAs(trace, 'append.failed'),
+  ],
+];
+
+export const arrowInvariants: readonly ChartInvariant[] = ARROWS.map(
+  ([leg, when]): ChartInvariant => ({
+    says: `run-lifecycle, State Machine: ${leg} is taken only when the document says so`,
+    holds: (trace) => {
+      if (!legsOf(trace).some(([from, to]) => `${from} → ${to}` === leg)) return;
+      hold(when(trace, factsOf(trace)), json({ ...factsOf(trace), event: trace.event }));
+    },
+  }),
+);

@@ -1,0 +1,387 @@
+/** What RUN must and must not do (run-lifecycle, State Machine and Checkpoint Triggers; semantics 2, 4 to 8 and 14). */
+import type { EffectRequest, NewEntry, Phase } from '../../machines/index.ts';
+import type { ToolRoundInput } from '../../machines/toolRound.machine.ts';
+import { commitsOf, documented, enters, legsOf } from './anyChart.invariants.ts';
+import { hold } from './invariants.ts';
+import { holdAttempts, holdRetry, type Turn } from './modelCall.invariants.ts';
+import { arrowInvariants, cameAs, isEmpty, wasStopped } from './run.arrows.ts';
+import { closingInvariants } from './runEnd.invariants.ts';
+import { type Facts, factsOf, idsOf, inputOf, json, limitOf, same } from './runFacts.ts';
+import type { ChartInvariant, Trace } from './trace.ts';
+
+type Request<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
+const asksOf = <K extends EffectRequest['kind']>(trace: Trace, kind: K): Request<K>[] =>
+  trace.asked.filter((request): request is Request<K> => request.kind === kind);
+const at = ({ state, chart }: Trace): string => documented(chart.id, state.value);
+
+/** What ends a run from wherever it stands, and the state that it leads to. */
+function exitOf(trace: Trace, facts: Facts): 'Cancelled' | 'Error' | undefined {
+  const { event, before } = trace;
+  if (!before || typeof before.state.value === 'string') return undefined;
+  const running = before.state.matches({ active: { ToolRound: 'running' } } as never);
+  const cut = facts.cut;
+  if (running) return wasStopped(trace) && cut ? cut : facts.conflict ? 'Error' : undefined;
+  if (event?.type === 'run.cancelled') return 'Cancelled';
+  if (event?.type === 'timer.elapsed' && (event as unknown as { id: string }).id.endsWith('/deadline'))
+    return 'Cancelled';
+  if (event?.type === 'append.failed' || event?.type === 'effect.failed') return 'Error';
+  return undefined;
+}
+
+const PHASES: Readonly<Record<string, readonly Phase[]>> = {
+  RunStart: ['runStart'],
+  StepPrepare: ['stepStart', 'beforeInference'],
+  AfterInference: ['afterInference', 'stepEnd'],
+  RunEnd: ['runEnd'],
+};
+const CHECKPOINTS = {
+  CommitUser: 'UserMessage',
+  CommitAssistant: 'AssistantTurnCommitted',
+  CommitTool: 'ToolResultsCommitted',
+  CommitFinished: 'RunFinished',
+};
+
+function turnOf(trace: Trace): Turn & { models: number } {
+  const { runId, settings } = inputOf(trace);
+  const { turn, failures } = factsOf(trace);
+  const asked = trace.steps.flatMap((step) =>
+    step.asked.filter((request) => request.kind !== 'model' || request.turn === turn),
+  );
+  return { runId, turn, models: settings.models.length, retry: settings.policies.modelRetry, failures, asked };
+}
+
+const roundsBegun = ({ spawned }: Trace): ToolRoundInput[] =>
+  spawned.flatMap(({ src, input }) => (src === 'toolRound' ? [input as ToolRoundInput] : []));
+
+export const runInvariants: readonly ChartInvariant[] = [
+  ...arrowInvariants,
+  {
+    says: 'CancellationToken Impact: a cancel, a deadline and a runtime error end the run wherever it stands, and nothing else does',
+    holds: (trace) => {
+      const facts = factsOf(trace);
+      const due = exitOf(trace, facts);
+      const ways = ['Cancelled', 'Error'].filter((state) => enters(trace, state));
+      const failed = trace.answer?.kind === 'failed' && at(trace) !== 'LlmCall';
+      const tool = facts.failure && !due && ways.includes('Error');
+      if (failed || tool) return same('it ends', ways, ['Error']);
+      same('it ends', ways, due ? [due] : []);
+    },
+  },
+  {
+    says: 'semantics 7: a round that is running is told to stop, and is waited for, before the run ends',
+    holds: (trace) => {
+      const ended =
+        ['run.cancelled', 'append.failed', 'effect.failed'].includes(trace.event?.type ?? '') ||
+        (cameAs(trace, 'timer.elapsed') && exitLike(trace));
+      const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
+      const told = trace.told.filter(({ to, event }) => to === 'round' && event.type === 'round.stopped');
+      hold(told.length === (ended && running ? 1 : 0), `${told.length} are told`);
+      if (ended && running) same('it waits', trace.state.value, trace.before?.state.value);
+    },
+  },
+  {
+    says: 'run-lifecycle, RunStart: the log begins with what the run answers, and the run has its deadline',
+    holds: (trace) => {
+      if (trace.before)
+        return hold(
+          trace.now('run-started').length + trace.now('run-resumed').length === 0 || cameAs(trace, 'append.failed'),
+          'begins anew',
+        );
+      const { trigger, runId, settings } = inputOf(trace);
+      const { continuation } = trigger.kind === 'resume' ? trigger : { continuation: undefined };
+      const due: NewEntry[] =
+        trigger.kind === 'resume'
+          ? [
+              { runId, type: 'run-resumed', of: trigger.of },
+              ...(continuation ? [{ runId, type: 'continuation' as const, text: continuation, why: 'resume' }] : []),
+            ]
+          : [
+              { runId, type: 'run-started' },
+              { runId, type: 'user-message', ...trigger.message },
+            ];
+      same('it begins with', trace.log.slice(0, due.length), due);
+      hold(
+        trace.log.slice(due.length).every(({ type }) => type === 'checkpoint'),
+        json(trace.log),
+      );
+      const { runMs } = settings.policies.limits;
+      same(
+        'deadline',
+        asksOf(trace, 'timer').map(({ id, ms, ofCycle }) => [id, ms, ofCycle]),
+        runMs === false ? [] : [[`${runId}/deadline`, runMs, true]],
+      );
+    },
+  },
+  {
+    says: 'run-lifecycle, Checkpoint Triggers: each commit state waits for its own boundary, which is in the log unless nothing is new',
+    holds: (trace) => {
+      for (const [state, boundary] of Object.entries(CHECKPOINTS)) {
+        if (!enters(trace, state) || at(trace) !== state) continue;
+        same(
+          'commits',
+          commitsOf(trace.asked).map((commit) => commit.boundary),
+          [boundary],
+        );
+        const nothingNew = state === 'CommitUser' && inputOf(trace).trigger.kind === 'resume';
+        same('checkpoint', trace.log.filter(({ type }) => type === 'checkpoint').length, nothingNew ? 0 : 1);
+      }
+      const inCommit = Object.keys(CHECKPOINTS).includes(at(trace)) || at(trace) === 'ToolRound';
+      if (!inCommit) hold(commitsOf(trace.asked).length === 0, `a commit in ${at(trace)}`);
+    },
+  },
+  {
+    says: 'semantics 5: the phases run in their states, in order, and only where somebody takes part',
+    holds: (trace) => {
+      const { phases } = inputOf(trace).settings;
+      const due = Object.entries(PHASES).flatMap(([state, all]) => {
+        const wanted = enters(trace, state) ? all.filter((phase) => phases[phase]) : [];
+        return wanted.length > 0 ? [wanted] : [];
+      });
+      const afterError =
+        enters(trace, 'Error') && trace.answer?.kind === 'failed'
+          ? (['afterInference', 'stepEnd'] as Phase[]).filter((phase) => phases[phase])
+          : [];
+      if (afterError.length > 0) due.unshift(afterError);
+      const asked = asksOf(trace, 'phase');
+      // A phase whose state is left at once is not asked; it is the last that is.
+      same(
+        'asked',
+        asked.map((request) => request.phases),
+        due.filter((_, index) => index < 1 || afterError.length === 0),
+      );
+      for (const request of asked) {
+        hold(request.turn === factsOf(trace).turn, `of turn ${request.turn}`);
+        hold(request.id.startsWith(`${inputOf(trace).runId}/`), request.id);
+        if (request.phases.join() !== 'runEnd') continue;
+        const cancelled = enters(trace, 'Cancelled') || cameAs(trace, 'run.cancelled');
+        hold(
+          (request.limitMs ?? Number.POSITIVE_INFINITY) <= (cancelled ? 30 : 5000),
+          `runEnd has ${request.limitMs} ms`,
+        );
+        hold(request.termination !== undefined, 'runEnd hears how the run ends');
+      }
+      if (afterError.length > 0) same('it hears of', asked[0]?.failure?.code, (trace.answer as { code?: string }).code);
+    },
+  },
+  {
+    says: 'semantics 5: what a phase at the start writes is in the log',
+    holds: (trace) => {
+      if (!trace.before || documented('RUN', trace.before.state.value) !== 'RunStart') return;
+      const { writes } = (trace.answer ?? {}) as { writes?: object };
+      same(
+        'written',
+        trace.now('state-changed').map((entry) => entry.writes),
+        writes && at(trace) !== 'RunStart' ? [writes] : [],
+      );
+    },
+  },
+  {
+    says: 'semantics 5: before each model call stand the steers, in arrival order, as many as the policy takes, and the conversation hears of them',
+    holds: (trace) => {
+      const logged = trace
+        .now('user-message')
+        .filter(({ kind }) => kind === 'steer')
+        .map(({ messageId }) => messageId);
+      const waiting = trace.before ? factsOf(trace.before).steers : inputOf(trace).steers;
+      const all = inputOf(trace).settings.policies.queueDrain === 'all';
+      const due = enters(trace, 'StepPrepare')
+        ? waiting.slice(0, all ? undefined : 1).map(({ messageId }) => messageId)
+        : [];
+      same('delivered', logged, due);
+      const told = trace.told.flatMap(({ to, event }) =>
+        event.type === 'steers.delivered' && to === 'parent'
+          ? (event as unknown as { messages: { messageId: string }[] }).messages
+          : [],
+      );
+      same(
+        'told',
+        told.map(({ messageId }) => messageId),
+        due,
+      );
+    },
+  },
+  {
+    says: 'semantics 8: the window is measured before each model call where one is known, and warned of, eased and pruned in the log',
+    holds: (trace) => {
+      const { context } = inputOf(trace).settings;
+      const asked = asksOf(trace, 'context');
+      if (!context) return hold(asked.length === 0, 'a window that is not known');
+      for (const request of asked) same('pruned above', request.pruneAbove, context.prune);
+      if (enters(trace, 'LlmCall')) hold(trace.answer?.kind === 'context', 'the model is called unmeasured');
+      if (trace.answer?.kind !== 'context') return hold(trace.now('context-warning').length === 0, 'warned of nothing');
+      const { used, limit, warned, prunable } = trace.answer;
+      const above = used / limit > (context.warn ?? Number.POSITIVE_INFINITY);
+      same(
+        'warned',
+        trace.now('context-warning').map((entry) => [entry.used, entry.limit]),
+        above && !warned ? [[used, limit]] : [],
+      );
+      same(
+        'pruned and eased',
+        trace.now('extension').map(({ value }) => value),
+        [...(!above && warned ? [{ used, limit }] : []), ...(prunable ? [{ callIds: prunable.callIds }] : [])],
+      );
+    },
+  },
+  {
+    says: 'run-lifecycle, LlmCall: one model request a turn, the first attempt of the agent’s own model, and nothing beside it but gates',
+    holds: (trace) => {
+      const asked = asksOf(trace, 'model');
+      if (enters(trace, 'LlmCall') && at(trace) === 'LlmCall') {
+        same(
+          'asked',
+          asked.map(({ turn, attempt, model }) => [turn, attempt, model]),
+          [[factsOf(trace).turn, 1, 0]],
+        );
+      }
+      hold(at(trace) === 'LlmCall' || asked.length === 0, `asked in ${at(trace)}`);
+      if (at(trace) !== 'LlmCall') return;
+      const open = trace.situation.asked.filter(({ kind, id }) => kind !== 'timer' || !id.endsWith('/deadline'));
+      hold(open.length === 1, `open: ${open.map(({ id }) => id)}`);
+    },
+  },
+  {
+    says: 'semantics 2, modelRetry: attempts count through the turn, for each model as many as the policy says',
+    holds: (trace) =>
+      holdAttempts({ ...turnOf(trace), asked: turnOf(trace).asked.filter(({ kind }) => kind === 'model') }),
+  },
+  {
+    says: 'semantics 8: each retry is in the log with attempt, wait and reason, before its wait begins',
+    holds: (trace) => {
+      if (!trace.before || documented('RUN', trace.before.state.value) !== 'LlmCall') return;
+      holdRetry(trace, turnOf(trace), inputOf(trace).settings.models);
+    },
+  },
+  {
+    says: 'run-lifecycle, AfterInference: a reply is in the log once, each of its items, then one model-reply',
+    holds: (trace) => {
+      const { answer } = trace;
+      const replies = trace.now('model-reply');
+      hold(replies.length === (answer?.kind === 'reply' ? 1 : 0), `${replies.length} replies`);
+      if (answer?.kind !== 'reply') return;
+      const types = trace.log.map(({ type }) => type);
+      same(
+        'items',
+        trace.now('agent-output').map(({ item }) => item),
+        answer.items,
+      );
+      hold(types.indexOf('model-reply') === answer.items.length, `in this order: ${types}`);
+      const { model, finish, usage, costUsd } = answer;
+      const [reply] = replies;
+      same(
+        'the reply',
+        [reply?.model, reply?.finish, reply?.usage, reply?.costUsd, reply?.turn],
+        [model, finish, usage, costUsd, factsOf(trace).turn],
+      );
+    },
+  },
+  {
+    says: 'semantics 6: a continuation stands before the call where a request would end with the model’s own words, and says why',
+    holds: (trace) => {
+      const facts = factsOf(trace);
+      const entries = trace.now('continuation').filter(({ why }) => why !== 'resume');
+      if (!legsOf(trace).some(([from, to]) => from === 'CommitAssistant' && to === 'LoopTop')) {
+        return hold(entries.length === 0 || cameAs(trace, 'append.failed'), 'a continuation of nothing');
+      }
+      const { reply, steers, settled, untold } =
+        trace.before && legsOf(trace).length > 0 ? { ...facts, steers: factsOf(trace.before).steers } : facts;
+      if (limitOf(trace, facts) !== undefined) return hold(entries.length === 0, 'the model is not called again');
+      const notice = isEmpty(trace, facts) && inputOf(trace).settings.policies.onEmptyReply === 'notice';
+      const results = !reply?.empty && settled > 0 && settled === untold && steers.length === 0;
+      const why = reply?.finish === 'pause' ? ['pause'] : results ? ['results'] : notice ? ['empty'] : [];
+      hold(entries.length === why.length, `${json(entries)}, and ${why} is due`);
+      hold(
+        entries.every((entry) => entry.text.length > 5 && entry.why.startsWith((why[0] ?? '').slice(0, 5))),
+        json(entries),
+      );
+    },
+  },
+  {
+    says: 'run-lifecycle, ToolRound: one round a reply, of its calls, under the policies of tools',
+    holds: (trace) => {
+      const begun = roundsBegun(trace);
+      const due = enters(trace, 'ToolRound');
+      hold(begun.length === (due ? 1 : 0), `${begun.length} rounds begin`);
+      const [round] = begun;
+      if (!round) return;
+      const { runId, settings } = inputOf(trace);
+      const { policies, phases, conversationId } = settings;
+      const { reply, turn } = factsOf(trace);
+      same('calls', round.calls, reply?.calls);
+      const readOnly = round.calls.every((call) => call.readOnly);
+      const together =
+        policies.toolExecution === 'parallel' || (policies.toolExecution === 'parallelIfReadOnly' && readOnly);
+      same('at once', [round.sequential, round.window], together ? [false, policies.maxParallelTools] : [true, 1]);
+      same(
+        'policies',
+        [round.suspensionsMax, round.retry, round.phases],
+        [policies.limits.suspensionsPerCall, policies.toolRetry, phases],
+      );
+      same('of', [round.conversationId, round.runId], [conversationId, runId]);
+      hold(round.id.startsWith(`${runId}/`) && round.id.includes(`${turn}`), round.id);
+    },
+  },
+  {
+    says: 'CommitTool: what the round wrote is in the log, and of calls that a steer left unstarted that they were skipped',
+    holds: (trace) => {
+      if (!cameAs(trace, 'xstate.done.actor.round') || wasStopped(trace) || factsOf(trace).conflict) return;
+      const { slots, steered } = (
+        trace.event as unknown as {
+          output: {
+            slots: { status: string; call: { callId: string }; output?: { writes?: object } }[];
+            steered?: string;
+          };
+        }
+      ).output;
+      same(
+        'written',
+        trace.now('state-changed').map(({ callId, writes }) => [callId, writes]),
+        slots.flatMap(({ call, output }) => (output?.writes ? [[call.callId, output.writes]] : [])),
+      );
+      const skipped =
+        steered === undefined
+          ? []
+          : slots.filter(({ status }) => status === 'queued').map(({ call }) => [call.callId, 'cancelled', 'skipped']);
+      same(
+        'skipped',
+        trace.now('tool-result').map(({ callId, outcome, code }) => [callId, outcome, code]),
+        skipped,
+      );
+      hold(
+        trace.now('tool-result').every(({ content }) => json(content).includes(steered ?? '')),
+        'they name the message',
+      );
+    },
+  },
+  {
+    says: 'semantics 2, steerAt: a steer in a round is told to it under afterTool, and to nobody else',
+    holds: (trace) => {
+      const told = trace.told.filter(({ event }) => event.type === 'round.steered');
+      const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
+      const due =
+        cameAs(trace, 'message.steered') && running && inputOf(trace).settings.policies.steerAt === 'afterTool';
+      const { message } = (trace.event ?? {}) as { message?: { messageId: string } };
+      same(
+        'told',
+        told.map(({ to, event }) => [to, (event as unknown as { messageId: string }).messageId]),
+        due ? [['round', message?.messageId]] : [],
+      );
+    },
+  },
+  {
+    says: 'semantics 6: calls that kept their turn get a result that says they did not run, when the run goes on without them',
+    holds: (trace) => {
+      if (!legsOf(trace).some(([from, to]) => from === 'ResumeAfterTool' && to === 'LoopTop')) return;
+      const before = trace.before ? factsOf(trace.before) : undefined;
+      const due = cameAs(trace, 'xstate.done.actor.gate') || trace.answer ? idsOf(before?.kept ?? []) : [];
+      same(
+        'not started',
+        trace.now('tool-result').map(({ callId, outcome, code }) => [callId, outcome, code]),
+        due.map((id) => [id, 'cancelled', 'not_started']),
+      );
+    },
+  },
+  ...closingInvariants,
+];
+
+const exitLike = ({ event }: Trace): boolean => ((event as unknown as { id?: string }).id ?? '').endsWith('/deadline');

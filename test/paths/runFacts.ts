@@ -1,0 +1,242 @@
+/**
+ * What has come to a RUN so far, as its surroundings know it: replies, calls, steers and decisions, by the events alone.
+ * Rule: nothing is read from the chart's own context.
+ */
+import type {
+  ContextValue,
+  HeldDecision,
+  ModelValue,
+  QueuedMessage,
+  RoundCall,
+  RunInput,
+} from '../../machines/index.ts';
+import type { ToolCallOutput } from '../../machines/toolCall.machine.ts';
+import type { Slot, ToolRoundOutput } from '../../machines/toolRound.machine.ts';
+import { documented, enters, legsOf } from './anyChart.invariants.ts';
+import { hold } from './invariants.ts';
+import type { Trace } from './trace.ts';
+
+export const inputOf = ({ input }: Trace): RunInput => input as RunInput;
+export const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
+export const same = (what: string, is: unknown, due: unknown): void =>
+  hold(json(is) === json(due), `${what}: ${json(is)}, and ${json(due)} is due`);
+export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+
+export interface Facts {
+  /** Of the model call under way, or of the last one. */
+  turn: number;
+  replies: number;
+  emptyReplies: number;
+  tokens: number;
+  costUsd: number | null;
+  reply: Extract<ModelValue, { kind: 'reply' }> | undefined;
+  /** Since the model call began. */
+  failures: readonly Extract<ModelValue, { kind: 'failed' }>[];
+  /** Calls of the last reply whose round is not through. */
+  made: readonly RoundCall[];
+  /** Calls of the last round that were started or answered. */
+  round: readonly string[];
+  suspended: readonly { callId: string; suspension: number }[];
+  kept: RunInput['kept'];
+  reruns: RunInput['reruns'];
+  steers: readonly QueuedMessage[];
+  decisions: readonly HeldDecision[];
+  /** A gate was open before this step, and is not done. */
+  stillOpen: boolean;
+  gate: boolean;
+  /** Calls replayed and settled since the last model call began, and how many were settled when its reply came. */
+  replayed: number;
+  settled: number;
+  untold: number;
+  terminated: boolean;
+  context: ContextValue | undefined;
+  /** What a round that is running was cut by. */
+  cut: 'Cancelled' | 'Error' | undefined;
+  /** The round that ends in this step wrote one key twice. */
+  conflict: boolean;
+  /** A tool has failed where that ends the run. */
+  failure: boolean;
+}
+
+function begun(trace: Trace): Facts {
+  const { suspended, kept, reruns, decisions, steers, counters } = inputOf(trace);
+  return {
+    turn: counters.turns,
+    replies: counters.turns,
+    emptyReplies: counters.emptyReplies,
+    tokens: counters.tokens,
+    costUsd: counters.costUsd,
+    reply: undefined,
+    failures: [],
+    made: [],
+    round: [],
+    suspended: suspended.map(({ call, suspension }) => ({ callId: call.callId, suspension })),
+    kept,
+    reruns,
+    steers,
+    decisions,
+    stillOpen: false,
+    gate: false,
+    replayed: 0,
+    settled: 0,
+    untold: 0,
+    terminated: false,
+    context: undefined,
+    cut: undefined,
+    conflict: false,
+    failure: false,
+  };
+}
+
+const known = new WeakMap<Trace, Facts>();
+/** The facts when this step's event has come, before what the chart does with it. */
+export function factsOf(trace: Trace): Facts {
+  const found = known.get(trace);
+  if (found) return found;
+  const before = trace.before ? carriedOf(trace.before) : begun(trace);
+  const facts = taken(trace, { ...before, conflict: false });
+  if (trace.spawned.some(({ src }) => src === 'resumeToolCall')) facts.gate = true;
+  if (enters(trace, 'LlmCall')) Object.assign(facts, { turn: facts.replies + 1, failures: [] });
+  known.set(trace, facts);
+  return facts;
+}
+
+/** The facts when the step is done. */
+export function carriedOf(trace: Trace): Facts {
+  const facts = { ...factsOf(trace), stillOpen: factsOf(trace).gate };
+  if (enters(trace, 'LlmCall')) Object.assign(facts, { replayed: 0, settled: 0, untold: 0 });
+  if (legsOf(trace).some(([from, to]) => from === 'ResumeAfterTool' && to === 'LoopTop')) facts.kept = [];
+  const delivered = trace.now('user-message').map(({ messageId }) => messageId);
+  facts.steers = facts.steers.filter(({ messageId }) => !delivered.includes(messageId));
+  return facts;
+}
+
+type Came = { type: string } & Record<string, unknown>;
+function taken(trace: Trace, facts: Facts): Facts {
+  const event = (trace.event ?? { type: '' }) as Came;
+  switch (event.type) {
+    case 'effect.done':
+      return answered(trace, facts);
+    case 'message.steered':
+      return { ...facts, steers: [...facts.steers, event.message as QueuedMessage] };
+    case 'message.returned':
+      return { ...facts, steers: facts.steers.filter(({ messageId }) => messageId !== event.messageId) };
+    case 'decision.arrived':
+      return { ...facts, decisions: [...facts.decisions, event.held as HeldDecision] };
+    case 'sub-agent.changed': {
+      const { usage, costUsd } = event.spent as {
+        usage: { inputTokens: number; outputTokens: number };
+        costUsd: number;
+      };
+      const cost = facts.costUsd === null ? null : facts.costUsd + costUsd;
+      return { ...facts, tokens: facts.tokens + usage.inputTokens + usage.outputTokens, costUsd: cost };
+    }
+    case 'call.suspended': {
+      const { callId, suspension } = event.output as ToolCallOutput;
+      return { ...facts, suspended: [...facts.suspended, { callId, suspension }] };
+    }
+    case 'call.settled':
+      return settled(trace, facts, event.output as ToolCallOutput);
+    case 'xstate.done.actor.gate':
+      return { ...facts, gate: false, stillOpen: false };
+    case 'xstate.done.actor.round':
+      return collected(trace, facts, event.output as ToolRoundOutput);
+    case 'run.cancelled':
+    case 'timer.elapsed':
+      return {
+        ...facts,
+        cut: event.type === 'timer.elapsed' && !String(event.id).endsWith('/deadline') ? facts.cut : 'Cancelled',
+      };
+    case 'append.failed':
+    case 'effect.failed':
+      return { ...facts, cut: 'Error' };
+    default:
+      return facts;
+  }
+}
+
+function answered({ answer, before }: Trace, facts: Facts): Facts {
+  switch (answer?.kind) {
+    case 'reply': {
+      const { empty, calls, usage, costUsd } = answer;
+      const cost = facts.costUsd === null || costUsd === null ? null : facts.costUsd + costUsd;
+      return {
+        ...facts,
+        reply: answer,
+        replies: facts.turn,
+        emptyReplies: empty ? facts.emptyReplies + 1 : 0,
+        tokens: facts.tokens + usage.inputTokens + usage.outputTokens,
+        costUsd: cost,
+        made: calls,
+        round: [],
+        terminated: false,
+        untold: facts.settled,
+      };
+    }
+    case 'failed':
+      return { ...facts, failures: [...facts.failures, answer] };
+    case 'terminate':
+      return {
+        ...facts,
+        terminated: before !== undefined && documented('RUN', before.state.value) === 'AfterInference',
+      };
+    case 'context':
+      return { ...facts, context: answer };
+    default:
+      return facts;
+  }
+}
+
+const failsRun = (trace: Trace): boolean => inputOf(trace).settings.policies.onToolFailure === 'failRun';
+
+function settled(trace: Trace, facts: Facts, output: ToolCallOutput): Facts {
+  const { callId, outcome, suspension } = output;
+  const others = facts.suspended.filter((each) => each.callId !== callId);
+  const again = outcome === 'suspended';
+  return {
+    ...facts,
+    suspended: again ? [...others, { callId, suspension }] : others,
+    kept: facts.kept.filter(({ call }) => call.callId !== callId),
+    reruns: facts.reruns.filter(({ call }) => call.callId !== callId),
+    decisions: facts.decisions.filter(
+      (held) => held.callId !== callId || held.suspension > suspension || (again && held.suspension === suspension),
+    ),
+    replayed: facts.replayed + 1,
+    settled: facts.settled + (again ? 0 : 1),
+    failure: facts.failure || (failsRun(trace) && output.failure !== undefined),
+  };
+}
+
+function isConflict(slots: readonly Slot[]): boolean {
+  const written = slots.flatMap(({ output }) => Object.entries(output?.writes ?? {}));
+  return written.some(([key, value]) =>
+    written.some(([other, second]) => other === key && json(second) !== json(value)),
+  );
+}
+
+function collected(trace: Trace, facts: Facts, { kind, slots, steered }: ToolRoundOutput): Facts {
+  const conflict = kind === 'collected' && isConflict(slots);
+  if (kind === 'stopped' || conflict) return { ...facts, conflict };
+  const isAnswered = ({ status, call }: Slot): boolean =>
+    status === 'queued' && (steered !== undefined || call.refused !== undefined);
+  const turns = slots.filter((slot) => !isAnswered(slot));
+  const kept = turns.flatMap(({ call, status }, index) =>
+    status === 'queued' ? [{ call, behind: turns[index - 1]?.call.callId ?? '' }] : [],
+  );
+  return {
+    ...facts,
+    made: [],
+    round: slots.filter((slot) => slot.status !== 'queued' || isAnswered(slot)).map(({ call }) => call.callId),
+    kept: [...facts.kept, ...kept],
+    failure: facts.failure || (failsRun(trace) && slots.some(({ output }) => output?.failure)),
+  };
+}
+
+/** semantics 4: the cause with which a limit stops the run now. */
+export function limitOf(trace: Trace, { replies, emptyReplies, tokens, costUsd }: Facts): string | undefined {
+  const { limits } = inputOf(trace).settings.policies;
+  if (replies >= limits.turns) return 'max_turns';
+  if (limits.costUsd !== false && (costUsd ?? Number.POSITIVE_INFINITY) >= limits.costUsd) return 'max_budget';
+  if (limits.tokens !== false && tokens >= limits.tokens) return 'max_total_tokens';
+  return emptyReplies >= limits.emptyReplies ? 'empty_replies' : undefined;
+}
