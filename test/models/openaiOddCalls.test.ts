@@ -50,6 +50,24 @@ describe('what no call can be', () => {
   });
 });
 
+describe('pieces with neither index nor id', () => {
+  const piece = (text: string, name = 'f') => callDelta(head(undefined, name, undefined, text));
+
+  it('that all repeat the name are one call', async () => {
+    const { parts } = await playCalls(piece('{"a"'), piece(':'), piece('1}'));
+    expect(callsIn(parts)).toEqual([{ id: 'call_1', name: 'f', args: '{"a":1}' }]);
+  });
+
+  it('begin another call with another name, and with the same name behind a closed object', async () => {
+    const { parts } = await playCalls(piece('{"a":'), piece('1}'), piece('{"b":'), piece('2}'), piece('{}', 'g'));
+    expect(callsIn(parts).map(({ name, args }) => [name, args])).toEqual([
+      ['f', '{"a":1}'],
+      ['f', '{"b":2}'],
+      ['g', '{}'],
+    ]);
+  });
+});
+
 describe('fields this library does not know', () => {
   it('are kept with the call, from the call and from its function', async () => {
     const signature = { google: { thought_signature: 'c2ln' } };

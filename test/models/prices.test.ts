@@ -40,14 +40,14 @@ describe('knownModel', () => {
 
 describe('what a reply costs', () => {
   it('S004-29: cached tokens are part of the input and cost their own price', () => {
-    expect(costOf(usage, { input: 2, output: 10, cachedInput: 0.5 })).toBeCloseTo((600 * 2 + 400 * 0.5 + 1000) / 1e6);
-    expect(costOf(usage, { input: 2, output: 10 })).toBeCloseTo((1000 * 2 + 1000) / 1e6);
+    expect(costOf(usage, { input: 2, output: 10, cachedInput: 0.5 })).toBeCloseTo((600 * 2 + 400 * 0.5 + 1000) / 1e6, 12);
+    expect(costOf(usage, { input: 2, output: 10 })).toBeCloseTo((1000 * 2 + 1000) / 1e6, 12);
   });
 
   it('tokens written to the cache cost their own price', () => {
     const written = { ...usage, cacheWriteTokens: 100 };
     const prices = { input: 2, output: 10, cachedInput: 0.5, cacheWrite: 3 };
-    expect(costOf(written, prices)).toBeCloseTo((500 * 2 + 400 * 0.5 + 100 * 3 + 1000) / 1e6);
+    expect(costOf(written, prices)).toBeCloseTo((500 * 2 + 400 * 0.5 + 100 * 3 + 1000) / 1e6, 12);
   });
 
   it('S004-29: usage without cached tokens counts none; without a price the cost is null, not nothing', async () => {
@@ -70,7 +70,7 @@ describe('what a reply costs', () => {
     const on = await bench({ model });
     const result = await on.conversation.send('hi').result;
     expect(result.usage).toMatchObject({ inputTokens: 12, outputTokens: 12 });
-    expect(result.costUsd).toBeCloseTo(24 / 1e6);
+    expect(result.costUsd).toBeCloseTo(24 / 1e6, 12);
   });
 
   it('BED-12: a budget is refused where the price of a model or of a fallback is unknown', () => {

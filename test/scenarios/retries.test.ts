@@ -111,6 +111,21 @@ describe('attempts', () => {
     expect((await entry(on.conversation, 'model-retry')).reason).toContain('stream-incomplete');
   });
 
+  it.each<[string, ModelPart]>([
+    ['reasoning-delta', { type: 'reasoning-delta', text: 'let me think' }],
+    ['tool-input-delta', { type: 'tool-call-delta', index: 0, name: 'f', text: '{"a":' }],
+  ])('a failed attempt that streamed %s alone is taken back too, before the next one', async (type, part) => {
+    const cut = async function* (): AsyncGenerator<ModelPart> {
+      yield part;
+    };
+    const on = await bench({ replies: [cut, cut, 'whole'] });
+    const live: Live[] = [];
+    on.conversation.live$.subscribe((signal) => live.push(signal));
+    expect((await outcome(on)).text).toBe('whole');
+    const streamed = live.map((signal) => signal.type).filter((each) => each !== 'status');
+    expect(streamed).toEqual([type, 'reset', type, 'reset', 'text-delta']);
+  });
+
   it('S003-14: a message after the error state continues the conversation with its history', async () => {
     const on = await bench({ replies: [failing('auth'), 'ok'] });
     await outcome(on);
@@ -216,6 +231,27 @@ describe('time-outs of the model', () => {
   it('idleMs: parts that keep coming reset it', async () => {
     const on = await timed([ticking(() => on, 150, 10)], { firstPartMs: 200, idleMs: 200 });
     expect(await outcome(on)).toMatchObject({ tookMs: 1500, text: '..........' });
+  });
+
+  it('idleMs: what is no part is no sign of life', async () => {
+    const ticks = async function* (): AsyncGenerator<ModelPart> {
+      yield t('par');
+      for (let tick = 0; tick < 20; tick++) {
+        await new Promise<void>((resolve) => void on.clock.setTimer(50, resolve));
+        yield { type: 'keep-alive' } as never;
+      }
+    };
+    const on = await timed([ticks], { firstPartMs: 200, idleMs: 200 });
+    expect(await outcome(on)).toMatchObject({ tookMs: 200, error: { code: 'timeout' } });
+  });
+
+  it('firstPartMs: what is no part is no first part', async () => {
+    const nonsense = async function* (): AsyncGenerator<ModelPart> {
+      yield null as never;
+      await new Promise(() => undefined);
+    };
+    const on = await timed([nonsense], { firstPartMs: 300, idleMs: 50 });
+    expect(await outcome(on)).toMatchObject({ tookMs: 300, error: { code: 'timeout' } });
   });
 
   it('totalMs: a model that never comes to its end', async () => {
