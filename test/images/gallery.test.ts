@@ -2,8 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, Message } from '../../machines/vocabulary.ts';
 import { Gallery } from '../../src/images/gallery.ts';
+import { Images } from '../../src/images/images.ts';
 import { imageLimitsOf } from '../../src/images/limits.ts';
-import { dot, pngHeader } from '../support/pictures.ts';
+import type { LogHandle } from '../../src/stores/store.ts';
+import { base64, dot, pngHeader } from '../support/pictures.ts';
 
 const MIB = 1_048_576;
 const { signal } = new AbortController();
@@ -86,5 +88,28 @@ describe('a gallery', () => {
       expect(shown?.content).toEqual([{ type: 'text', text: expect.stringContaining('It is not shown:') }]);
       expect(said.map(([code]) => code)).toEqual(['image_not_shown']);
     }
+  });
+});
+
+describe('a gallery that cannot be loaded', () => {
+  it('is tried again for the next request, which shows the image', async () => {
+    let tries = 0;
+    const model = {
+      id: 'm',
+      async *stream() {},
+      get imageLimits() {
+        tries += 1;
+        if (tries === 1) throw new Error('not there yet');
+        return { maxBytes: MIB };
+      },
+    };
+    const images = new Images({ getBlob: async () => dot } as unknown as LogHandle);
+    const shown = async () => images.shownTo(model, [message('blob:1')], signal, () => undefined);
+    await expect(shown()).rejects.toThrow('not there yet');
+    const [first] = await shown();
+    expect(first?.content[0]).toMatchObject({ type: 'image', data: base64(dot) });
+    const loaded = tries;
+    await shown();
+    expect(tries).toBe(loaded);
   });
 });

@@ -134,6 +134,34 @@ describe('what a log says was pruned', () => {
   });
 });
 
+describe('what a summary stands for', () => {
+  /** Calls of one reply and their results, between words of the user. */
+  const log = [user(1), ...calls('a', 'b'), result('a', 3), result('b', 4), user(5), says(6), replied(9), user(7)];
+  const summed = (upToSeq: number) => modelMessages(of([...log, { type: 'compaction', upToSeq, summary: 'sum' }]));
+  const told = (messages: readonly Message[]) =>
+    messages.map(
+      ({ role, content }) => `${role} ${content.map((part) => (part.type === 'text' ? part.text : '')).join('')}`,
+    );
+  const whole = told(modelMessages(of(log)));
+
+  it('is every entry up to its own, and none behind it', () => {
+    // The seqs at which each message stands: the user's, the reply's that made the calls, the user's, the words', the user's.
+    const kept = (from: number) => ['user sum', ...whole.slice(from)];
+    expect(told(summed(log.length))).toEqual(['user sum']);
+    expect(log.map((_, seq) => told(summed(seq)))).toEqual([1, 1, 1, 4, 4, 4, 5, 5, 6, 7].map(kept));
+  });
+
+  it('never parts a call from its result, also where it ends at the entry before the result', () => {
+    for (let upToSeq = -1; upToSeq <= log.length; upToSeq += 1) {
+      const messages = summed(upToSeq);
+      const made = messages.flatMap((each) =>
+        each.role === 'assistant' ? each.toolCalls.map((one) => one.callId) : [],
+      );
+      expect(messages.flatMap((each) => (each.role === 'tool' ? [each.callId] : []))).toEqual(made);
+    }
+  });
+});
+
 describe('how large the messages are', () => {
   const ids = fc.constantFrom('a', 'b', 'c', 'd');
   const step = fc.oneof<fc.Arbitrary<Entry[]>[]>(

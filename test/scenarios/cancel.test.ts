@@ -293,3 +293,16 @@ describe('the caller’s AbortSignal', () => {
     expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
   });
 });
+
+it('a cancel reaches the tools in reverse order of their start: the later one is aborted first', async () => {
+  const gate = gateTool();
+  const on = await bench({ replies: [['c1', 'c2', 'c3'].map((id) => call(id, 'gate'))], tools: [gate.tool] });
+  on.conversation.send('hi');
+  const aborted: string[] = [];
+  for (const id of ['c1', 'c2', 'c3']) {
+    await gate.begun(id);
+    gate.context(id).signal.addEventListener('abort', () => aborted.push(id));
+  }
+  await on.conversation.cancel();
+  expect(aborted).toEqual(['c3', 'c2', 'c1']);
+});

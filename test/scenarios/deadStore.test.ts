@@ -1,10 +1,10 @@
 /** Closing a conversation whose store is slow, fails for good, or says nothing any more (run-lifecycle, Checkpoint Triggers). */
 import { describe, expect, it } from 'vitest';
-import { bench, only } from '../support/agent.ts';
+import { bench, only, storeWith } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { call, deaf, during } from '../support/model.ts';
 import { type Fates, troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 /** A run that goes on until it is cancelled, on a store that meets what comes from now on like this. */
 async function running(fates: Fates) {
@@ -18,6 +18,46 @@ async function running(fates: Fates) {
 const silent: Fates = () => 'stuck';
 
 describe('a close on a store that never answers', () => {
+  it('answers every act on its way: decisions and settlements reject, messages that were not put are given back', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const tools = [echoTool('ask').tool, gateTool('lost').tool];
+    const before = await bench({
+      clock,
+      store,
+      tools,
+      plugins: [asks().plugin],
+      replies: [[...['a', 'b'].map((id) => call(id, 'ask', { m: 'x' })), ...['l', 'm'].map((id) => call(id, 'lost'))]],
+    });
+    before.conversation.send('go');
+    await clock.advance(0);
+    const left = await storeWith(before.conversation.log());
+    const after = troubledStore({ clock, inner: left });
+    const { conversation } = await bench({ clock, store: after, tools, plugins: [asks().plugin], replies: ['next'] });
+    expect([conversation.pending.length, conversation.unsettled.length]).toEqual([2, 2]);
+    after.trouble(silent);
+    const judged: Promise<unknown>[] = [
+      conversation.decide({ callId: 'a', action: 'approve' }),
+      conversation.decide({ callId: 'b', action: 'deny' }),
+      conversation.settle('l', { ran: 'it did' }),
+      conversation.settle('m', { didNotRun: true }),
+    ];
+    const sent = [conversation.steer('S').delivered, conversation.followUp('F').delivered];
+    const run = conversation.send('one more', { kind: 'followUp' });
+    const settled = Promise.allSettled(judged);
+    await clock.until(
+      conversation.close().catch(() => undefined),
+      20_000,
+    );
+    const late = conversation.decide({ callId: 'a', action: 'approve' });
+    await expect(late).rejects.toMatchObject({ code: 'closed' });
+    const silence = { status: 'rejected', reason: expect.objectContaining({ code: 'store' }) };
+    expect(await settled).toEqual(judged.map(() => silence));
+    expect(await Promise.all(sent)).toEqual(['returned', 'returned']);
+    expect((await run.result).termination).not.toBe('Completed');
+    expect(clock.live).toBe(0);
+  });
+
   it('is given up after 5 s, and says so; every promise is settled and no timer is left', async () => {
     const on = await running(silent);
     on.trouble();

@@ -1,6 +1,11 @@
 /** What watchers see: the log, the signals, the view and the iteration of a run, whenever they come (request-cycle-model). */
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { nothingKnown } from '../../machines/index.ts';
 import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
+import { LiveFeed } from '../../src/live.ts';
+import { RunHandle } from '../../src/run.ts';
+import { RunFeed } from '../../src/runFeed.ts';
+import type { Runtime } from '../../src/runtime.ts';
 import { bench, entry, only, restart, types } from '../support/agent.ts';
 import { call, deaf, during, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
@@ -238,5 +243,45 @@ describe('view and view$', () => {
       'cancelling',
       'idle',
     ]);
+  });
+});
+
+describe('a reader that leaves a run', () => {
+  it('is fed no more: what comes later is not kept for it', async () => {
+    const gate = gateTool();
+    const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
+    const run = conversation.send('hi');
+    const [left, stays] = [run, run].map((each) => each[Symbol.asyncIterator]());
+    await gate.begun('c1');
+    await left?.next();
+    await left?.return?.();
+    const ahead = run[Symbol.asyncIterator]();
+    for (let known = conversation.log().length; known > 1; known -= 1) await ahead.next();
+    await ahead.return?.();
+    gate.release('c1');
+    await run.result;
+    expect(await left?.next()).toEqual({ done: true, value: undefined });
+    expect(await ahead.next()).toEqual({ done: true, value: undefined });
+    expect((await stays?.next())?.done).toBe(false);
+  });
+
+  it('by break leaves no observer of the signals, so that none is made for it; the last one counts', async () => {
+    const live = new LiveFeed(() => null);
+    const log = { entries: [], listen: () => undefined };
+    const feed = new RunFeed({ log, live, runId: 'r', known: nothingKnown() } as unknown as Runtime);
+    const run = new RunHandle('r', feed, async () => undefined);
+    const left = async () => {
+      for await (const _ of run) break;
+    };
+    const [one, two] = [left(), left()];
+    expect(live.observed).toBe(true);
+    live.next({ type: 'text-delta', runId: 'r', text: 'x' });
+    await Promise.all([one, two]);
+    expect(live.observed).toBe(false);
+    const iterators = [run, run].map((each) => each[Symbol.asyncIterator]());
+    await iterators[0]?.return?.();
+    expect(live.observed).toBe(true);
+    await iterators[1]?.return?.();
+    expect(live.observed).toBe(false);
   });
 });

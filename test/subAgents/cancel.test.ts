@@ -4,7 +4,7 @@ import { memoryStore, subAgents } from '../../src/index.ts';
 import { bench, entry, only, types } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, deaf } from '../support/model.ts';
+import { call, deaf, during } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
@@ -192,5 +192,55 @@ describe('a store that fails', () => {
     await conversation.close();
     expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual(['run-stop completed submit_result']);
     expect(only(await logOf(store, childOf('p', 'b')), 'run-stop')).toEqual([stop]);
+  });
+});
+
+describe('the places of sub-agents', () => {
+  const limits = { subAgents: 2 };
+  const eventually = (name: string) => [during(() => undefined, [submit('s', name)])];
+
+  it('are all there after a cancel while others waited for one: as many work at once again', async () => {
+    const gate = gateTool();
+    const [w, x] = ['w', 'x'].map((id) => [call(id, 'gate')]);
+    const model = byTask({
+      alpha: [[call('g1', 'gate')]],
+      beta: [[call('g2', 'gate')]],
+      gamma: eventually('C'),
+      delta: eventually('D'),
+      omega: [w ?? [], [submit('s1', 'O')]],
+      sigma: [x ?? [], [submit('s2', 'S')]],
+    });
+    const { conversation } = await bench({
+      policies: { limits },
+      replies: [[spawn('p', 'alpha', 'beta'), spawn('q', 'gamma', 'delta')], [spawn('r', 'omega', 'sigma')], 'done'],
+      tools: [gate.tool, subAgents({ model })],
+    });
+    conversation.send('hi');
+    await Promise.all([gate.begun('g1'), gate.begun('g2')]);
+    await conversation.cancel();
+    expect([model.of('gamma').calls, model.of('delta').calls]).toEqual([[], []]);
+    const run = conversation.send('again');
+    // Both at once: neither ends before the test lets it.
+    await Promise.all([gate.begun('w'), gate.begun('x')]);
+    for (const id of ['w', 'x']) gate.release(id);
+    expect((await run.result).text).toBe('done');
+    await conversation.close();
+  });
+
+  it('come back where the log of the parent cannot be written', async () => {
+    const store = troubledStore();
+    const model = byTask({ alpha: eventually('A'), beta: eventually('B') });
+    const { conversation } = await bench({
+      store,
+      policies: { limits: { subAgents: 1 } },
+      replies: [[spawn('p', 'alpha')], [spawn('q', 'beta')], 'done'],
+      tools: [subAgents({ model })],
+    });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'sub-agent') ? 'failed' : 'stored'));
+    expect((await conversation.send('hi').result).termination).not.toBe('Completed');
+    store.trouble(() => 'stored');
+    expect((await conversation.send('again').result).text).toBe('done');
+    expect(reported(conversation.log(), 'q').map(({ text }) => text)).toEqual(['B']);
+    await conversation.close();
   });
 });
