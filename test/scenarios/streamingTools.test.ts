@@ -160,11 +160,36 @@ describe('a tool that gives one value after another', () => {
     expect(clock.live).toBe(0);
   });
 
-  it('that is deaf is left behind by a cancel', async () => {
-    const deaf = { next: () => new Promise<never>(() => {}), [Symbol.asyncIterator]: () => deaf };
+  it('that is deaf is asked to return at once, and left behind by a cancel', async () => {
+    let returned = 0;
+    const never = () => new Promise<never>(() => {});
+    const deaf = {
+      next: never,
+      return: () => {
+        returned += 1;
+        return never();
+      },
+      [Symbol.asyncIterator]: () => deaf,
+    };
     const { clock, conversation, run } = await at(() => deaf);
+    expect(returned).toBe(0);
     await conversation.cancel();
     expect((await run.result).termination).toBe('Cancelled');
+    expect(returned).toBe(1);
     expect(clock.live).toBe(0);
+  });
+
+  it('that fails when it is asked to return harms nobody', async () => {
+    const failing = {
+      next: () => new Promise<never>(() => {}),
+      return: () => {
+        throw new Error('no');
+      },
+      [Symbol.asyncIterator]: () => failing,
+    };
+    const { clock, conversation, run } = await at(() => failing);
+    await clock.advance(200);
+    expect((await run.result).termination).toBe('NaturalEnd');
+    expect(resultOf(conversation)).toMatchObject({ outcome: 'failed', code: 'timeout' });
   });
 });
