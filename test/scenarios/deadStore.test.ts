@@ -19,18 +19,15 @@ const silent: Fates = () => 'stuck';
 
 describe('a close on a store that never answers', () => {
   it('answers every act on its way: decisions and settlements reject, messages that were not put are given back', async () => {
-    const clock = new VirtualClock();
-    const store = troubledStore({ clock });
     const tools = [echoTool('ask').tool, gateTool('lost').tool];
     const before = await bench({
-      clock,
-      store,
       tools,
       plugins: [asks().plugin],
       replies: [[...['a', 'b'].map((id) => call(id, 'ask', { m: 'x' })), ...['l', 'm'].map((id) => call(id, 'lost'))]],
     });
     before.conversation.send('go');
-    await clock.advance(0);
+    await before.clock.advance(0);
+    const clock = new VirtualClock();
     const left = await storeWith(before.conversation.log());
     const after = troubledStore({ clock, inner: left });
     const { conversation } = await bench({ clock, store: after, tools, plugins: [asks().plugin], replies: ['next'] });
