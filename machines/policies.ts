@@ -47,7 +47,7 @@ export interface ChartPolicies {
     maxRetryAfterMs: number;
   };
   partialReply: 'discard' | 'keep';
-  onRestart: 'idle' | 'replayDecided';
+  onRestart: 'idle' | 'replayDecided' | 'resume';
   onEmptyReply: 'notice' | 'retry' | 'accept';
   maxStopContinues: number;
   limits: Limits;

@@ -117,6 +117,10 @@ export const restored = (known: Knowledge, settings: Settings): ConversationInpu
   waiting: known.cycle === 'suspended',
 });
 
+/** A crash ended the last run, and nobody has gone on with its cycle since. Without its message a run has opened none. */
+export const isCutOff = ({ asked, cycle, stop }: Knowledge): boolean =>
+  asked && cycle === 'stopped' && stop?.cause === 'crash';
+
 /** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
 export function isUnfinished(known: Knowledge): boolean {
   // A cycle that is under way though nothing runs has lost its end.

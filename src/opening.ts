@@ -2,7 +2,7 @@
  * Opens a conversation: its log is read, brought to rest where its process died, and its chart started from it. Rule:
  * everything an opening writes is durable before anything starts; what fails lets go of the log again.
  */
-import { type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
+import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
 import type { AgentOptions } from './agentOptions.ts';
 import { Conversation } from './conversation.ts';
 import { readLog } from './entryShape.ts';
@@ -102,9 +102,15 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   }
   const { newId } = ports;
   const conversation = new Conversation({ id, cwd, runtime, policies, newId, authorize, closed, keeper });
-  const decided = runtime.status === 'waiting' && openCalls(runtime.known).decisions.length > 0;
-  if (decided && keeper === undefined && policies.onRestart === 'replayDecided') conversation.resume();
+  if (keeper === undefined && isGoneOnWith(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
+}
+
+/** What was decided while it waits; and of a cycle that a crash cut off, the rest. */
+function isGoneOnWith({ status, known }: Runtime, onRestart: Policies['onRestart']): boolean {
+  if (onRestart === 'idle') return false;
+  if (status === 'waiting') return openCalls(known).decisions.length > 0;
+  return onRestart === 'resume' && isCutOff(known);
 }
 
 function headOf({ ports }: House, { cwd, history, parent }: Opening): NewEntry[] {

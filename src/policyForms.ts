@@ -61,7 +61,7 @@ export const policyForms: ReadonlyMap<string, Form> = new Map([
   ['modelTimeout.idleMs', number(0)],
   ['modelTimeout.totalMs', orFalse(number(0))],
   ['partialReply', choice('discard', 'keep')],
-  ['onRestart', choice('idle', 'replayDecided')],
+  ['onRestart', choice('idle', 'replayDecided', 'resume')],
   ['onEmptyReply', choice('notice', 'retry', 'accept')],
   ['maxStopContinues', whole(0)],
   ['limits.turns', whole(1)],

@@ -45,7 +45,7 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   whileSuspended: fc.constantFrom('followUp' as const, 'reject' as const, 'denyAndRun' as const),
   queueDrain: fc.constantFrom('one' as const, 'all' as const),
   promoteFollowUpOn: fc.subarray<'completed' | 'interrupted' | 'error'>(['completed', 'interrupted', 'error']),
-  onRestart: fc.constantFrom('idle' as const, 'replayDecided' as const),
+  onRestart: fc.constantFrom('idle' as const, 'replayDecided' as const, 'resume' as const),
   onPartialSuspend: fc.constantFrom('continue' as const, 'wait' as const),
   toolExecution: fc.constantFrom('parallel' as const, 'sequential' as const),
   observerErrors: fc.constantFrom('isolate' as const, 'propagate' as const),

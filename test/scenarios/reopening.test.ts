@@ -1,6 +1,6 @@
 /** What opening a conversation does by itself: the policy `onRestart` (run-lifecycle, Resume Gate). */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Decision, LogEntry } from '../../src/index.ts';
+import { type Decision, type LogEntry, ModelError } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';
 import { call, deaf } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
@@ -95,6 +95,80 @@ it('onRestart idle: a durable decision waits for resume()', async () => {
   expect(on.ran).toEqual([]);
   expect((await on.conversation.resume().result).text).toBe('done');
   expect(on.ran).toEqual(['c1', 'c2']);
+});
+
+describe('onRestart resume', () => {
+  const policies = { onRestart: 'resume' } as const;
+  /** A process dies while its model answers the round of c1. */
+  async function cutOff(end: (on: Bench) => Promise<unknown> | unknown = () => undefined) {
+    const echo = echoTool();
+    const options = { tools: [echo.tool] };
+    const before = await bench({ ...options, replies: [[call('c1', 'echo', args)], deaf()] });
+    void before.conversation.send('hi');
+    await entry(before.conversation, 'checkpoint', ({ boundary }) => boundary === 'ToolResultsCommitted');
+    await end(before);
+    return { log: before.conversation.log(), options };
+  }
+
+  it('goes on with a cycle that a crash cut off, when it is opened', async () => {
+    const { log, options } = await cutOff();
+    const on = await bench({ ...options, policies, replies: ['done'], store: await storeWith(log) });
+    expect(on.conversation.status).toBe('active');
+    expect((await entry(on.conversation, 'run-stop', ({ reason }) => reason === 'completed')).cause).toBe('end_turn');
+    expect(only(on.conversation.log(log.length), 'run-stop', 'run-resumed', 'agent-output')).toEqual([
+      'run-stop interrupted crash',
+      'run-resumed',
+      'agent-output done',
+      'run-stop completed end_turn',
+    ]);
+    const again = await bench({ ...options, policies, store: await storeWith(on.conversation.log()) });
+    await again.clock.advance(10);
+    expect(again.conversation.status).toBe('idle');
+    expect(again.model.calls).toHaveLength(0);
+  });
+
+  it('also where an opening before this one only wrote its stop', async () => {
+    const { log, options } = await cutOff();
+    const idle = await bench({ ...options, store: await storeWith(log) });
+    expect(idle.conversation.status).toBe('idle');
+    const on = await bench({
+      ...options,
+      policies,
+      replies: ['done'],
+      store: await storeWith(idle.conversation.log()),
+    });
+    await entry(on.conversation, 'run-stop', ({ reason }) => reason === 'completed');
+    expect(on.model.calls).toHaveLength(1);
+  });
+
+  it.each<[string, (on: Bench) => Promise<unknown>]>([
+    ['was cancelled', ({ conversation }) => conversation.cancel()],
+    ['was closed', ({ agent }) => agent.close()],
+  ])('never goes on with one that %s', async (_, end) => {
+    const { log, options } = await cutOff(end);
+    const on = await bench({ ...options, policies, store: await storeWith(log) });
+    await on.clock.advance(10);
+    expect(on.conversation.status).toBe('idle');
+    expect(on.conversation.log()).toEqual(log);
+  });
+
+  it('never goes on with one that ended', async () => {
+    const before = await bench({ replies: [new ModelError({ code: 'auth' })] });
+    expect((await before.conversation.send('hi').result).termination).toBe('Error');
+    const log = before.conversation.log();
+    const on = await bench({ policies, store: await storeWith(log) });
+    await on.clock.advance(10);
+    expect(on.conversation.log()).toEqual(log);
+  });
+
+  it('applies what was decided while it waits, and nothing where nothing is decided', async () => {
+    const decided = await reopened([approve('c1'), approve('c2')], { policies });
+    await entry(decided.conversation, 'run-stop');
+    expect(decided.ran).toEqual(['c1', 'c2']);
+    const open = await reopened([], { policies });
+    await open.clock.advance(10);
+    expect(open.conversation.status).toBe('waiting');
+  });
 });
 
 describe('a conversation with a history', () => {
