@@ -14,6 +14,8 @@ export interface CallRecord {
   /** The run whose reply made it. */
   runId: string | null;
   status: 'called' | 'started' | 'suspended' | 'ended';
+  /** It was executed, however often it was suspended since. */
+  ran?: true;
   outcome?: ToolOutcome;
   code?: string;
   /** Number of the last suspension, 0 where there was none. */
@@ -113,6 +115,7 @@ function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
         record.status = 'started';
         known.open.add(record.callId);
       }
+      record.ran = true;
       record.used.add(record.suspension);
       record.idempotencyKey = entry.idempotencyKey;
       learnArgs(record, entry.args);

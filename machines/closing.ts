@@ -3,25 +3,42 @@
  * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
  */
 import { afterReplay, answers, gatedAgain } from './gateWork.ts';
-import { type Lost, noOpenCalls, type OpenCalls, type RunContext, type SuspendedCall } from './runContext.ts';
+import {
+  type HeldDecision,
+  type Lost,
+  noOpenCalls,
+  type OpenCalls,
+  type RunContext,
+  type SuspendedCall,
+} from './runContext.ts';
 import type { ToolCallOutput, ToolResultEntry } from './toolCall.machine.ts';
 import type { Slot } from './toolRound.machine.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 const WORDS = {
   cancelled: 'This call was cancelled before its result was known. It may have had an effect.',
+  unstarted: 'This call was cancelled before it started. It was not run.',
   skipped: 'This call was skipped: the run ended before it started.',
   not_started: 'This call was not run: an earlier call of the same reply still waits.',
   terminated: 'This call was not run: the run was ended after the reply.',
   unknown: 'The outcome of this call is unknown: it may have run.',
 } as const;
-type Code = keyof typeof WORDS;
+type Code = Exclude<keyof typeof WORDS, 'unstarted'>;
 
 function result(runId: string, callId: string, code: Code): ToolResultEntry {
   const isUnknown = code === 'unknown';
   const content = [{ type: 'text' as const, text: WORDS[code] }];
   const outcome = isUnknown ? code : 'cancelled';
   return { runId, type: 'tool-result', callId, outcome, content, ...(!isUnknown && { code }) };
+}
+
+/** A result as it is told of a call that never started: nothing of it can have had an effect. */
+export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
+  const { runId, callId, outcome, code } = entry;
+  if (outcome === 'unknown' && runId !== null) return result(runId, callId, 'skipped');
+  return outcome === code && code === 'cancelled'
+    ? { ...entry, content: [{ type: 'text', text: WORDS.unstarted }] }
+    : entry;
 }
 
 export const closed = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
@@ -132,10 +149,18 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   return entries;
 }
 
+/** Without the decisions of calls that came to their suspension and are over: those are used, or stale, and not early. */
+function withoutStale(context: RunContext, decisions: OpenCalls['decisions'], waiting: readonly SuspendedCall[]) {
+  const came = [...context.suspended, ...waitingInRound(context)];
+  const isOf = (calls: readonly SuspendedCall[], held: HeldDecision): boolean =>
+    calls.some((call) => answers(held, call));
+  return decisions.filter((held) => !isOf(came, held) || isOf(waiting, held));
+}
+
 /** Nothing stays open when a run is cancelled. */
 export const nothingLeft = (context: RunContext): OpenCalls => ({
   ...noOpenCalls,
-  decisions: afterReplay(context, heardOf(context)).decisions,
+  decisions: withoutStale(context, afterReplay(context, heardOf(context)).decisions, []),
 });
 
 /** Calls of a round that was stopped while plugins heard that they wait. */
@@ -153,10 +178,8 @@ export function leftWaiting(context: RunContext): OpenCalls {
   const open = afterReplay(context, heard);
   const stays = ({ call: { callId } }: SuspendedCall): boolean =>
     gone.decisions.has(callId) || heard.some((known) => known.callId === callId) || !context.replaying.includes(callId);
-  const suspended = [...open.suspended.filter(stays), ...waitingInRound(context)];
-  return {
-    ...noOpenCalls,
-    suspended: suspended.filter(({ call }) => !gone.suspensions.has(call.callId)),
-    decisions: open.decisions.filter(({ callId }) => !gone.decisions.has(callId)),
-  };
+  const waiting = [...open.suspended.filter(stays), ...waitingInRound(context)];
+  const suspended = waiting.filter(({ call }) => !gone.suspensions.has(call.callId));
+  const decisions = open.decisions.filter(({ callId }) => !gone.decisions.has(callId));
+  return { ...noOpenCalls, suspended, decisions: withoutStale(context, decisions, waiting) };
 }

@@ -7,7 +7,7 @@ import type { Continued, ConversationContext, ConversationEvent } from './conver
 import { expired } from './decisions.ts';
 import { answers } from './gateWork.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
-import type { Counters, OpenCalls, RunChartOutput, RunInput } from './runContext.ts';
+import type { Counters, HeldDecision, OpenCalls, RunChartOutput, RunInput } from './runContext.ts';
 import { stopReason } from './runEnd.ts';
 import { subAgentEntries } from './spending.ts';
 import type { NewEntry, QueuedMessage, StoredPart } from './vocabulary.ts';
@@ -86,8 +86,8 @@ export const reasonOf = (event: ConversationEvent) =>
 
 export const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
   suspended.some((waiting) => !decisions.some((held) => answers(held, waiting)));
-const early = ({ suspended, decisions }: OpenCalls): string[] =>
-  decisions.filter((held) => !suspended.some((waiting) => answers(held, waiting))).map(({ callId }) => callId);
+const early = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
+  decisions.filter((held) => !suspended.some((waiting) => answers(held, waiting)));
 
 export function runInput({ context }: { context: ConversationContext }): RunInput {
   const { runId, settings, trigger, counters, open, queue, drained } = context;

@@ -22,9 +22,11 @@ function substance(decision: Decision): Json {
 }
 const same = (a: Decision, b: Decision): boolean => canonical(substance(a)) === canonical(substance(b));
 
-/** What is put on record of calls that did not come to the suspension that they were decided for early. */
-export const expired = (runId: string, callIds: readonly string[]): NewEntry[] =>
-  callIds.map((callId) => ({ runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } }));
+/** What is put on record of calls that were decided early and never suspended; of one that did, its suspension tells. */
+export const expired = (runId: string, held: readonly { callId: string; suspension: number }[]): NewEntry[] =>
+  held
+    .filter(({ suspension }) => suspension === 1)
+    .map(({ callId }) => ({ runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } }));
 
 export interface Judgement {
   receipt: DecisionReceipt;

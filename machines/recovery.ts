@@ -49,10 +49,13 @@ function cutPromotion({ queue, runId }: Knowledge): NewEntry[] {
 }
 
 /** Early decisions of calls that have their result, or get it from these repairs. */
-function expiries({ early, open, runId }: Knowledge, repaired: readonly NewEntry[]): NewEntry[] {
+function expiries({ calls, early, open, runId }: Knowledge, repaired: readonly NewEntry[]): NewEntry[] {
   const closed = new Set(repaired.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
   const over = [...early].filter((callId) => !open.has(callId) || closed.has(callId));
-  return expired(runId, over);
+  return expired(
+    runId,
+    over.map((callId) => ({ callId, suspension: (calls.get(callId)?.suspension ?? 0) + 1 })),
+  );
 }
 
 /** The entries that bring the log of a dead process to rest. */

@@ -6,7 +6,6 @@
  * the document.
  */
 import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
-import { nothingLeft } from './closing.ts';
 import { askContext, contextEntries } from './contextUse.ts';
 import { failingStates } from './failingRound.ts';
 import { gateWork } from './gateWork.ts';
@@ -63,7 +62,7 @@ const run = setup({
     endCut: assign({ end: { termination: 'Stopped' as const, cause: 'max_tokens' } }),
     endSuspended: assign({ end: { termination: 'Suspended' as const } }),
     endNotDurable: assign(end.endLost),
-    closeAll: assign(({ context }) => nothingLeft(context)),
+    closeAll: assign(end.closedAll),
     closeKept: assign(end.leftOpen),
     endFailed: assign(end.toolFailed),
     hold: assign(inbox.hold),

@@ -2,7 +2,7 @@
  * How a run ends: what it writes for the calls it leaves behind, what is said of its end, and what outlives it. Rule:
  * every way out writes exactly one stop or suspension, and each of its calls has one result or still waits.
  */
-import { closeCalls, closed, leftWaiting } from './closing.ts';
+import { closeCalls, closed, leftWaiting, nothingLeft } from './closing.ts';
 import { expired } from './decisions.ts';
 import { limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
@@ -53,6 +53,7 @@ const withRound = (context: RunContext, event: RunEvent): RunContext =>
 
 /** What stays open behind an end that is no cancel. */
 export const leftOpen = ({ context, event }: Args): Partial<RunContext> => leftWaiting(withRound(context, event));
+export const closedAll = ({ context, event }: Args): Partial<RunContext> => nothingLeft(withRound(context, event));
 
 /** What calls with a result wrote to the state, where neither their round nor their gate came to its end. */
 function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
@@ -172,10 +173,7 @@ export function closingEntries({ context }: { context: RunContext }): NewEntry[]
   const { runId, end, suspended } = context;
   const reason = stopReason(end);
   const boundary: NewEntry = { runId, type: 'checkpoint', boundary: 'RunFinished' };
-  const over = expired(
-    runId,
-    expiredDecisions(context).map(({ callId }) => callId),
-  );
+  const over = expired(runId, expiredDecisions(context));
   if (reason === null) {
     return [...over, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];
   }

@@ -1,10 +1,10 @@
 /**
  * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
  * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, which is the
- * last of it, a suspension one decision, and an unknown outcome one settlement, an end belongs to a run that began, and
- * only what was queued is given back.
+ * last of it and true of what never started, a suspension one decision, and an unknown outcome one settlement, an end
+ * belongs to a run that began, and only what was queued is given back.
  */
-import { closed } from './closing.ts';
+import { closed, ofUnstarted } from './closing.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { NewEntry } from './vocabulary.ts';
 
@@ -67,7 +67,8 @@ class Sequel {
       case 'tool-result':
         if (!this.#awaited(entry.callId)) return;
         this.#answered.add(entry.callId);
-        break;
+        this.entries.push(this.#hasStarted(entry.callId) ? entry : ofUnstarted(entry));
+        return;
       case 'decision':
         if (this.#isDecided(entry)) return;
         break;
@@ -105,6 +106,11 @@ class Sequel {
   #isQueued(messageId: string): boolean {
     const known = this.#known.queue.some((message) => message.messageId === messageId);
     return known || this.entries.some((entry) => isQueuing(entry, messageId));
+  }
+
+  #hasStarted(callId: string): boolean {
+    if (this.#known.calls.get(callId)?.ran) return true;
+    return this.entries.some((entry) => entry.type === 'tool-started' && entry.callId === callId);
   }
 
   #awaited(callId: string): boolean {

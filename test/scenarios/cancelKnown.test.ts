@@ -1,13 +1,20 @@
 /** A run that ends early writes what is known of each of its calls (run-lifecycle, CancellationToken Impact). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Decision, defineTool, toolResult } from '../../src/index.ts';
-import { bench, only, resultText } from '../support/agent.ts';
+import { type Decision, defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
+import { bench, entry, only, resultText, storeWith } from '../support/agent.ts';
 import { call, type Reply } from '../support/model.ts';
 import { slowListener } from '../support/slowListener.ts';
-import { boom, echoTool, gateTool } from '../support/tools.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
+const question = defineTool({
+  name: 'question',
+  description: 'Asks.',
+  parameters: z.object({}),
+  execute: () => toolResult.pending({ reason: 'input' }),
+});
 /** A round whose calls have all ended, with a plugin that still hears of them. */
 async function heardOf(reply: Reply, wanted: number, limits: { runMs?: number } = {}) {
   const { plugin, begun } = slowListener(wanted);
@@ -59,14 +66,8 @@ describe('a run that is cut off while plugins hear of its calls', () => {
   });
 
   it('leaves a call waiting for nobody that was suspended before: it is cancelled', async () => {
-    const ask = defineTool({
-      name: 'ask',
-      description: 'Asks.',
-      parameters: z.object({}),
-      execute: () => toolResult.pending({ reason: 'input' }),
-    });
     const { plugin, begun } = slowListener(1);
-    const { conversation } = await bench({ replies: [[call('c1', 'ask')]], tools: [ask], plugins: [plugin] });
+    const { conversation } = await bench({ replies: [[call('c1', 'question')]], tools: [question], plugins: [plugin] });
     conversation.send('hi');
     await begun;
     await conversation.cancel();
@@ -126,5 +127,127 @@ describe('a replay that is cut off while plugins hear of it', () => {
     await clock.advance(1000);
     expect((await run.result).cause).toBe('timeout');
     expect(only(conversation.log(), 'tool-result')[0]).toBe('tool-result c1 succeeded');
+  });
+});
+
+describe('a call that never started', () => {
+  const never = /effect|may have run|unknown/;
+  /** Checks nothing before the calls of `named` for ever. */
+  const stuck = (named: string) => {
+    let begin: () => void = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const plugin: Plugin = {
+      name: 'stuck',
+      beforeToolExecute: ({ call: { name } }) => {
+        if (name !== named) return undefined;
+        begin();
+        return new Promise(() => undefined);
+      },
+    };
+    return { plugin, begun };
+  };
+
+  it('is not said to perhaps have had an effect where a cancel finds it before its gate', async () => {
+    const { plugin, begun } = stuck('echo');
+    const echo = echoTool();
+    const gate = gateTool();
+    const replies = [[call('c1', 'echo', args), call('c2', 'gate')]];
+    const { conversation } = await bench({ replies, tools: [echo.tool, gate.tool], plugins: [plugin] });
+    conversation.send('hi');
+    await begun;
+    await gate.begun('c2');
+    await conversation.cancel();
+    expect(echo.ran).toEqual([]);
+    expect(resultText(conversation.log(), 'c1')).toMatch(/not run/);
+    expect(resultText(conversation.log(), 'c1')).not.toMatch(never);
+    expect(resultText(conversation.log(), 'c2')).toMatch(/may have had an effect/);
+  });
+
+  it.each(['decided', 'undecided'])('nor where it waits for approval, %s', async (which) => {
+    const ask = echoTool('ask');
+    const replies = [[call('c1', 'ask', args)]];
+    const { conversation } = await bench({ replies, tools: [ask.tool], plugins: [asks().plugin] });
+    await conversation.send('hi').result;
+    if (which === 'decided') await conversation.decide({ callId: 'c1', action: 'approve' });
+    await conversation.cancel();
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
+    expect(resultText(conversation.log(), 'c1')).not.toMatch(never);
+  });
+
+  it('a tool that asked itself has run, and may have had an effect', async () => {
+    const { conversation } = await bench({ replies: [[call('c1', 'question')]], tools: [question] });
+    await conversation.send('hi').result;
+    await conversation.cancel();
+    expect(resultText(conversation.log(), 'c1')).toMatch(/may have had an effect/);
+  });
+
+  it('nor where its suspension could not be stored', async () => {
+    const store = troubledStore();
+    const ask = echoTool('ask');
+    store.trouble((entries) => (entries.some(({ type }) => type === 'tool-suspended') ? 'failed' : 'stored'));
+    const replies = [[call('c1', 'ask', args)]];
+    const { conversation } = await bench({ replies, tools: [ask.tool], plugins: [asks().plugin], store });
+    expect((await conversation.send('hi').result).cause).toBe('store');
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled skipped']);
+    expect(conversation.unsettled).toEqual([]);
+  });
+});
+
+describe('a decision of a call that suspended', () => {
+  const codes = (log: readonly LogEntry[]) => log.flatMap((each) => (each.type === 'diagnostic' ? [each.code] : []));
+  const approve: Decision = { callId: 'c1', action: 'approve' };
+  const given = () => {
+    const gate = gateTool();
+    const replies = [[call('c1', 'ask', args), call('c2', 'gate')]];
+    return { gate, options: { replies, tools: [echoTool('ask').tool, gate.tool], plugins: [asks().plugin] } };
+  };
+
+  it.each(['cancel', 'time'])(
+    'is not said to have expired where its run is cut off before its gate (%s)',
+    async (how) => {
+      const { gate, options } = given();
+      const policies = { decisionsDuringRound: 'atGate', limits: { runMs: 1000 } } as const;
+      const { clock, conversation } = await bench({ ...options, policies });
+      conversation.send('hi');
+      await gate.begun('c2');
+      await entry(conversation, 'tool-suspended');
+      expect(await conversation.decide(approve)).toBe('applied');
+      if (how === 'cancel') await conversation.cancel();
+      else await clock.advance(1000);
+      expect(only(conversation.log(), 'tool-result')).toHaveLength(2);
+      expect(codes(conversation.log())).toEqual([]);
+    },
+  );
+
+  it('nor where its replay is cut off', async () => {
+    const { plugin, begun } = slowListener(1, 1);
+    const { gate, options } = given();
+    const { conversation } = await bench({ ...options, plugins: [asks().plugin, plugin] });
+    conversation.send('hi');
+    await gate.begun('c2');
+    await entry(conversation, 'tool-suspended');
+    expect(await conversation.decide(approve)).toBe('applied');
+    gate.release('c2');
+    await begun;
+    await conversation.cancel();
+    expect(codes(conversation.log())).toEqual([]);
+  });
+
+  it('nor one for a later suspension that it did not come to', async () => {
+    const gate = gateTool('ask');
+    const options = { replies: [[call('c1', 'ask')], 'done'], tools: [gate.tool], plugins: [asks().plugin] };
+    const { conversation } = await bench(options);
+    await conversation.send('hi').result;
+    await conversation.decide(approve);
+    const run = conversation.resume();
+    await gate.begun('c1');
+    expect(await conversation.decide({ callId: 'c1', suspension: 2, action: 'approve' })).toBe('held');
+    gate.release('c1');
+    expect((await run.result).termination).toBe('NaturalEnd');
+    expect(codes(conversation.log())).toEqual([]);
+    const again = await bench({ ...options, store: await storeWith(conversation.log()) });
+    expect(again.conversation.log()).toEqual(conversation.log());
   });
 });
