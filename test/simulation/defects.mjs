@@ -459,7 +459,7 @@ export const defects = [
     id: 'subscriber-misses-entries',
     about: 'who subscribes is not shown the first of what follows',
     fault: 'watch',
-    edits: [['src/log.js', 'if (entry.seq >= first)', 'if (entry.seq > first)']],
+    edits: [['src/log.js', 'if (entry.seq >= next)', 'if (entry.seq > next)']],
   },
   {
     id: 'clock-jump-rings-timers',
@@ -632,8 +632,8 @@ export const defects = [
     edits: [
       [
         'src/subAgents/nursery.js',
-        'open: () => openWard({ id, parent, nest, spawn, broke, birth }),',
-        'open: async () => {\n                const ward = await openWard({ id, parent, nest, spawn, broke, birth });\n                ward.runtime.log.listen(({ seq, at, conversationId, ...entry }) => void this.#options.runtime.log.append([entry], at));\n                return ward;\n            },',
+        'this.#options.runtime.live.join(opened.runtime.live, callId);',
+        'opened.runtime.log.listen(({ seq, at, conversationId, ...entry }) => void this.#options.runtime.log.append([entry], at));',
       ],
     ],
   },
