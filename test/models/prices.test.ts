@@ -40,7 +40,10 @@ describe('knownModel', () => {
 
 describe('what a reply costs', () => {
   it('S004-29: cached tokens are part of the input and cost their own price', () => {
-    expect(costOf(usage, { input: 2, output: 10, cachedInput: 0.5 })).toBeCloseTo((600 * 2 + 400 * 0.5 + 1000) / 1e6, 12);
+    expect(costOf(usage, { input: 2, output: 10, cachedInput: 0.5 })).toBeCloseTo(
+      (600 * 2 + 400 * 0.5 + 1000) / 1e6,
+      12,
+    );
     expect(costOf(usage, { input: 2, output: 10 })).toBeCloseTo((1000 * 2 + 1000) / 1e6, 12);
   });
 
