@@ -3,79 +3,57 @@
  * steers and followUps; waiting is a suspended cycle. Rule: what was accepted is never lost: it is delivered, stays
  * queued and listed, or is returned.
  */
-import { assign, setup } from 'xstate';
+import { setup } from 'xstate';
 import type { ConversationContext, ConversationEvent, ConversationInput } from './conversationContext.ts';
 import * as step from './conversationSteps.ts';
-import { gatedAgain, gateWork } from './gateWork.ts';
-import { type AppendFailed, door } from './ports.ts';
-import { runMachine } from './run.machine.ts';
-import { noOpenCalls } from './runContext.ts';
-import { counted } from './spending.ts';
+import { gateWork } from './gateWork.ts';
+import type { AppendFailed } from './ports.ts';
+import { type RunEvent, runMachine } from './run.machine.ts';
+import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
 
-const conversation = setup({
+/** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */
+const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
+  lost.length === 0 || lost.some((entry) => entry.runId === runId || entry.type === 'decision');
+
+/** The event for the run that is about it, as it is. */
+function forRun({ context, event }: step.Args): RunEvent | undefined {
+  switch (event.type) {
+    case 'message.sent':
+      return { type: 'message.steered', message: step.queued(event) };
+    case 'cancel.requested': {
+      const { partial } = event;
+      return { type: 'run.cancelled', ...(partial !== undefined && { partial }) };
+    }
+    case 'append.failed':
+      return losesOfRun(context, event) ? event : undefined;
+    case 'decision.arrived':
+    case 'message.returned':
+    case 'effect.failed':
+    case 'sub-agent.changed':
+      return event;
+    default:
+      return undefined;
+  }
+}
+const forward = tell((args: step.Args): Message<'run', RunEvent> | undefined => {
+  const event = forRun(args);
+  return event && { to: 'run', event };
+});
+const takeRun = [update(step.runTaken), step.askEnd] as const;
+const queue = [update(step.messageQueued), step.logQueued] as const;
+const hold = [update(step.decisionHeld), step.logDecision] as const;
+const takeBack = [step.logReturned, update(step.messageTakenBack)] as const;
+const leaveBehind = [step.logLeftBehind, update(step.rerunsLeftBehind)] as const;
+const closeCycle = [step.askGivenBack, update(step.cycleClosed), update(step.nextDropped)] as const;
+const unsettle = update(step.lostTaken);
+const resume = update(step.runResumed);
+const promote = update(step.followUpPromoted);
+const dropNext = update(step.nextDropped);
+
+export const conversationMachine = setup({
   types: {} as { context: ConversationContext; events: ConversationEvent; input: ConversationInput },
   actors: { run: runMachine },
-  actions: {
-    ...door,
-    start: assign(({ context, event }) =>
-      event.type === 'message.sent' ? step.startWith(context, event, 'direct') : {},
-    ),
-    promote: assign(({ context }) => step.promote(context)),
-    resume: assign(({ context, event }) =>
-      event.type === 'resume.requested' ? step.resumeAs(context, event) : step.ownResume(context),
-    ),
-    queue: assign(({ context, event }) =>
-      event.type === 'message.sent' ? { queue: [...context.queue, step.queued(event)] } : {},
-    ),
-    unqueue: assign(({ context, event }) => {
-      if (event.type !== 'steers.delivered') return {};
-      const ids = new Set(event.messages.map(({ messageId }) => messageId));
-      return { queue: context.queue.filter(({ messageId }) => !ids.has(messageId)) };
-    }),
-    takeBack: assign(({ context, event }) =>
-      event.type === 'message.returned'
-        ? { queue: context.queue.filter(({ messageId }) => messageId !== event.messageId) }
-        : {},
-    ),
-    hold: assign(({ context, event }) =>
-      event.type === 'decision.arrived'
-        ? { open: { ...context.open, decisions: [...context.open.decisions, event.held] } }
-        : {},
-    ),
-    settle: assign(({ context, event }) =>
-      event.type === 'outcome.settled' && event.retry
-        ? {
-            // A call that is asked for twice runs once.
-            retries: [
-              ...context.retries.filter(({ call }) => call.callId !== event.callId),
-              { ...event.retry, call: gatedAgain(event.retry.call) },
-            ],
-          }
-        : {},
-    ),
-    unsettle: assign(({ context, event }) => (event.type === 'append.failed' ? step.withoutLost(context, event) : {})),
-    takeRun: assign(({ event }) =>
-      event.type === 'xstate.done.actor.run'
-        ? {
-            open: step.openOf(event.output),
-            counters: event.output.counters,
-            waiting: event.output.end.termination === 'Suspended',
-          }
-        : {},
-    ),
-    countSpent: assign(({ context, event }) =>
-      event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {},
-    ),
-    leaveBehind: assign(({ context }) => ({ open: { ...context.open, reruns: [] } })),
-    closeCycle: assign({ open: noOpenCalls, waiting: false }),
-    supersede: assign(({ event }) => {
-      if (event.type !== 'message.sent') return {};
-      const { messageId, content } = event;
-      return { next: { messageId, content } };
-    }),
-    startNext: assign(({ context }) => (context.next ? step.startWith(context, context.next, 'direct') : {})),
-    dropNext: assign({ next: undefined }),
-  },
+  actions: verbs<ConversationContext, ConversationEvent, never, Message<'run', RunEvent>>(),
   guards: {
     wasWaiting: ({ context }) => context.waiting,
     steers: ({ event }) => event.type === 'message.sent' && event.kind === 'steer',
@@ -104,26 +82,7 @@ const conversation = setup({
     hasFollowUp: ({ context }) => step.nextFollowUp(context.queue) !== undefined,
     failed: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Error',
   },
-});
-
-/** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */
-const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
-  lost.length === 0 || lost.some((entry) => entry.runId === runId || entry.type === 'decision');
-
-/** Hands an event on to the run that it is about, as it is. */
-const forward = conversation.enqueueActions(({ context, enqueue, event }) => {
-  if (event.type === 'message.sent') enqueue.sendTo('run', { type: 'message.steered', message: step.queued(event) });
-  else if (event.type === 'cancel.requested') {
-    const { partial } = event;
-    enqueue.sendTo('run', { type: 'run.cancelled', ...(partial !== undefined && { partial }) });
-  } else if (event.type === 'decision.arrived') enqueue.sendTo('run', { type: 'decision.arrived', held: event.held });
-  else if (event.type === 'append.failed') {
-    if (losesOfRun(context, event)) enqueue.sendTo('run', event);
-  } else if (event.type === 'message.returned' || event.type === 'effect.failed') enqueue.sendTo('run', event);
-  else if (event.type === 'sub-agent.changed') enqueue.sendTo('run', event);
-});
-
-export const conversationMachine = conversation.createMachine({
+}).createMachine({
   id: 'CONVERSATION',
   context: ({ input }) => ({
     ...input,
@@ -134,9 +93,9 @@ export const conversationMachine = conversation.createMachine({
   }),
   initial: 'opening',
   on: {
-    'outcome.settled': { actions: ['settle', step.logSettled] },
-    'message.returned': { guard: 'isQueued', actions: [step.logReturned, 'takeBack'] },
-    'sub-agent.changed': { actions: ['countSpent', step.logLateSubAgent] },
+    'outcome.settled': { actions: [update(step.retrySettled), step.logSettled] },
+    'message.returned': { guard: 'isQueued', actions: takeBack },
+    'sub-agent.changed': { actions: [update(step.spendingCounted), step.logLateSubAgent] },
   },
   states: {
     opening: { always: [{ guard: 'wasWaiting', target: 'waiting' }, { target: 'idle' }] },
@@ -144,15 +103,15 @@ export const conversationMachine = conversation.createMachine({
       initial: 'ready',
       states: { ready: {}, error: {} },
       on: {
-        'message.sent': { target: 'busy', actions: [step.logLeftBehind, 'leaveBehind', 'start'] },
-        'resume.requested': { target: 'busy', actions: 'resume' },
+        'message.sent': { target: 'busy', actions: [...leaveBehind, update(step.runStarted)] },
+        'resume.requested': { target: 'busy', actions: resume },
         'promotion.requested': {
           guard: 'hasFollowUp',
           target: 'busy',
-          actions: [step.logLeftBehind, 'leaveBehind', 'promote'],
+          actions: [...leaveBehind, promote],
         },
-        'decision.arrived': { actions: ['hold', step.logDecision] },
-        'append.failed': { target: '.error', actions: 'unsettle' },
+        'decision.arrived': { actions: hold },
+        'append.failed': { target: '.error', actions: unsettle },
       },
     },
     busy: {
@@ -163,74 +122,65 @@ export const conversationMachine = conversation.createMachine({
         cancelling: {},
       },
       on: {
-        'message.sent': [
-          { guard: 'steers', actions: ['queue', step.logQueued, forward] },
-          { actions: ['queue', step.logQueued] },
-        ],
-        'message.returned': { guard: 'isQueued', actions: [step.logReturned, 'takeBack', forward] },
-        'steers.delivered': { actions: 'unqueue' },
-        'sub-agent.changed': { actions: ['countSpent', step.logSubAgent, forward] },
+        'message.sent': [{ guard: 'steers', actions: [...queue, forward] }, { actions: queue }],
+        'message.returned': { guard: 'isQueued', actions: [...takeBack, forward] },
+        'steers.delivered': { actions: update(step.steersUnqueued) },
+        'sub-agent.changed': { actions: [update(step.spendingCounted), step.logSubAgent, forward] },
         'decision.arrived': { actions: [step.logDecision, forward] },
-        'append.failed': { actions: ['unsettle', forward] },
+        'append.failed': { actions: [unsettle, forward] },
         'effect.failed': { actions: forward },
         'xstate.done.actor.run': [
-          { guard: 'decidedInTail', target: 'busy', reenter: true, actions: ['takeRun', step.askEnd, 'resume'] },
-          { guard: 'suspended', target: 'waiting', actions: ['takeRun', step.askEnd] },
-          { guard: 'promotes', target: 'busy', reenter: true, actions: ['takeRun', step.askEnd, 'promote'] },
-          { guard: 'failed', target: 'idle.error', actions: ['takeRun', step.askEnd] },
-          { target: 'idle', actions: ['takeRun', step.askEnd] },
+          { guard: 'decidedInTail', target: 'busy', reenter: true, actions: [...takeRun, resume] },
+          { guard: 'suspended', target: 'waiting', actions: takeRun },
+          { guard: 'promotes', target: 'busy', reenter: true, actions: [...takeRun, promote] },
+          { guard: 'failed', target: 'idle.error', actions: takeRun },
+          { target: 'idle', actions: takeRun },
         ],
       },
     },
     waiting: {
       on: {
         'message.sent': [
-          { guard: 'supersedes', target: 'superseding', actions: 'supersede' },
-          { guard: 'nothingUndecided', target: 'busy', actions: ['queue', step.logQueued, 'resume'] },
-          { actions: ['queue', step.logQueued] },
+          { guard: 'supersedes', target: 'superseding', actions: update(step.nextTaken) },
+          { guard: 'nothingUndecided', target: 'busy', actions: [...queue, resume] },
+          { actions: queue },
         ],
-        'resume.requested': { target: 'busy', actions: 'resume' },
-        'decision.arrived': { actions: ['hold', step.logDecision] },
+        'resume.requested': { target: 'busy', actions: resume },
+        'decision.arrived': { actions: hold },
         'cancel.requested': {
           target: 'closing',
-          actions: [
-            { type: 'log', params: step.closingEntries },
-            { type: 'ask', params: step.askStop('closing') },
-          ],
+          actions: [log(step.closingEntries), ask(step.askStop('closing'))],
         },
-        'append.failed': { actions: 'unsettle' },
+        'append.failed': { actions: unsettle },
       },
     },
     closing: {
       // It may come from a stop that was asked for elsewhere.
       meta: { awaits: [step.askStop('closing'), step.askStop('superseding')] },
       on: {
-        'message.sent': { actions: ['queue', step.logQueued] },
-        'decision.arrived': { actions: ['hold', step.logDecision] },
+        'message.sent': { actions: queue },
+        'decision.arrived': { actions: hold },
         'effect.done': [
-          { guard: 'promotes', target: 'busy', actions: [step.askGivenBack, 'closeCycle', 'dropNext', 'promote'] },
-          { target: 'idle', actions: [step.askGivenBack, 'closeCycle', 'dropNext'] },
+          { guard: 'promotes', target: 'busy', actions: [...closeCycle, promote] },
+          { target: 'idle', actions: closeCycle },
         ],
         'append.failed': [
-          { guard: 'lostTheStop', target: 'waiting', actions: 'dropNext' },
+          { guard: 'lostTheStop', target: 'waiting', actions: dropNext },
           // The host is told that nothing was stored; the stop may land all the same.
-          { guard: 'wasGivenUp', actions: 'dropNext' },
-          { actions: 'unsettle' },
+          { guard: 'wasGivenUp', actions: dropNext },
+          { actions: unsettle },
         ],
       },
     },
     // The run of the message begins when the stop before it is durable; a cancel until then gives the message back.
     superseding: {
-      entry: [
-        { type: 'log', params: step.supersedingEntries },
-        { type: 'ask', params: step.askStop('superseding') },
-      ],
+      entry: [log(step.supersedingEntries), ask(step.askStop('superseding'))],
       on: {
         'cancel.requested': { target: 'closing' },
-        'message.sent': { actions: ['queue', step.logQueued] },
-        'decision.arrived': { actions: ['hold', step.logDecision] },
-        'effect.done': { target: 'busy', actions: ['closeCycle', 'startNext'] },
-        'append.failed': [{ guard: 'lostTheStop', target: 'waiting', actions: 'dropNext' }, { actions: 'unsettle' }],
+        'message.sent': { actions: queue },
+        'decision.arrived': { actions: hold },
+        'effect.done': { target: 'busy', actions: [update(step.cycleClosed), update(step.nextStarted)] },
+        'append.failed': [{ guard: 'lostTheStop', target: 'waiting', actions: dropNext }, { actions: unsettle }],
       },
     },
   },

@@ -5,11 +5,19 @@
 import { closed } from './closing.ts';
 import type { Continued, ConversationContext, ConversationEvent } from './conversationContext.ts';
 import { expired } from './decisions.ts';
-import { answers } from './gateWork.ts';
+import { answers, gatedAgain } from './gateWork.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
-import type { Counters, HeldDecision, OpenCalls, RunChartOutput, RunInput } from './runContext.ts';
+import {
+  type Counters,
+  type HeldDecision,
+  noOpenCalls,
+  type OpenCalls,
+  type RunChartOutput,
+  type RunInput,
+} from './runContext.ts';
 import { stopReason } from './runEnd.ts';
-import { subAgentEntries } from './spending.ts';
+import { counted, subAgentEntries } from './spending.ts';
+import { ask, log } from './verbs.ts';
 import type { NewEntry, QueuedMessage, StoredPart } from './vocabulary.ts';
 
 export type Args = { context: ConversationContext; event: ConversationEvent };
@@ -153,47 +161,89 @@ function askNotBegun({ context: { next } }: Args): EffectRequest | undefined {
   const result = { runId, termination: 'Cancelled' as const, cause: 'cancelled', durable: true };
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
 }
-export const askGivenBack = { type: 'ask', params: askNotBegun } as const;
-export const askEnd = { type: 'ask', params: askEnded } as const;
-export const logQueued = {
-  type: 'log',
-  params: ({ context: { runId }, event }: Args): NewEntry[] =>
-    event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [],
-} as const;
+export const askGivenBack = ask(askNotBegun);
+export const askEnd = ask(askEnded);
+export const logQueued = log(({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [],
+);
 /** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
-export const logLeftBehind = {
-  type: 'log',
-  params: ({ context: { runId, open } }: Args): NewEntry[] =>
-    closed(
-      runId,
-      open.reruns.map(({ call }) => call.callId),
-      'unknown',
-    ),
-} as const;
-export const logReturned = {
-  type: 'log',
-  params: ({ context: { runId }, event }: Args): NewEntry[] =>
-    event.type === 'message.returned'
-      ? [{ runId, type: 'message-returned', messageId: event.messageId, why: event.why }]
-      : [],
-} as const;
-export const logDecision = {
-  type: 'log',
-  params: ({ context: { runId }, event }: Args): NewEntry[] =>
-    event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : [],
-} as const;
+export const logLeftBehind = log(({ context: { runId, open } }: Args): NewEntry[] =>
+  closed(
+    runId,
+    open.reruns.map(({ call }) => call.callId),
+    'unknown',
+  ),
+);
+export const logReturned = log(({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'message.returned'
+    ? [{ runId, type: 'message-returned', messageId: event.messageId, why: event.why }]
+    : [],
+);
+export const logDecision = log(({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : [],
+);
 /** With a run under way it belongs to that run; behind its end to none. */
-export const logSubAgent = {
-  type: 'log',
-  params: ({ context: { runId }, event }: Args): NewEntry[] =>
-    event.type === 'sub-agent.changed' ? subAgentEntries(runId, event) : [],
-} as const;
-export const logLateSubAgent = {
-  type: 'log',
-  params: ({ event }: Args): NewEntry[] => (event.type === 'sub-agent.changed' ? subAgentEntries(null, event) : []),
-} as const;
-export const logSettled = {
-  type: 'log',
-  params: ({ context: { runId }, event }: Args): NewEntry[] =>
-    event.type === 'outcome.settled' ? [{ runId, type: 'call-settled', callId: event.callId, how: event.how }] : [],
-} as const;
+export const logSubAgent = log(({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'sub-agent.changed' ? subAgentEntries(runId, event) : [],
+);
+export const logLateSubAgent = log(({ event }: Args): NewEntry[] =>
+  event.type === 'sub-agent.changed' ? subAgentEntries(null, event) : [],
+);
+export const logSettled = log(({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'outcome.settled' ? [{ runId, type: 'call-settled', callId: event.callId, how: event.how }] : [],
+);
+
+type Change = Partial<ConversationContext>;
+
+export const runStarted = ({ context, event }: Args): Change =>
+  event.type === 'message.sent' ? startWith(context, event, 'direct') : {};
+export const followUpPromoted = ({ context }: Args): Change => promote(context);
+export const runResumed = ({ context, event }: Args): Change =>
+  event.type === 'resume.requested' ? resumeAs(context, event) : ownResume(context);
+
+export const messageQueued = ({ context, event }: Args): Change =>
+  event.type === 'message.sent' ? { queue: [...context.queue, queued(event)] } : {};
+export function steersUnqueued({ context, event }: Args): Change {
+  if (event.type !== 'steers.delivered') return {};
+  const ids = new Set(event.messages.map(({ messageId }) => messageId));
+  return { queue: context.queue.filter(({ messageId }) => !ids.has(messageId)) };
+}
+export const messageTakenBack = ({ context, event }: Args): Change =>
+  event.type === 'message.returned'
+    ? { queue: context.queue.filter(({ messageId }) => messageId !== event.messageId) }
+    : {};
+
+export const decisionHeld = ({ context, event }: Args): Change =>
+  event.type === 'decision.arrived'
+    ? { open: { ...context.open, decisions: [...context.open.decisions, event.held] } }
+    : {};
+/** A call that is asked for twice runs once. */
+export function retrySettled({ context, event }: Args): Change {
+  if (event.type !== 'outcome.settled' || !event.retry) return {};
+  const { retry, callId } = event;
+  const others = context.retries.filter(({ call }) => call.callId !== callId);
+  return { retries: [...others, { ...retry, call: gatedAgain(retry.call) }] };
+}
+export const lostTaken = ({ context, event }: Args): Change =>
+  event.type === 'append.failed' ? withoutLost(context, event) : {};
+
+export const runTaken = ({ event }: Args): Change =>
+  event.type === 'xstate.done.actor.run'
+    ? {
+        open: openOf(event.output),
+        counters: event.output.counters,
+        waiting: event.output.end.termination === 'Suspended',
+      }
+    : {};
+export const spendingCounted = ({ context, event }: Args): Change =>
+  event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
+
+export const rerunsLeftBehind = ({ context }: Args): Change => ({ open: { ...context.open, reruns: [] } });
+export const cycleClosed = (): Change => ({ open: noOpenCalls, waiting: false });
+
+/** A message that takes the place of the cycle that waits. */
+export const nextTaken = ({ event }: Args): Change =>
+  event.type === 'message.sent' ? { next: { messageId: event.messageId, content: event.content } } : {};
+export const nextStarted = ({ context }: Args): Change =>
+  context.next ? startWith(context, context.next, 'direct') : {};
+export const nextDropped = (): Change => ({ next: undefined });

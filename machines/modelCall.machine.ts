@@ -3,17 +3,11 @@
  * holds them inside LlmCall, and the chart here is made of the same ones so that they can be proven alone. Every
  * attempt after the first is logged before its wait begins.
  */
-import { assign, setup } from 'xstate';
+import { setup } from 'xstate';
 import { backoffMs } from './backoff.ts';
 import type { ChartPolicies } from './policies.ts';
-import {
-  door,
-  type EffectDone,
-  type EffectRequest,
-  type Failure,
-  type ModelValue,
-  type TimerElapsed,
-} from './ports.ts';
+import type { EffectDone, EffectRequest, Failure, ModelValue, TimerElapsed } from './ports.ts';
+import { ask, log, update, verbs } from './verbs.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 /** Where a model call stands. */
@@ -102,46 +96,35 @@ function askModel({ context }: WithContext): EffectRequest {
   return { kind: 'model', id: `${runId}/t${turn}/model/${attempt}`, runId, turn, attempt, model };
 }
 
+function retryEntries({ context, event }: Args): NewEntry[] {
+  const failed = failedOf(event);
+  return failed ? retryEntry(context, failed, waitMs(context, failed)) : [];
+}
+function askRetryWait({ context, event }: Args): EffectRequest | undefined {
+  const failed = failedOf(event);
+  return failed && { kind: 'timer', id: waitId(context), ms: waitMs(context, failed) };
+}
+function fallbackEntries({ context, event }: Args): NewEntry[] {
+  const failed = failedOf(event);
+  return failed ? retryEntry(context, failed, 0) : [];
+}
+
 /** The states of a model call. What a reply or a final failure leads to is the owner's. */
 export const attemptStates = {
   attempting: {
-    entry: { type: 'ask', params: askModel },
+    entry: ask(askModel),
     on: {
       'effect.done': [
-        { guard: 'retries', target: 'backingOff', actions: 'nextAttempt' },
-        { guard: 'fallsBack', target: 'fallback', actions: 'nextModel' },
+        { guard: 'retries', target: 'backingOff', actions: update(nextAttempt) },
+        { guard: 'fallsBack', target: 'fallback', actions: update(nextModel) },
       ],
     },
   },
   backingOff: {
-    entry: [
-      {
-        type: 'log',
-        params: ({ context, event }: Args): NewEntry[] => {
-          const failed = failedOf(event);
-          return failed ? retryEntry(context, failed, waitMs(context, failed)) : [];
-        },
-      },
-      {
-        type: 'ask',
-        params: ({ context, event }: Args): EffectRequest | undefined => {
-          const failed = failedOf(event);
-          return failed && { kind: 'timer', id: waitId(context), ms: waitMs(context, failed) };
-        },
-      },
-    ],
+    entry: [log(retryEntries), ask(askRetryWait)],
     on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },
   },
-  fallback: {
-    entry: {
-      type: 'log',
-      params: ({ context, event }: Args): NewEntry[] => {
-        const failed = failedOf(event);
-        return failed ? retryEntry(context, failed, 0) : [];
-      },
-    },
-    always: { target: 'attempting' },
-  },
+  fallback: { entry: log(fallbackEntries), always: { target: 'attempting' } },
 } as const;
 
 export interface ModelCallInput {
@@ -162,7 +145,7 @@ export const modelCallMachine = setup({
     input: ModelCallInput;
     output: ModelCallOutput;
   },
-  actions: { ...door, nextAttempt: assign(nextAttempt), nextModel: assign(nextModel) },
+  actions: verbs<ModelCallContext, ModelCallEvent>(),
   guards: { replies, retries, fallsBack, waitIsOver },
 }).createMachine({
   id: 'LLM_CALL',

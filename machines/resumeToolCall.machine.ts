@@ -4,10 +4,17 @@
  * run again after a crash. Each is settled or suspended anew; one checkpoint closes the gate. A decision is durable
  * before it gets here, so nothing this gate starts can outrun it.
  */
-import { type AnyActorRef, assign, type DoneActorEvent, enqueueActions, sendTo, setup } from 'xstate';
+import { type DoneActorEvent, setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
-import { door, type EffectDone, type EffectRequest, type Phases, type RoundCall } from './ports.ts';
-import { type CallConcluded, type ToolCallOutput, type ToolResultEntry, toolCallMachine } from './toolCall.machine.ts';
+import type { EffectDone, EffectRequest, Phases, RoundCall } from './ports.ts';
+import {
+  type CallConcluded,
+  type ToolCallInput,
+  type ToolCallOutput,
+  type ToolResultEntry,
+  toolCallMachine,
+} from './toolCall.machine.ts';
+import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
 import type { Decision, NewEntry, StoredPart } from './vocabulary.ts';
 import { writesOf } from './writes.ts';
 
@@ -108,11 +115,51 @@ function advance({ context }: { context: ResumeToolCallContext }): Partial<Resum
   return { rest };
 }
 
+type CallSettled = { type: 'call.settled'; output: ToolCallOutput };
+type Told = Message<'parent', CallSettled | CallConcluded>;
+
 /** The run learns of each call as it is settled: it may have to end the gate half-way. */
-const report = sendTo(
-  ({ self }: { self: AnyActorRef }) => self._parent ?? self,
-  ({ context }: { context: ResumeToolCallContext }) => ({ type: 'call.settled', output: context.outputs.at(-1) }),
-);
+function callSettled({ context }: Args): Told | undefined {
+  const output = context.outputs.at(-1);
+  return output && { to: 'parent', event: { type: 'call.settled', output } };
+}
+
+/** The run learns of a result before the plugins do: it may be cut while they hear of it. */
+function callConcluded({ context, event }: Args): Told | undefined {
+  const output = context.outputs.at(-1);
+  if (event.type === 'call.concluded') return { to: 'parent', event };
+  if (!context.phases.afterToolExecute || !output) return undefined;
+  const [result] = denialOf(context);
+  return { to: 'parent', event: { type: 'call.concluded', output: { ...output, result } } };
+}
+
+const gateWrites = ({ context }: Args): NewEntry[] => writesOf(context.runId, context.outputs);
+const gateCheckpoint = ({ context: { runId } }: Args): NewEntry[] => [
+  { runId, type: 'checkpoint', boundary: 'ToolResultsCommitted' },
+];
+const askGateCommit = ({ context }: Args): EffectRequest => ({
+  kind: 'commit',
+  id: `${context.id}/commit`,
+  boundary: 'ToolResultsCommitted',
+});
+
+function replayInput({ context }: { context: ResumeToolCallContext }): ToolCallInput {
+  const [replay] = context.rest;
+  if (!replay) throw new Error('a gate executes what it resolved');
+  const { call, suspension, idempotencyKey, decision } = replay;
+  return {
+    conversationId: context.conversationId,
+    runId: context.runId,
+    id: `${context.id}/${call.callId}`,
+    call,
+    suspension,
+    suspensionsMax: context.suspensionsMax,
+    retry: context.retry,
+    after: context.phases.afterToolExecute,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(decision && { decision }),
+  };
+}
 
 const isDenied = (replay: Replay | undefined): boolean => replay?.decision?.action === 'deny';
 
@@ -124,21 +171,7 @@ export const resumeToolCallMachine = setup({
     output: ResumeToolCallOutput;
   },
   actors: { toolCall: toolCallMachine },
-  actions: {
-    ...door,
-    deny: assign(denied),
-    /** The run learns of a result before the plugins do: it may be cut while they hear of it. */
-    conclude: enqueueActions(({ context, event, self, enqueue }) => {
-      // Alone it has nobody to tell; to tell itself would never end.
-      if (!self._parent || !context.phases.afterToolExecute) return;
-      const [result] = denialOf(context);
-      const denial = { type: 'call.concluded', output: { ...context.outputs.at(-1), result } };
-      enqueue.sendTo(self._parent, event.type === 'call.concluded' ? event : denial);
-    }),
-    report,
-    settle: assign(settled),
-    advance: assign(advance),
-  },
+  actions: verbs<ResumeToolCallContext, ResumeToolCallEvent, never, Told>(),
   guards: {
     nothingToDo: ({ context }) => context.rest.length === 0,
     cancels: ({ context }) => isDenied(context.rest[0]),
@@ -169,68 +202,36 @@ export const resumeToolCallMachine = setup({
     PersistResumeDecision: { always: { target: 'Replay' } },
     Replay: { always: [{ guard: 'cancels', target: 'ReplayCancel' }, { target: 'ReplayResume' }] },
     ReplayCancel: {
-      entry: ['deny', 'conclude', { type: 'ask', params: deniedRequest }],
-      always: { guard: 'nobodyAfter', target: 'ClearResolved', actions: { type: 'log', params: deniedResult } },
-      on: { 'effect.done': { target: 'ClearResolved', actions: { type: 'log', params: deniedResult } } },
+      entry: [update(denied), tell(callConcluded), ask(deniedRequest)],
+      always: { guard: 'nobodyAfter', target: 'ClearResolved', actions: log(deniedResult) },
+      on: { 'effect.done': { target: 'ClearResolved', actions: log(deniedResult) } },
     },
     ReplayResume: { always: { target: 'ExecuteReplayedTool' } },
     ExecuteReplayedTool: {
       invoke: {
         src: 'toolCall',
         id: 'replay',
-        input: ({ context }) => {
-          const [replay] = context.rest;
-          if (!replay) throw new Error('a gate executes what it resolved');
-          const { call, suspension, idempotencyKey, decision } = replay;
-          return {
-            conversationId: context.conversationId,
-            runId: context.runId,
-            id: `${context.id}/${call.callId}`,
-            call,
-            suspension,
-            suspensionsMax: context.suspensionsMax,
-            retry: context.retry,
-            after: context.phases.afterToolExecute,
-            ...(idempotencyKey !== undefined && { idempotencyKey }),
-            ...(decision && { decision }),
-          };
-        },
+        input: replayInput,
       },
       on: {
-        'call.concluded': { actions: 'conclude' },
+        'call.concluded': { actions: tell(callConcluded) },
         'xstate.done.actor.replay': [
-          { guard: 'suspendsAgain', target: 'SetNextSuspended', actions: 'settle' },
-          { target: 'ClearResolved', actions: 'settle' },
+          { guard: 'suspendsAgain', target: 'SetNextSuspended', actions: update(settled) },
+          { target: 'ClearResolved', actions: update(settled) },
         ],
       },
     },
     SetNextSuspended: { always: { target: 'ClearResolved' } },
     ClearResolved: {
-      entry: [{ type: 'log', params: consumed }, 'report', 'advance'],
+      entry: [log(consumed), tell(callSettled), update(advance)],
       always: [{ guard: 'moreToDo', target: 'ResolveDecision' }, { target: 'SnapshotIfStateChanged' }],
     },
     SnapshotIfStateChanged: {
-      entry: {
-        type: 'log',
-        params: ({ context }) => writesOf(context.runId, context.outputs),
-      },
+      entry: log(gateWrites),
       always: { target: 'CommitReplay' },
     },
     CommitReplay: {
-      entry: [
-        {
-          type: 'log',
-          params: ({ context: { runId } }) => [{ runId, type: 'checkpoint', boundary: 'ToolResultsCommitted' }],
-        },
-        {
-          type: 'ask',
-          params: ({ context }) => ({
-            kind: 'commit',
-            id: `${context.id}/commit`,
-            boundary: 'ToolResultsCommitted',
-          }),
-        },
-      ],
+      entry: [log(gateCheckpoint), ask(askGateCommit)],
       on: { 'effect.done': { target: 'Done' } },
     },
     Done: { type: 'final' },

@@ -96,6 +96,13 @@ export function endOf({ context, event }: Args): End {
   }
 }
 
+/** The run ends as the event says. */
+export const early = (args: Args): Partial<RunContext> => ({ end: endOf(args) });
+export const exhaustedWindow = (): Partial<RunContext> => ({
+  end: { termination: 'Stopped', cause: 'context_exhausted' },
+});
+export const cutByLength = (): Partial<RunContext> => ({ end: { termination: 'Stopped', cause: 'max_tokens' } });
+export const suspendedRun = (): Partial<RunContext> => ({ end: { termination: 'Suspended' } });
 /** A tool ends the run. No gate runs any more; what was left out of the last one did not begin. */
 export const toolFailed = ({ context: { failure } }: Args): Partial<RunContext> => ({
   end: { termination: 'Error', cause: 'tool', ...(failure && { error: failure }) },
@@ -117,6 +124,8 @@ export function terminationOf({ context, event }: Args): End {
   if (asked) return { termination: 'PluginRequested', cause: asked.by };
   return { termination: 'Stopped', cause: limitReached(context) ?? 'max_tokens' };
 }
+
+export const terminated = (args: Args): Partial<RunContext> => ({ end: terminationOf(args) });
 
 /** Plugins hear of a model call that failed for good. */
 export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {

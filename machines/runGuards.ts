@@ -34,22 +34,6 @@ export const runGuards = {
   retries,
   fallsBack,
   waitIsOver,
-  /** Nothing waits and nobody takes part before the next model call. */
-  straightToModel: ({ context }: Args) => {
-    const { gate, suspended, kept, reruns, steers, settings } = context;
-    const open = suspended.length + kept.length + reruns.length + steers.length;
-    const heard = settings.phases.stepStart || settings.phases.beforeInference;
-    return gate === 'closed' && open === 0 && !heard && !settings.context && limitReached(context) === undefined;
-  },
-  repliesUnheard: ({ context, event }: Args) =>
-    replies({ event }) && !context.settings.phases.afterInference && !context.settings.phases.stepEnd,
-  /** The reply ends the run, and nobody takes part in its end. */
-  endsUnheard: ({ context }: Args) => {
-    const { gate, calls, reply, steers, suspended, settled, terminate, settings } = context;
-    const plain = reply.finish === 'stop' && (!reply.empty || settings.policies.onEmptyReply === 'accept');
-    const open = calls.length + steers.length + suspended.length + settled;
-    return gate === 'closed' && plain && open === 0 && terminate === undefined && !settings.phases.runEnd;
-  },
   nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
   /** However the run before ended: without a decision there is nothing to go on with. */
@@ -63,6 +47,8 @@ export const runGuards = {
   unmeasured: ({ context }: Args) => !context.settings.context,
   unmeasuredAtLimit: ({ context }: Args) => !context.settings.context && limitReached(context) !== undefined,
   exhausted,
+  nobodyAfterInference: ({ context: { settings } }: Args) =>
+    !settings.phases.afterInference && !settings.phases.stepEnd,
   atLimit: ({ context }: Args) => limitReached(context) !== undefined,
   wasTerminated: ({ context }: Args) => context.terminate !== undefined,
   hasToolCalls: ({ context }: Args) => context.calls.length > 0,

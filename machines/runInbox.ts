@@ -7,6 +7,7 @@ import { failureOf } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { HeldDecision, RunContext } from './runContext.ts';
 import { counted } from './spending.ts';
+import type { Message } from './verbs.ts';
 
 type Args = { context: RunContext; event: RunEvent };
 type Change = Partial<RunContext>;
@@ -55,8 +56,9 @@ export function settleCall({ context, event }: Args): Change {
 export const countSpent = ({ context, event }: Args): Change =>
   event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
 
-/** What a round is told of a steer. */
-export const steered = ({ event }: Args): { type: 'round.steered'; messageId: string } => ({
-  type: 'round.steered',
-  messageId: event.type === 'message.steered' ? event.message.messageId : '',
-});
+type RoundSteered = Message<'round', { type: 'round.steered'; messageId: string }>;
+/** A message goes before the calls that the round has not started. */
+export const roundSteered = ({ event }: Args): RoundSteered | undefined =>
+  event.type === 'message.steered'
+    ? { to: 'round', event: { type: 'round.steered', messageId: event.message.messageId } }
+    : undefined;

@@ -7,9 +7,11 @@ import { firstAttempt } from './modelCall.machine.ts';
 import type { EffectRequest, Phase } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext, RunInput } from './runContext.ts';
+import type { Message } from './verbs.ts';
 import type { Json, NewEntry, QueuedMessage } from './vocabulary.ts';
 
 type Args = { context: RunContext; event: RunEvent };
+type SteersDelivered = Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>;
 
 export const contextOf = (input: RunInput): RunContext => ({
   ...input,
@@ -52,6 +54,16 @@ export function askPhases(context: RunContext, at: string, wanted: Phase[]): Eff
   return phases.length === 0 ? undefined : { kind: 'phase', id: `${runId}/t${turn}/${at}`, runId, turn, phases };
 }
 
+export const askStartPhase = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'start', ['runStart']);
+export const askPreparePhases = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'prepare', ['stepStart', 'beforeInference']);
+export const askAfterPhases = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'after', ['afterInference', 'stepEnd']);
+
+/** The prefix of everything that a run asks for. */
+export const effectsOfRun = ({ context }: { context: RunContext }): string => `${context.runId}/`;
+
 export function askDeadline({ context }: Args): EffectRequest | undefined {
   const ms = context.settings.policies.limits.runMs;
   return ms === false ? undefined : { kind: 'timer', id: deadlineId(context), ms, ofCycle: true };
@@ -81,10 +93,24 @@ export const phaseWrites = ({ context, event }: Args): NewEntry[] =>
     : [];
 
 /** The steers taken at this opportunity. */
-export const dueSteers = ({ steers, settings }: RunContext) =>
+const dueSteers = ({ steers, settings }: RunContext): readonly QueuedMessage[] =>
   settings.policies.queueDrain === 'all' ? steers : steers.slice(0, 1);
-export const steerEntries = (runId: string, due: readonly QueuedMessage[]): NewEntry[] =>
-  due.map(({ messageId, content }) => ({ runId, type: 'user-message', messageId, kind: 'steer', content }));
+export const steerEntries = ({ context }: Args): NewEntry[] =>
+  dueSteers(context).map(({ messageId, content }) => {
+    return { runId: context.runId, type: 'user-message', messageId, kind: 'steer', content };
+  });
+export function steersDelivered({ context }: Args): SteersDelivered | undefined {
+  const messages = dueSteers(context);
+  return messages.length === 0 ? undefined : { to: 'parent', event: { type: 'steers.delivered', messages } };
+}
+export function steersTaken({ context }: Args): Partial<RunContext> {
+  const due = dueSteers(context);
+  return due.length === 0 ? {} : { steers: context.steers.slice(due.length) };
+}
+
+export const keptDropped = (): Partial<RunContext> => ({ kept: [] });
+export const terminationAsked = ({ event }: Args): Partial<RunContext> =>
+  event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {};
 
 export const turnStarts = ({ context }: Args): Partial<RunContext> => ({
   turn: context.counters.turns + 1,

@@ -5,18 +5,11 @@
  * of one, the round has it, since a run that ends meanwhile writes it as it is. ExecuteTool holds the executions of the
  * call and the waits between them: one start, one idempotency key, one outcome.
  */
-import { assign, enqueueActions, setup } from 'xstate';
+import { setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
-import {
-  door,
-  type EffectDone,
-  type EffectRequest,
-  type EffectValue,
-  type Failure,
-  type RoundCall,
-  type TimerElapsed,
-} from './ports.ts';
+import type { EffectDone, EffectRequest, EffectValue, Failure, RoundCall, TimerElapsed } from './ports.ts';
 import { askWait, retries, retryNotice } from './toolRetry.ts';
+import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
 import type { Decision, Json, NewEntry, StoredPart, ToolOutcome } from './vocabulary.ts';
 
 export interface ToolCallInput {
@@ -132,6 +125,9 @@ function outputOf({ context, event }: Args): ToolCallOutput {
   }
 }
 
+const decided = (args: Args): Partial<ToolCallContext> => ({ output: outputOf(args) });
+const nextExecution = ({ context }: Args): Partial<ToolCallContext> => ({ attempt: context.attempt + 1 });
+
 function suspended({ context, event }: Args): Partial<ToolCallContext> {
   const { callId, name, print } = context.call;
   const value = answerOf(event);
@@ -202,6 +198,13 @@ function suspendedEntries({ context, event }: Args): NewEntry[] {
   return [{ ...entry, ...(payload !== undefined && { payload }), ...(args !== undefined && { args }) }];
 }
 
+/** While plugins hear of it, the round knows what the call has come to. */
+function concluded(args: Args): Message<'parent', CallConcluded> | undefined {
+  if (!args.context.after) return undefined;
+  const [result] = resultEntries(args);
+  return { to: 'parent', event: { type: 'call.concluded', output: { ...outputOf(args), result } } };
+}
+
 const mayNot = ({ context }: { context: ToolCallContext }): boolean => context.suspension >= context.suspensionsMax;
 
 export const toolCallMachine = setup({
@@ -211,18 +214,7 @@ export const toolCallMachine = setup({
     input: ToolCallInput;
     output: ToolCallOutput;
   },
-  actions: {
-    ...door,
-    decide: assign((args) => ({ output: outputOf(args) })),
-    suspend: assign(suspended),
-    nextAttempt: assign(({ context }) => ({ attempt: context.attempt + 1 })),
-    conclude: enqueueActions(({ context, event, self, enqueue }) => {
-      if (!context.after) return;
-      const [result] = resultEntries({ context, event });
-      const output = { ...outputOf({ context, event }), result };
-      enqueue.sendTo(self._parent ?? self, { type: 'call.concluded', output });
-    }),
-  },
+  actions: verbs<ToolCallContext, ToolCallEvent, never, Message<'parent', CallConcluded>>(),
   guards: {
     refused: ({ context }) => context.call.refused !== undefined,
     ungated: ({ context }) => !context.call.gated,
@@ -233,7 +225,6 @@ export const toolCallMachine = setup({
     retries,
     erred: ({ event }) => answerOf(event)?.kind === 'erred',
     nobodyAfter: ({ context }) => !context.after,
-    succeedsUnheard: ({ context, event }) => !context.after && answerOf(event)?.kind === 'succeeded',
   },
 }).createMachine({
   id: 'TOOL_CALL',
@@ -242,50 +233,41 @@ export const toolCallMachine = setup({
   initial: 'BeforeToolExecute',
   states: {
     BeforeToolExecute: {
-      entry: { type: 'ask', params: gateRequest },
+      entry: ask(gateRequest),
       always: [
-        { guard: 'refused', target: 'Failed', actions: 'decide' },
+        { guard: 'refused', target: 'Failed', actions: update(decided) },
         { guard: 'ungated', target: 'ExecuteTool' },
       ],
       on: {
         'effect.done': [
-          { guard: 'blocked', target: 'Blocked', actions: 'decide' },
-          { guard: 'suspendsTooOften', target: 'Failed', actions: 'decide' },
-          { guard: 'suspends', target: 'Suspended', actions: 'suspend' },
-          { guard: 'refusedByGate', target: 'Failed', actions: 'decide' },
+          { guard: 'blocked', target: 'Blocked', actions: update(decided) },
+          { guard: 'suspendsTooOften', target: 'Failed', actions: update(decided) },
+          { guard: 'suspends', target: 'Suspended', actions: update(suspended) },
+          { guard: 'refusedByGate', target: 'Failed', actions: update(decided) },
           { target: 'ExecuteTool' },
         ],
       },
     },
     ExecuteTool: {
-      entry: { type: 'log', params: started },
+      entry: log(started),
       initial: 'attempting',
       states: {
         attempting: {
-          entry: { type: 'ask', params: toolRequest },
-          on: { 'effect.done': { guard: 'retries', target: 'backingOff', actions: 'nextAttempt' } },
+          entry: ask(toolRequest),
+          on: { 'effect.done': { guard: 'retries', target: 'backingOff', actions: update(nextExecution) } },
         },
         // The timer is this call's own and the only one it has: whatever rings is the end of the wait.
         backingOff: {
-          entry: [
-            { type: 'log', params: retryNotice },
-            { type: 'ask', params: askWait },
-          ],
+          entry: [log(retryNotice), ask(askWait)],
           on: { 'timer.elapsed': { target: 'attempting' } },
         },
       },
       on: {
         'effect.done': [
-          { guard: 'suspendsTooOften', target: 'Failed', actions: 'decide' },
-          { guard: 'suspends', target: 'Suspended', actions: 'suspend' },
-          {
-            guard: 'succeedsUnheard',
-            target: 'Done',
-            actions: { type: 'log', params: resultEntries },
-            meta: { via: ['Succeeded', 'AfterToolExecute'] },
-          },
-          { guard: 'erred', target: 'Failed', actions: 'decide' },
-          { target: 'Succeeded', actions: 'decide' },
+          { guard: 'suspendsTooOften', target: 'Failed', actions: update(decided) },
+          { guard: 'suspends', target: 'Suspended', actions: update(suspended) },
+          { guard: 'erred', target: 'Failed', actions: update(decided) },
+          { target: 'Succeeded', actions: update(decided) },
         ],
       },
     },
@@ -293,14 +275,14 @@ export const toolCallMachine = setup({
     Failed: { always: { target: 'AfterToolExecute' } },
     Blocked: { always: { target: 'AfterToolExecute' } },
     Suspended: {
-      entry: { type: 'log', params: suspendedEntries },
+      entry: log(suspendedEntries),
       always: { target: 'AfterToolExecute' },
     },
     AfterToolExecute: {
-      entry: ['conclude', { type: 'ask', params: afterRequest }],
-      always: { guard: 'nobodyAfter', target: 'Done', actions: { type: 'log', params: resultEntries } },
+      entry: [tell(concluded), ask(afterRequest)],
+      always: { guard: 'nobodyAfter', target: 'Done', actions: log(resultEntries) },
       on: {
-        'effect.done': { target: 'Done', actions: { type: 'log', params: resultEntries } },
+        'effect.done': { target: 'Done', actions: log(resultEntries) },
       },
     },
     Done: { type: 'final', output: (args: Args) => outputOf(args) },

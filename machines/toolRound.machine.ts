@@ -3,10 +3,11 @@
  * and collects what became of each in call order; behind a steer it launches nothing more. Ends Collected, or Stopped
  * where the run ends it from outside; it writes no result for calls it did not finish: the run does, since it knows why.
  */
-import { assign, type DoneActorEvent, sendTo, setup, stopChild } from 'xstate';
+import { type DoneActorEvent, setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
-import { door, type Phases, type RoundCall } from './ports.ts';
-import { type CallConcluded, type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
+import type { Phases, RoundCall } from './ports.ts';
+import { type CallConcluded, type ToolCallInput, type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
+import { type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from './verbs.ts';
 
 export interface Slot {
   call: RoundCall;
@@ -69,53 +70,27 @@ const indexOf = (event: CallDone): number => Number(event.actorId.slice('call-'.
 const closed = ({ next, slots, steered, sequential }: ToolRoundContext, last?: ToolCallOutput): boolean =>
   next >= slots.length || steered !== undefined || (sequential && last?.outcome === 'suspended');
 
-function callInput(context: ToolRoundContext, index: number, call: RoundCall) {
-  return {
-    conversationId: context.conversationId,
-    runId: context.runId,
-    id: `${context.id}/${index}`,
-    call,
-    suspension: 0,
-    suspensionsMax: context.suspensionsMax,
-    retry: context.retry,
-    after: context.phases.afterToolExecute,
-  };
-}
+type CallSpawn = SpawnRequest<'toolCall', ToolCallInput>;
+
+/** The start of the calls from one index up to another. */
+const startOf = (context: ToolRoundContext, from: number, to: number): CallSpawn[] =>
+  context.slots.slice(from, to).map(({ call }, offset) => ({
+    src: 'toolCall',
+    id: childId(from + offset),
+    input: {
+      conversationId: context.conversationId,
+      runId: context.runId,
+      id: `${context.id}/${from + offset}`,
+      call,
+      suspension: 0,
+      suspensionsMax: context.suspensionsMax,
+      retry: context.retry,
+      after: context.phases.afterToolExecute,
+    },
+  }));
 
 const concluded = (slot: Slot, { output }: CallConcluded): Slot =>
   slot.call.callId === output.callId && slot.status === 'running' ? { ...slot, output } : slot;
-
-const round = setup({
-  types: {} as {
-    context: ToolRoundContext;
-    events: ToolRoundEvent;
-    input: ToolRoundInput;
-    output: ToolRoundOutput;
-  },
-  actors: { toolCall: toolCallMachine },
-  actions: {
-    ...door,
-    /** A finished child stays until it is stopped. */
-    forget: stopChild(({ event }) => (hasEnded(event) ? event.actorId : '')),
-    steer: assign(({ context, event }) =>
-      event.type === 'round.steered' ? { steered: context.steered ?? event.messageId } : {},
-    ),
-    note: assign(({ context: { slots }, event }) =>
-      event.type === 'call.concluded' ? { slots: slots.map((slot) => concluded(slot, event)) } : {},
-    ),
-    // The run wants to know of a suspension at once: a decision may be waiting for it.
-    report: sendTo(
-      ({ self }) => self._parent ?? self,
-      ({ event }) => ({ type: 'call.suspended', output: hasEnded(event) ? event.output : undefined }),
-    ),
-  },
-  guards: {
-    suspends: ({ event }) => hasEnded(event) && event.output.outcome === 'suspended',
-    lastSuspends: ({ context, event }) =>
-      hasEnded(event) && event.output.outcome === 'suspended' && context.live === 1 && closed(context, event.output),
-    lastCall: ({ context, event }) => hasEnded(event) && context.live === 1 && closed(context, event.output),
-  },
-});
 
 /** The round after one more call has ended: its slot, and the next call launched where one may be. */
 function collected(context: ToolRoundContext, event: CallDone): Pick<ToolRoundContext, 'slots' | 'next' | 'live'> {
@@ -130,24 +105,47 @@ function collected(context: ToolRoundContext, event: CallDone): Pick<ToolRoundCo
   return { slots, next: context.next + 1, live: context.live };
 }
 
-const launch = round.enqueueActions(({ context, enqueue }) => {
-  for (let index = 0; index < context.next; index++) {
-    const slot = context.slots[index];
-    if (slot) enqueue.spawnChild('toolCall', { id: childId(index), input: callInput(context, index, slot.call) });
-  }
-});
+const firstCalls = ({ context }: Args): CallSpawn[] => startOf(context, 0, context.next);
 
-const collect = round.assign(({ context, event, spawn }) => {
-  if (!hasEnded(event)) return {};
-  const after = collected(context, event);
-  const following = after.next > context.next ? context.slots[context.next] : undefined;
-  if (following) {
-    spawn('toolCall', { id: childId(context.next), input: callInput(context, context.next, following.call) });
-  }
-  return after;
-});
+/** The call that takes the place of one that has ended. */
+const nextCall = ({ context, event }: Args): CallSpawn[] =>
+  hasEnded(event) ? startOf(context, context.next, collected(context, event).next) : [];
 
-export const toolRoundMachine = round.createMachine({
+const callCollected = ({ context, event }: Args): Partial<ToolRoundContext> =>
+  hasEnded(event) ? collected(context, event) : {};
+
+/** A finished child stays until it is stopped. */
+const finishedChild = ({ event }: Args): string => (hasEnded(event) ? event.actorId : '');
+
+const messageSteered = ({ context, event }: Args): Partial<ToolRoundContext> =>
+  event.type === 'round.steered' ? { steered: context.steered ?? event.messageId } : {};
+
+const callConcluded = ({ context: { slots }, event }: Args): Partial<ToolRoundContext> =>
+  event.type === 'call.concluded' ? { slots: slots.map((slot) => concluded(slot, event)) } : {};
+
+type CallSuspended = { type: 'call.suspended'; output: ToolCallOutput };
+/** The run wants to know of a suspension at once: a decision may be waiting for it. */
+const callSuspended = ({ event }: Args): Message<'parent', CallSuspended> | undefined =>
+  hasEnded(event) ? { to: 'parent', event: { type: 'call.suspended', output: event.output } } : undefined;
+
+const collectCall = [stop(finishedChild), spawn(nextCall), update(callCollected)] as const;
+
+export const toolRoundMachine = setup({
+  types: {} as {
+    context: ToolRoundContext;
+    events: ToolRoundEvent;
+    input: ToolRoundInput;
+    output: ToolRoundOutput;
+  },
+  actors: { toolCall: toolCallMachine },
+  actions: verbs<ToolRoundContext, ToolRoundEvent, CallSpawn, Message<'parent', CallSuspended>>(),
+  guards: {
+    suspends: ({ event }) => hasEnded(event) && event.output.outcome === 'suspended',
+    lastSuspends: ({ context, event }) =>
+      hasEnded(event) && event.output.outcome === 'suspended' && context.live === 1 && closed(context, event.output),
+    lastCall: ({ context, event }) => hasEnded(event) && context.live === 1 && closed(context, event.output),
+  },
+}).createMachine({
   id: 'TOOL_ROUND',
   context: ({ input }) => {
     const { calls, ...rest } = input;
@@ -162,15 +160,15 @@ export const toolRoundMachine = round.createMachine({
   on: { 'round.stopped': { target: '.Stopped' } },
   states: {
     Running: {
-      entry: launch,
+      entry: spawn(firstCalls),
       on: {
-        'round.steered': { actions: 'steer' },
-        'call.concluded': { actions: 'note' },
+        'round.steered': { actions: update(messageSteered) },
+        'call.concluded': { actions: update(callConcluded) },
         'xstate.done.actor.*': [
-          { guard: 'lastSuspends', target: 'Collected', actions: 'report' },
+          { guard: 'lastSuspends', target: 'Collected', actions: tell(callSuspended) },
           { guard: 'lastCall', target: 'Collected' },
-          { guard: 'suspends', actions: ['report', 'forget', collect] },
-          { actions: ['forget', collect] },
+          { guard: 'suspends', actions: [tell(callSuspended), ...collectCall] },
+          { actions: collectCall },
         ],
       },
     },

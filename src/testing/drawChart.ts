@@ -25,18 +25,9 @@ function guardOf({ guard }: AnyTransitionDefinition): string {
   return `[${'type' in guard && typeof guard.type === 'string' ? guard.type : 'inline'}]`;
 }
 
-/** The states that a transition goes through in one step, as its `meta.via` names them. */
-export function viaOf({ meta }: AnyTransitionDefinition): readonly string[] {
-  const { via } = (meta ?? {}) as { via?: unknown };
-  return Array.isArray(via) ? via : [];
-}
-
-/** What stands at an arrow: the event, the guard, and the states it goes through. */
-function labelOf(event: string, taken: AnyTransitionDefinition): string {
-  const via = viaOf(taken);
-  const through = via.length === 0 ? '' : `via ${via.join(', ')}`;
-  return [event, guardOf(taken), through].filter((part) => part !== '').join(' ');
-}
+/** What stands at an arrow: the event and the guard. */
+const labelOf = (event: string, taken: AnyTransitionDefinition): string =>
+  [event, guardOf(taken)].filter((part) => part !== '').join(' ');
 
 /** Names of states in the drawing: their own where no other state has it, else with their parent's. */
 function namesOf(root: Node): (node: Node) => string {

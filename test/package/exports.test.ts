@@ -81,6 +81,7 @@ describe('public names', () => {
         "gateWork",
         "gatedAgain",
         "hash",
+        "isCutOff",
         "isUnfinished",
         "judge",
         "learn",

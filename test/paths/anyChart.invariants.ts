@@ -1,7 +1,5 @@
 /** What holds for every chart. Rule: each names the clause of the documents that asks for it. */
 import type { EffectRequest } from '../../machines/index.ts';
-import { viaOf } from '../../src/testing/drawChart.ts';
-import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
 import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
 import { hold } from './invariants.ts';
 import { type ChartInvariant, type Trace, told } from './trace.ts';
@@ -52,25 +50,6 @@ export function documented(chart: string, value: unknown): string {
   return names.find((name) => states.has(name)) ?? names.join('.');
 }
 
-const ways = new WeakMap<object, ReadonlyMap<string, readonly string[]>>();
-/** By arrow, the states that a transition says it goes through without resting there. */
-function viasOf({ chart }: Trace): ReadonlyMap<string, readonly string[]> {
-  const known = ways.get(chart);
-  if (known) return known;
-  const found = new Map<string, readonly string[]>();
-  for (const node of nodesOf(chart.root)) {
-    for (const [, list] of listsOf(node)) {
-      for (const taken of list) {
-        const via = viaOf(taken);
-        const [target] = (taken.target ?? []) as readonly { key: string }[];
-        if (via.length > 0 && target) found.set(`${node.key} → ${target.key === 'Done' ? '[*]' : target.key}`, via);
-      }
-    }
-  }
-  ways.set(chart, found);
-  return found;
-}
-
 /** The state that a chart begins in. */
 function firstOf({ chart }: Trace): unknown {
   let at = chart.root;
@@ -89,13 +68,7 @@ function wayOf(trace: Trace): string[] {
   const { chart, before, situation } = trace;
   const first = before ? before.state.value : firstOf(trace);
   const names = [first, ...situation.through, situation.state.value].map((value) => documented(chart.id, value));
-  const rests = [...(before ? [] : ['[*]']), ...names].filter((name, index, all) => name !== all[index - 1]);
-  return rests.flatMap((name, index) => {
-    const to = rests[index + 1];
-    if (to === undefined) return [name];
-    const from = before && index === 0 ? namesOf(before.state.value) : [name];
-    return [name, ...from.flatMap((at) => viasOf(trace).get(`${at} → ${to}`) ?? [])];
-  });
+  return [...(before ? [] : ['[*]']), ...names].filter((name, index, all) => name !== all[index - 1]);
 }
 
 type Leg = readonly [from: string, to: string];

@@ -12,7 +12,6 @@ import type { TestPath } from '../../src/testing/paths.ts';
 import { transitionCoverage } from '../../src/testing/transitionCoverage.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { everywhere } from './invariants.ts';
-import { withoutShortcuts } from './shortcuts.ts';
 
 /** Contexts are compared whole. */
 const projection = (context: never): unknown => context;
@@ -53,19 +52,6 @@ export function pathSuite(
       const all = [...covering.values()].flat();
       const steps = all.reduce((sum, path) => sum + path.steps.length, 0);
       console.info(`${machine.id}: ${all.length} paths, ${steps} steps from ${starts.length} starts`);
-    });
-  });
-
-  const stepwise = withoutShortcuts(machine);
-  if (!stepwise) return;
-  describe(`${machine.id} leaves, in a step through several states, what the single steps leave`, () => {
-    it.each(starts)('from start %i', (_, input) => {
-      const paths = pathsFrom(input);
-      expect(paths.length).toBeGreaterThan(0);
-      for (const { name, steps } of paths) {
-        const ends = steps.map(({ event, state, effects }) => ({ event, state, ...(effects && { effects }) }));
-        expect(() => follow(stepwise, { name, steps: ends }, { input, projection })).not.toThrow();
-      }
     });
   });
 }

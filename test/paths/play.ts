@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
-import { Ride } from '../../src/testing/ride.ts';
+import { Ride, type RideOptions } from '../../src/testing/ride.ts';
 
 /** An answer by kind, and by call where there are several; or an event. */
 export type Move =
@@ -64,8 +64,8 @@ const STEPS_MAX = 60;
 export class Play {
   readonly ride: Ride;
 
-  constructor(machine: AnyStateMachine, input: unknown) {
-    this.ride = new Ride(machine, { input, children: 'real' });
+  constructor(machine: AnyStateMachine, input: unknown, options: Pick<RideOptions, 'inspect' | 'interpreter'> = {}) {
+    this.ride = new Ride(machine, { input, children: 'real', ...options });
   }
 
   move(move: Move): void {

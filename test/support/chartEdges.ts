@@ -1,9 +1,8 @@
 /**
  * The arrows of a chart between the states that a document names. Rule: what refines a documented state from the
- * inside counts as that state; a transition that goes through states in one step counts as each of its legs.
+ * inside counts as that state.
  */
 import type { AnyStateMachine } from 'xstate';
-import { viaOf } from '../../src/testing/drawChart.ts';
 import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
 import type { Edge } from './documentEdges.ts';
 
@@ -40,11 +39,8 @@ export function chartEdges(machine: AnyStateMachine, documented: ReadonlySet<str
     for (const [, list] of listsOf(node)) {
       for (const taken of list) {
         for (const target of (taken.target as readonly Node[] | undefined) ?? []) {
-          const legs = [from, ...viaOf(taken), nameOf(target, documented)];
-          for (const [index, to] of legs.slice(1).entries()) {
-            const leg: Edge = [legs[index] ?? from, to];
-            if (leg[0] !== leg[1]) edges.push({ edge: leg, superstate: !documented.has(from) });
-          }
+          const to = nameOf(target, documented);
+          if (from !== to) edges.push({ edge: [from, to], superstate: !documented.has(from) });
         }
       }
     }
