@@ -18,6 +18,7 @@ import { mergedPolicies, modelsOf } from './options.ts';
 import { portsOf } from './ports.ts';
 import { redactor } from './redact.ts';
 import type { RunResult } from './run.ts';
+import { xstate } from './runtime/interpreter/xstate.ts';
 import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
@@ -81,7 +82,7 @@ class OpenAgent implements Agent {
     this.#cast = { ...cast, nest: spawning?.nest };
     this.#house = {
       store: options.store ?? options.ports?.store ?? memoryStore(),
-      ports: portsOf(options.ports),
+      ports: { ...portsOf(options.ports), ...(options.interpreter === 'xstate' && { interpreter: xstate }) },
       redact: redactor(
         options.secrets ?? [],
         [...playing].map(({ secrets }) => secrets ?? []),

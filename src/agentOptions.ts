@@ -9,6 +9,7 @@ import {
   checkObject,
   checkOptionsOf,
   checkValues,
+  choice,
   type Form,
   type Forms,
   impossible,
@@ -39,6 +40,8 @@ export interface AgentOptions {
   store?: LogStore;
   cwd?: string;
   inspect?: InspectObserver;
+  /** What runs the charts: plans compiled from them (default), or XState itself. Both behave alike. */
+  interpreter?: 'compiled' | 'xstate';
   /** Values that must never be logged; a model's own are added. */
   secrets?: readonly string[];
   authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
@@ -62,6 +65,7 @@ export const agentForms: Forms = new Map([
   ['store', storeForm],
   ['cwd', word],
   ['inspect', callback],
+  ['interpreter', choice('compiled', 'xstate')],
   ['secrets', strings],
   ['authorize', callback],
 ]);

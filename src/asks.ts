@@ -2,15 +2,15 @@
  * What charts have asked for and were not answered yet, and who asked. Rule: an answer goes to the actor that asked;
  * what was dropped before it began never begins.
  */
-import type { AnyActorRef } from 'xstate';
 import type { EffectRequest } from '../machines/index.ts';
+import type { ChartRef } from './runtime/interpreter/interpreter.ts';
 
 export class Asks {
-  readonly #askers = new Map<string, AnyActorRef>();
+  readonly #askers = new Map<string, ChartRef>();
   #ofStep: EffectRequest[] = [];
   #drops: string[] = [];
 
-  add(asker: AnyActorRef, request: EffectRequest): void {
+  add(asker: ChartRef, request: EffectRequest): void {
     this.#ofStep.push(request);
     this.#askers.set(request.id, asker);
   }
@@ -42,7 +42,7 @@ export class Asks {
   }
 
   /** Who asked; nobody waits any more then. */
-  close(id: string): AnyActorRef | undefined {
+  close(id: string): ChartRef | undefined {
     const asker = this.#askers.get(id);
     this.#askers.delete(id);
     return asker;

@@ -3,13 +3,13 @@
  * settle, appends what they logged in one go, and only then starts what they asked for, in ask order. Rule: one step
  * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
  */
-import { type AnyActorRef, type AnyStateMachine, createActor, type InspectionEvent } from 'xstate';
+import type { AnyStateMachine } from 'xstate';
 import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../machines/index.ts';
 import { awaitAppend, failureOf } from './appendWait.ts';
 import { Asks } from './asks.ts';
-import { connect } from './charts.ts';
 import { RunchartError } from './errors.ts';
 import { Hurry } from './hurry.ts';
+import { compiled, type Interpreter, type RootChart } from './runtime/interpreter/interpreter.ts';
 
 export interface DriverOptions {
   machine: AnyStateMachine;
@@ -26,7 +26,9 @@ export interface DriverOptions {
   refused?(acts: readonly object[], error: unknown): void;
   /** The root chart broke: a defect. */
   broke?(error: unknown): void;
-  inspect?(event: InspectionEvent): void;
+  inspect?(event: unknown): void;
+  /** What runs the charts. */
+  interpreter?: Interpreter;
 }
 
 /** What one delivery led to. */
@@ -38,7 +40,7 @@ interface Step {
 }
 
 export class Driver {
-  readonly root: AnyActorRef;
+  readonly root: RootChart;
   readonly #options: DriverOptions;
   readonly #journal: Journal;
   readonly #asks = new Asks();
@@ -53,14 +55,18 @@ export class Driver {
     this.#options = options;
     this.#journal = options.journal;
     this.#hurry = new Hurry(options.setTimer);
-    const { inspect } = options;
-    this.root = createActor(options.machine, { input: options.input, ...(inspect && { inspect }) });
-    connect(this.root.system, {
-      ask: (asker, request) => this.#asks.add(asker, request),
-      drop: (prefix) => this.#asks.drop(prefix),
-      log: (entries) => void this.#entries.push(...entries),
+    const { machine, input, inspect, interpreter = compiled } = options;
+    this.root = interpreter({
+      machine,
+      input,
+      world: {
+        ask: (asker, request) => this.#asks.add(asker, request),
+        drop: (prefix) => this.#asks.drop(prefix),
+        log: (entries) => void this.#entries.push(...entries),
+      },
+      onError: (error) => options.broke?.(error),
+      ...(inspect && { inspect }),
     });
-    this.root.subscribe({ error: (error: unknown) => options.broke?.(error) });
   }
 
   /** Starts the charts and takes what comes from now on. */
@@ -120,7 +126,7 @@ export class Driver {
       case 'act': {
         this.#acts.push(completion.event);
         const events = this.#options.admit?.(completion.event) ?? [completion.event];
-        for (const event of events) this.root.send(event as never);
+        for (const event of events) this.root.send(event);
         return;
       }
       case 'append.failed':

@@ -5,6 +5,7 @@
 import type { Journal } from '../machines/index.ts';
 import { callback, checkKeys, checkObject, checkValues, type Form, type Forms, withMethods } from './form.ts';
 import type { ScaleImage } from './images/scale.ts';
+import type { Interpreter } from './runtime/interpreter/interpreter.ts';
 import type { LogStore } from './stores/store.ts';
 
 export interface Ports {
@@ -21,6 +22,8 @@ export interface Ports {
   store?: LogStore;
   /** Puts another journal around or in place of the embedded one: recording, replaying, another host. */
   journal?(embedded: Journal, conversationId: string): Journal;
+  /** Runs the charts in place of the compiled interpreter. */
+  interpreter?: Interpreter;
 }
 
 /** The longest delay a platform timer takes; longer waits are armed again. */
@@ -57,6 +60,7 @@ const NAMES = [
   'scaleImage',
   'store',
   'journal',
+  'interpreter',
 ] as const satisfies (keyof Ports)[];
 export const portForms: Forms = new Map(NAMES.map((name) => [name, name === 'store' ? storeForm : callback]));
 

@@ -19,7 +19,6 @@ import {
   type Transcript,
 } from '../machines/index.ts';
 import { type Act, admit, diagnostic, lateResult } from './acts.ts';
-import { bound } from './charts.ts';
 import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';
 import { RunchartError } from './errors.ts';
@@ -35,9 +34,6 @@ import { Standing } from './standing.ts';
 import { thrownText } from './thrown.ts';
 import { Tickets } from './tickets.ts';
 import { wiredEffects, wiredJournal } from './wiring.ts';
-
-/** Rebuilt once a process with the driver's actions. */
-let chart: typeof conversationMachine | undefined;
 
 export class Runtime {
   readonly log: ConversationLog;
@@ -86,9 +82,8 @@ export class Runtime {
   /** Starts the chart from what the log says now. */
   start(): void {
     const { id, policies, plugins, models, ports, inspect } = this.#options;
-    chart ??= bound(conversationMachine);
     this.#driver = new Driver({
-      machine: chart,
+      machine: conversationMachine,
       input: restored(this.known, settingsOf(id, policies, plugins, models)),
       journal: this.#journal,
       setTimer: ports.setTimer,
@@ -98,6 +93,7 @@ export class Runtime {
       refused: (acts, error) => this.tickets.refuse(acts, error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
+      ...(ports.interpreter && { interpreter: ports.interpreter }),
     });
     this.#standing = new Standing(this.#driver.root);
     this.outlook.changed();

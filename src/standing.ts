@@ -1,7 +1,8 @@
 /** Where a conversation stands now, read off its chart. Rule: it is ahead of the log by what is not durable yet. */
-import type { AnyActorRef, SnapshotFrom } from 'xstate';
+import type { SnapshotFrom } from 'xstate';
 import { type conversationMachine, type Knowledge, type QueuedMessage, runOf } from '../machines/index.ts';
 import type { ConversationStatus } from './live.ts';
+import type { ChartRef } from './runtime/interpreter/interpreter.ts';
 
 /** States without states inside. */
 const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
@@ -11,9 +12,9 @@ const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
 };
 
 export class Standing {
-  readonly #root: AnyActorRef;
+  readonly #root: ChartRef;
 
-  constructor(root: AnyActorRef) {
+  constructor(root: ChartRef) {
     this.#root = root;
   }
 

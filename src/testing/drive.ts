@@ -4,6 +4,7 @@
  */
 import type { AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
 import type { LogEntry } from '../../machines/index.ts';
+import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import { loggedBy, sentBy, startedBy } from './answers.ts';
 import type { PathState, TestPath } from './paths.ts';
 import { type Children, Ride, type Seen } from './ride.ts';
@@ -18,6 +19,8 @@ export interface DriveOptions {
   /** Also compared while the chart is active; when it is done, its output is what counts. */
   projection?(context: never): unknown;
   inspect?(event: InspectionEvent): void;
+  /** What runs the chart; XState where it is not given. */
+  interpreter?: Interpreter;
 }
 export interface Driven {
   entries: readonly LogEntry[];

@@ -4,8 +4,9 @@
  */
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, InspectedEventEvent, InspectionEvent } from 'xstate';
 import type { Completion, EffectRequest, NewEntry } from '../../machines/index.ts';
-import { bound } from '../charts.ts';
 import { Driver } from '../driver.ts';
+import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
+import { xstate } from '../runtime/interpreter/xstate.ts';
 import { type AnswerEvent, answered, isAnswer, type Sent, stillOpen } from './answers.ts';
 import { ScriptedJournal } from './scriptedJournal.ts';
 import { type StubEvent, withStubs } from './stub.ts';
@@ -39,9 +40,17 @@ const ready: Record<Children, WeakMap<AnyStateMachine, AnyStateMachine>> = {
 function prepared(machine: AnyStateMachine, children: Children): AnyStateMachine {
   const known = ready[children].get(machine);
   if (known) return known;
-  const chart = bound(children === 'real' ? machine : withStubs(machine));
+  const chart = children === 'real' ? machine : withStubs(machine);
   ready[children].set(machine, chart);
   return chart;
+}
+
+export interface RideOptions {
+  input: unknown;
+  children?: Children;
+  inspect?(event: InspectionEvent): void;
+  /** XState where it is not given: it takes any chart. */
+  interpreter?: Interpreter;
 }
 
 export class Ride implements Seen {
@@ -57,11 +66,8 @@ export class Ride implements Seen {
   #before = { appends: 0, started: 0, sent: 0 };
   #broken: { error: unknown } | undefined;
 
-  constructor(
-    machine: AnyStateMachine,
-    options: { input: unknown; children?: Children; inspect?(event: InspectionEvent): void },
-  ) {
-    const { input, children = 'stubbed', inspect } = options;
+  constructor(machine: AnyStateMachine, options: RideOptions) {
+    const { input, children = 'stubbed', inspect, interpreter = xstate } = options;
     this.#inspect = inspect;
     this.#asks = 'ask' in machine.implementations.actions;
     this.#driver = new Driver({
@@ -73,7 +79,8 @@ export class Ride implements Seen {
       broke: (error) => {
         this.#broken = { error };
       },
-      inspect: (event) => this.#see(event),
+      inspect: (event) => this.#see(event as InspectionEvent),
+      interpreter,
     });
     this.#driver.start(0);
   }

@@ -1,0 +1,358 @@
+/**
+ * A living chart: one actor of the lean interpreter, run by its plan. Rule: an event runs to the end before the next
+ * begins; acts on the world are done as they come, and what concerns other actors when the state they led to stands.
+ * Order and outcome are those of XState's own interpreter, which stays the reference.
+ */
+import type { EffectRequest, NewEntry } from '../../../machines/index.ts';
+import type { Message, SpawnRequest } from '../../../machines/verbs.ts';
+import type { World } from './interpreter.ts';
+import type { Observation, Observer } from './observe.ts';
+import type { Act, ChartEvent, Context, Plan, PlanState, StateValue, Step, Transition } from './plan.ts';
+
+/** What the actors of one conversation share. */
+export class ActorSystem {
+  readonly world: World;
+  /** Told of an error that no chart takes. */
+  readonly onError: (error: unknown) => void;
+  readonly #observers = new Set<Observer>();
+  #actors = 0;
+
+  constructor(world: World, onError: (error: unknown) => void) {
+    this.world = world;
+    this.onError = onError;
+  }
+
+  nextSessionId(): string {
+    this.#actors += 1;
+    return `x:${this.#actors - 1}`;
+  }
+
+  get isObserved(): boolean {
+    return this.#observers.size > 0;
+  }
+
+  tellObservers(observation: Observation): void {
+    for (const observe of this.#observers) observe(observation);
+  }
+
+  /** The actor that all others are under. */
+  root: ChartActor | undefined;
+
+  /** Tells of everything from now on, and first of each actor there is, parents before children. */
+  observe(observer: Observer): () => void {
+    if (this.root) for (const actor of livingUnder(this.root)) observer({ type: 'actor', actor });
+    this.#observers.add(observer);
+    return () => void this.#observers.delete(observer);
+  }
+}
+
+function* livingUnder(actor: ChartActor): Generator<ChartActor> {
+  yield actor;
+  for (const child of actor.children.values()) yield* livingUnder(child);
+}
+
+export interface ChartSnapshot {
+  readonly status: 'active' | 'done' | 'error' | 'stopped';
+  readonly value: StateValue;
+  readonly context: unknown;
+  readonly children: Readonly<Record<string, ChartActor>>;
+  readonly output: unknown;
+  readonly error: unknown;
+  readonly machine: Plan['machine'];
+  /** Whether the chart is in the state, given as XState writes it. */
+  matches(value: StateValue): boolean;
+}
+
+const STOP: ChartEvent = { type: 'xstate.stop' };
+
+function within(value: StateValue, wanted: StateValue): boolean {
+  if (typeof wanted === 'string') return typeof value === 'string' ? value === wanted : Object.hasOwn(value, wanted);
+  if (typeof value === 'string') return false;
+  return Object.entries(wanted).every(([key, inner]) => value[key] !== undefined && within(value[key], inner));
+}
+
+export class ChartActor {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly system: ActorSystem;
+  readonly plan: Plan;
+  readonly parent: ChartActor | undefined;
+  readonly children = new Map<string, ChartActor>();
+  status: ChartSnapshot['status'] = 'active';
+  context: Context;
+  output: unknown = undefined;
+  error: unknown = undefined;
+  #leaf: PlanState;
+  #phase: 'created' | 'running' | 'stopped' = 'created';
+  /** Acts that wait until the state they belong to stands. */
+  #deferred: (() => void)[] = [];
+  #mailbox: ChartEvent[] = [];
+  #accepts = false;
+  #processing = false;
+  #snapshot: ChartSnapshot | undefined;
+  readonly #initEvent: ChartEvent;
+
+  constructor(plan: Plan, system: ActorSystem, id: string | undefined, input: unknown, parent?: ChartActor) {
+    this.plan = plan;
+    this.system = system;
+    this.parent = parent;
+    this.sessionId = system.nextSessionId();
+    this.id = id ?? this.sessionId;
+    this.#leaf = plan.initial.leaf;
+    this.#initEvent = { type: 'xstate.init', input } as ChartEvent;
+    this.context = {};
+    if (!parent) system.root = this;
+    if (system.isObserved) system.tellObservers({ type: 'actor', actor: this });
+    try {
+      this.context = plan.contextOf(input);
+      this.#take(plan.initial, this.#initEvent);
+      this.#settle(this.#initEvent);
+    } catch (error) {
+      this.status = 'error';
+      this.error = error;
+    }
+  }
+
+  get value(): StateValue {
+    return this.#leaf.value;
+  }
+
+  getSnapshot(): ChartSnapshot {
+    this.#snapshot ??= {
+      status: this.status,
+      value: this.value,
+      context: this.context,
+      children: Object.fromEntries(this.children),
+      output: this.output,
+      error: this.error,
+      machine: this.plan.machine,
+      matches: (wanted) => within(this.value, wanted),
+    };
+    return this.#snapshot;
+  }
+
+  start(): void {
+    if (this.#phase === 'running') return;
+    this.#phase = 'running';
+    this.#tellEvent(this.#initEvent, this.parent);
+    if (this.status === 'error') return this.#fail(this.error);
+    if (this.status === 'active') {
+      for (const child of [...this.children.values()]) if (child.status === 'active') child.start();
+    }
+    this.#settled(this.#initEvent);
+    // It may have ended with that.
+    if (this.#phase !== 'running') return;
+    this.#accepts = true;
+    this.#flush();
+  }
+
+  send(event: ChartEvent, sender?: ChartActor): void {
+    this.#tellEvent(event, sender);
+    if (this.#phase === 'stopped') return;
+    this.#enqueue(event);
+  }
+
+  stop(): void {
+    if (this.#phase === 'stopped') return;
+    this.#mailbox = [];
+    if (this.#phase === 'created') {
+      this.#phase = 'stopped';
+      return;
+    }
+    this.#enqueue(STOP);
+  }
+
+  #enqueue(event: ChartEvent): void {
+    this.#mailbox.push(event);
+    if (this.#accepts) this.#flush();
+  }
+
+  #flush(): void {
+    if (this.#processing) return;
+    this.#processing = true;
+    for (let event = this.#mailbox.shift(); event; event = this.#mailbox.shift()) this.#process(event);
+    this.#processing = false;
+  }
+
+  #process(event: ChartEvent): void {
+    try {
+      this.#transition(event);
+    } catch (error) {
+      this.status = 'error';
+      this.error = error;
+      this.#snapshot = undefined;
+      return this.#fail(error);
+    }
+    this.#settled(event);
+    if (event === STOP) this.#close();
+  }
+
+  /** One event, and the eventless transitions behind it. */
+  #transition(event: ChartEvent): void {
+    this.#snapshot = undefined;
+    if (event === STOP) {
+      this.#stopChildren();
+      this.children.clear();
+      this.status = 'stopped';
+      return;
+    }
+    const transition = this.#choose(this.#leaf.transitionsFor(event.type), event);
+    if (transition) this.#follow(transition, event);
+    else this.#tellTransition(event, undefined);
+    if (transition) return this.#settle(event);
+    if (event.type.startsWith('xstate.error.actor')) {
+      this.#stopChildren();
+      this.children.clear();
+      this.status = 'error';
+      this.error = (event as { error?: unknown }).error;
+      return;
+    }
+    this.#settle(event);
+  }
+
+  #settle(event: ChartEvent): void {
+    while (this.status === 'active') {
+      const transition = this.#choose(this.#leaf.eventless, event);
+      if (!transition) break;
+      this.#follow(transition, event);
+    }
+    if (this.status !== 'active') this.#stopChildren();
+  }
+
+  #choose(transitions: readonly Transition[], event: ChartEvent): Transition | undefined {
+    const { context } = this;
+    for (const transition of transitions) {
+      const { guard } = transition;
+      if (!guard || guard({ context, event })) return transition;
+    }
+    return undefined;
+  }
+
+  #follow(transition: Transition, event: ChartEvent): void {
+    this.#take(transition.stepFrom(this.#leaf), event);
+    this.#tellTransition(event, transition);
+  }
+
+  #take({ acts, leaf }: Step, event: ChartEvent): void {
+    for (const act of acts) this.#act(act, event);
+    this.#leaf = leaf;
+    this.#snapshot = undefined;
+    if (!leaf.isFinal) return;
+    this.status = 'done';
+    this.output = this.plan.outputOf(leaf, this.context, event);
+    for (const act of leaf.exit) this.#act(act, event);
+    for (const act of this.plan.root.exit) this.#act(act, event);
+  }
+
+  #act({ verb, params }: Act, event: ChartEvent): void {
+    const given: unknown = typeof params === 'function' ? params({ context: this.context, event }) : params;
+    switch (verb) {
+      case 'update':
+        this.context = { ...this.context, ...(given as object) };
+        return;
+      case 'ask':
+      case 'log':
+      case 'drop':
+        if (this.#phase === 'running') this.#touch(verb, given);
+        else this.#deferred.push(() => this.#touch(verb, given));
+        return;
+      case 'spawn':
+        for (const request of given as readonly SpawnRequest[]) this.#spawn(request);
+        return;
+      case 'stop':
+        return this.#stopChild(given as string);
+      case 'tell':
+        if (given) this.#tell(given as Message, event);
+    }
+  }
+
+  /** What an act does to the world. */
+  #touch(verb: 'ask' | 'log' | 'drop', given: unknown): void {
+    const { world } = this.system;
+    if (verb === 'drop') world.drop(given as string);
+    else if (verb === 'log' && (given as unknown[]).length > 0) world.log(given as NewEntry[]);
+    else if (verb === 'ask' && given) world.ask(this, given as EffectRequest);
+  }
+
+  /** At once where the actor runs; else when it starts. */
+  #now(run: () => void): void {
+    if (this.#phase === 'running') run();
+    else this.#deferred.push(run);
+  }
+
+  #spawn({ src, id, input }: SpawnRequest): void {
+    const child = new ChartActor(this.plan.childPlan(src), this.system, id, input, this);
+    this.children.set(id, child);
+    this.#now(() => this.#deferred.push(() => child.#phase === 'stopped' || child.start()));
+  }
+
+  #stopChild(id: string): void {
+    const child = this.children.get(id);
+    if (!child) return;
+    this.children.delete(id);
+    this.#endChild(child);
+  }
+
+  /** A child that never started is stopped at once, so that it does not start; another hears first what it was sent. */
+  #endChild(child: ChartActor): void {
+    this.#now(() => {
+      if (child.#phase !== 'running') child.stop();
+      else this.#deferred.push(() => child.stop());
+    });
+  }
+
+  /** Those of a chart that is over stay listed. */
+  #stopChildren(): void {
+    for (const child of this.children.values()) this.#endChild(child);
+  }
+
+  /** A chart that runs alone is its own parent; it does not repeat to itself what it was just told. */
+  #tell({ to, event }: Message, taken: ChartEvent): void {
+    if (to === 'parent' && !this.parent && event.type === taken.type) return;
+    const receiver = to === 'parent' ? (this.parent ?? this) : this.children.get(to);
+    if (!receiver) throw new Error(`${this.plan.id} tells ${to} of ${event.type}, which is no child of it`);
+    this.#now(() => this.#deferred.push(() => receiver.send(event, this)));
+  }
+
+  /** The state stands: what waited for it is done, and who observes or waits for the end is told. */
+  #settled(event: ChartEvent): void {
+    for (let run = this.#deferred.shift(); run; run = this.#deferred.shift()) {
+      try {
+        run();
+      } catch (error) {
+        this.#deferred = [];
+        this.status = 'error';
+        this.error = error;
+      }
+    }
+    if (this.status === 'done') {
+      this.#close();
+      const { id, output } = this;
+      this.parent?.send({ type: `xstate.done.actor.${id}`, output, actorId: id } as ChartEvent, this);
+    } else if (this.status === 'error') this.#fail(this.error);
+    if (this.system.isObserved) this.system.tellObservers({ type: 'settled', actor: this, event });
+  }
+
+  #fail(error: unknown): void {
+    this.#close();
+    const { id, parent } = this;
+    if (parent) parent.send({ type: `xstate.error.actor.${id}`, error, actorId: id } as ChartEvent, this);
+    else this.system.onError(error);
+  }
+
+  #close(): void {
+    if (this.#phase !== 'running') return;
+    this.#mailbox = [];
+    this.#accepts = false;
+    this.#phase = 'stopped';
+    if (this.system.isObserved) this.system.tellObservers({ type: 'stopped', actor: this });
+  }
+
+  #tellTransition(event: ChartEvent, transition: Transition | undefined): void {
+    if (this.system.isObserved) this.system.tellObservers({ type: 'transition', actor: this, event, transition });
+  }
+
+  #tellEvent(event: ChartEvent, sender: ChartActor | undefined): void {
+    if (this.system.isObserved) this.system.tellObservers({ type: 'event', actor: this, event, sender });
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * What runs the charts of a conversation, whichever interpreter it is. Rule: both give the same entries, requests, drops
+ * and actors behind every event; `inspect` is told the same of both, in the form of XState's own inspection.
+ */
+import type { AnyStateMachine } from 'xstate';
+import type { EffectRequest, NewEntry } from '../../../machines/index.ts';
+import { ActorSystem, ChartActor } from './chartActor.ts';
+import { inspectionOf } from './inspection.ts';
+import { planOf } from './plan.ts';
+
+/** A living chart, as far as the driver and those who read its state know it. */
+export interface ChartRef {
+  readonly id: string;
+  send(event: { type: string }): void;
+  // biome-ignore lint/suspicious/noExplicitAny: each chart has a context of its own; readers name it.
+  getSnapshot(): any;
+}
+export interface RootChart extends ChartRef {
+  start(): void;
+  stop(): void;
+}
+
+/** What the charts do to the world. */
+export interface World {
+  ask(asker: ChartRef, request: EffectRequest): void;
+  drop(prefix: string): void;
+  log(entries: readonly NewEntry[]): void;
+}
+
+export interface InterpreterOptions {
+  machine: AnyStateMachine;
+  input: unknown;
+  world: World;
+  /** The root chart broke: a defect. */
+  onError(error: unknown): void;
+  inspect?(event: unknown): void;
+}
+export type Interpreter = (options: InterpreterOptions) => RootChart;
+
+/** Runs the charts by plans compiled from their configuration. */
+export const compiled: Interpreter = ({ machine, input, world, onError, inspect }) => {
+  const system = new ActorSystem(world, onError);
+  const observer = inspect && inspectionOf(inspect);
+  if (observer) system.observe(observer);
+  return new ChartActor(planOf(machine), system, undefined, input);
+};

@@ -1,0 +1,65 @@
+/** What `inspect` is told by either interpreter, over whole runs with their real children. */
+import { describe, expect, it } from 'vitest';
+import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent } from 'xstate';
+import { runMachine } from '../../machines/index.ts';
+import { compiled, type Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
+import { xstate } from '../../src/runtime/interpreter/xstate.ts';
+import { keyOf } from '../../src/testing/transitionCoverage.ts';
+import { Play } from '../paths/play.ts';
+import { type RunScript, runScripts } from '../paths/runScripts.ts';
+import { toolScripts } from '../paths/toolScripts.ts';
+
+interface InspectedActor {
+  id: string;
+  sessionId: string;
+  _parent?: InspectedActor;
+  logic: { id: string };
+}
+
+/** Ids of actors, counted from the root of each run. */
+function namesFrom(events: readonly { actorRef: unknown }[]): (actor: unknown) => string | undefined {
+  const ids = [...new Set(events.map(({ actorRef }) => (actorRef as InspectedActor).sessionId))];
+  return (actor) => (actor ? `actor ${ids.indexOf((actor as InspectedActor).sessionId)}` : undefined);
+}
+
+/** The story of a run as an inspector sees it, by kind of event. */
+function inspected(interpreter: Interpreter, { input, moves }: RunScript): Record<string, unknown[]> {
+  const events: InspectionEvent[] = [];
+  const played = new Play(runMachine as never, input, { interpreter, inspect: (event) => void events.push(event) });
+  for (const move of moves) played.move(move);
+  played.finish();
+  const nameOf = namesFrom(events);
+  const shown: Record<string, unknown[]> = {};
+  for (const event of events) {
+    const actor = nameOf(event.actorRef);
+    shown[event.type] ??= [];
+    const list = shown[event.type] as unknown[];
+    if (event.type === '@xstate.actor') {
+      const { _parent, logic } = event.actorRef as unknown as InspectedActor;
+      list.push([actor, nameOf(_parent), logic.id]);
+    } else if (event.type === '@xstate.event') list.push([actor, nameOf(event.sourceRef), event.event]);
+    else if (event.type === '@xstate.microstep') {
+      const { value, context, status, output } = event.snapshot as AnyMachineSnapshot;
+      const taken = (event._transitions as AnyTransitionDefinition[]).map(keyOf);
+      list.push(structuredClone([actor, event.event, taken, value, context, status, output]));
+    } else if (event.type === '@xstate.snapshot') {
+      const { value, context, status, output, children } = event.snapshot as AnyMachineSnapshot;
+      list.push(structuredClone([actor, event.event, value, context, status, output, Object.keys(children)]));
+    }
+  }
+  delete shown['@xstate.action'];
+  return shown;
+}
+
+const scripts = [...runScripts, ...toolScripts];
+
+describe('an inspector', () => {
+  it.each(scripts.map((script) => [script.name, script] as const))(
+    'is told the same of a run by the compiled plan and by XState: %s',
+    (_, script) => {
+      const shown = inspected(compiled, script);
+      expect(shown).toEqual(inspected(xstate, script));
+      expect(shown['@xstate.microstep']?.length).toBeGreaterThan(5);
+    },
+  );
+});

@@ -1,0 +1,78 @@
+/** The lean interpreter against XState on random charts: the same entries, requests, drops and actors behind every event. */
+import { describe, expect, it, vi } from 'vitest';
+import type { AnyStateMachine } from 'xstate';
+import type { EffectRequest, NewEntry } from '../../machines/index.ts';
+import { compiled, type Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
+import { xstate } from '../../src/runtime/interpreter/xstate.ts';
+import { chance } from '../support/random.ts';
+import { EVENTS, randomChart } from './randomCharts.ts';
+
+/** What either interpreter shows of an actor. */
+interface Shown {
+  getSnapshot(): { status: string; value?: unknown; context?: unknown; output?: unknown; children?: object };
+}
+type Living = Shown & { send(event: { type: string }): void; start(): void; stop(): void };
+
+function tree(actor: Shown): unknown {
+  const { status, value, context, output, children } = actor.getSnapshot();
+  if (status === 'error') return { status };
+  const inside = Object.entries((children ?? {}) as Record<string, Shown>).map(([id, child]) => [id, tree(child)]);
+  return { status, value, context, output, inside };
+}
+
+/** What a chart has done to the world, and who waits for an answer. */
+class World {
+  readonly done: unknown[] = [];
+  readonly askers: Living[] = [];
+  ask(asker: unknown, request: EffectRequest): void {
+    this.done.push(['ask', request]);
+    this.askers.push(asker as Living);
+  }
+  drop(prefix: string): void {
+    this.done.push(['drop', prefix]);
+  }
+  log(entries: readonly NewEntry[]): void {
+    this.done.push(['log', entries]);
+  }
+}
+
+const input = { fuel: 6, count: 0, name: 'R' };
+
+const make = (interpreter: Interpreter, machine: AnyStateMachine, world: World): Living =>
+  interpreter({ machine, input, world, onError: () => world.done.push('broke') }) as Living;
+
+/** The trace of one random story: what was done and what stood behind each event. */
+function live(interpreter: Interpreter, seed: number): unknown[] {
+  const { below } = chance(seed);
+  const child = randomChart(below, 'C');
+  const machine = randomChart(below, 'R', child);
+  const world = new World();
+  const trace: unknown[] = [];
+  const root = make(interpreter, machine, world);
+  const look = (): void => void trace.push(structuredClone([tree(root), world.done.splice(0)]));
+  root.start();
+  look();
+  for (let count = 0; count < 25 && root.getSnapshot().status === 'active'; count++) {
+    const type = EVENTS[below(EVENTS.length)] as string;
+    const askers = world.askers.filter((asker) => asker.getSnapshot().status === 'active');
+    (askers[below(2 * askers.length)] ?? root).send({ type });
+    look();
+  }
+  root.stop();
+  look();
+  return trace;
+}
+
+describe('the lean interpreter', () => {
+  it('does what XState does with 500 random charts', () => {
+    // XState warns of events for actors that are over.
+    vi.spyOn(console, 'warn').mockImplementation(() => {});
+    let steps = 0;
+    for (let seed = 1; seed <= 500; seed++) {
+      const trace = live(compiled, seed);
+      expect(trace, `seed ${seed}`).toEqual(live(xstate, seed));
+      steps += trace.length;
+    }
+    expect(steps).toBeGreaterThan(5_000);
+  });
+});

@@ -1,0 +1,98 @@
+/** The compiled plans against what XState itself makes of the same charts. */
+import { describe, expect, it } from 'vitest';
+import { type AnyStateMachine, setup } from 'xstate';
+import {
+  conversationMachine,
+  modelCallMachine,
+  resumeToolCallMachine,
+  runMachine,
+  toolCallMachine,
+  toolRoundMachine,
+} from '../../machines/index.ts';
+import { verbs } from '../../machines/verbs.ts';
+import { type PlanState, planOf, type Transition } from '../../src/runtime/interpreter/plan.ts';
+import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+
+const charts: AnyStateMachine[] = [
+  conversationMachine,
+  runMachine,
+  toolRoundMachine,
+  toolCallMachine,
+  resumeToolCallMachine,
+  modelCallMachine,
+] as unknown as AnyStateMachine[];
+
+function* statesOf(state: PlanState): Generator<PlanState> {
+  yield state;
+  for (const inner of state.states.values()) yield* statesOf(inner);
+}
+const arrowOf = ({ source, eventType, index, guardName, target, reenter, actions }: Transition) => ({
+  source: source.id,
+  event: eventType,
+  index,
+  guard: guardName,
+  target: target?.id,
+  reenter,
+  acts: actions.length,
+});
+
+describe('the plan of a chart', () => {
+  it.each(charts.map((chart) => [chart.id, chart] as const))(
+    'of %s has the states and arrows that XState resolved',
+    (_, machine) => {
+      const nodes = [...nodesOf(machine.root)];
+      const states = [...statesOf(planOf(machine).root)];
+      expect(states.map(({ id, entry, exit, initial }) => [id, entry.length, exit.length, initial?.id])).toEqual(
+        nodes.map(({ id, entry, exit, invoke, initial, type }) => {
+          const first = type === 'compound' ? initial.target?.[0]?.id : undefined;
+          return [id, entry.length + invoke.length, exit.length + invoke.length, first];
+        }),
+      );
+      const arrows = states.flatMap(({ on, always }) => [...[...on.values()].flat(), ...always].map(arrowOf));
+      const resolved = nodes.flatMap((node) =>
+        [...listsOf(node)].flatMap(([event, list]) =>
+          list.map(({ guard, target, reenter, actions }, index) => ({
+            source: node.id,
+            event,
+            index,
+            guard,
+            target: target?.[0]?.id,
+            reenter,
+            acts: actions.length,
+          })),
+        ),
+      );
+      expect(arrows).toEqual(resolved);
+      expect(arrows.length).toBeGreaterThan(3);
+    },
+  );
+
+  const config = { id: 'X', initial: 'a', states: { a: { on: { go: { target: 'b' } } }, b: {} } };
+  const made = (change: object): AnyStateMachine =>
+    setup({ actions: verbs() as never }).createMachine({ ...config, ...change } as never) as unknown as AnyStateMachine;
+
+  it.each([
+    ['a delayed transition', { states: { a: { after: { 10: 'b' } }, b: {} } }, /after is not supported/],
+    ['parallel states', { type: 'parallel', initial: undefined }, /it is parallel/],
+    ['an action that is no verb', { entry: 'greet' }, /an act is \{ type, params \}/],
+    ['a function as an action', { entry: () => {} }, /an act is \{ type, params \}/],
+    [
+      'a guard that is not declared',
+      { on: { go: { guard: 'missing', target: '.b' } } },
+      /the guard "missing" is unknown/,
+    ],
+    [
+      'a final state inside another',
+      { states: { a: { initial: 'c', states: { c: { type: 'final' } } } } },
+      /stands at the top/,
+    ],
+    ['an eventless transition to nowhere', { always: { actions: [] } }, /needs a target/],
+    ['several targets', { on: { go: { target: ['.a', '.b'] } } }, /one target at most/],
+  ])('is refused when it is compiled where the chart has %s', (_, change, message) => {
+    let machine: AnyStateMachine | undefined;
+    expect(() => {
+      machine = made(change);
+      planOf(machine);
+    }).toThrow(message);
+  });
+});
