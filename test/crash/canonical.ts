@@ -69,8 +69,8 @@ export const canonicalRuns: readonly CanonicalRun[] = [
   },
 ];
 
-/** `ran`: told of every execution, with its idempotency key. */
-export function canonicalTools(ran: (key: string) => void): Tool[] {
+/** `ran`: told of every execution, with its idempotency key; `did`: told when it has done what it does. */
+export function canonicalTools(ran: (key: string) => void, did: () => void = () => {}): Tool[] {
   const parameters = z.object({ m: z.string() });
   const tool = (name: string, act: (m: string, decision?: Decision) => unknown, more: object = {}): Tool =>
     defineTool({
@@ -80,7 +80,9 @@ export function canonicalTools(ran: (key: string) => void): Tool[] {
       ...more,
       execute({ m }, { idempotencyKey, decision }) {
         ran(idempotencyKey);
-        return act(m, decision);
+        const answer = act(m, decision);
+        did();
+        return answer;
       },
     });
   return [
@@ -149,12 +151,9 @@ export async function goOn(conversation: Conversation, run: CanonicalRun): Promi
       .at(-1);
     for (const { callId } of unsettled) await conversation.settle(callId, { didNotRun: true });
     for (const call of pending) await conversation.decide(decisionOn(call, run.decides));
-    if (
-      status === 'waiting' ||
-      status === 'active' ||
-      queue.length > 0 ||
-      (cut?.type === 'run-stop' && cut.reason !== 'completed')
-    ) {
+    // A run whose request was torn off its beginning has nothing to go on with.
+    const left = said > 0 && cut?.type === 'run-stop' && cut.reason !== 'completed';
+    if (status === 'waiting' || status === 'active' || queue.length > 0 || left) {
       await conversation.resume().result;
     } else if (missing !== undefined) {
       const first = conversation.send(missing);

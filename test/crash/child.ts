@@ -1,18 +1,65 @@
 /**
- * One of the twelve runs in a process of its own that ends itself with SIGKILL the moment its nth append is durable.
- * Rule: it is bundled from the real sources; every execution is written to a file before it happens.
+ * One of the twelve runs in a process of its own, on a real disk, that ends itself with SIGKILL at one moment: in its nth
+ * write to the log, behind it, behind its sync, once it is acknowledged, or in its nth tool call, before or behind what
+ * that does to the world. Rule: it is bundled from the real sources; what was acknowledged and what a tool did is durable
+ * in a file of its own before anything else happens.
  */
-import { appendFileSync } from 'node:fs';
+import { closeSync, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { createAgent, type LogStore } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonical.ts';
 
-const [, , name, directory = '', ledger = '', at = '0'] = process.argv;
+/** `moment`: `write:3:40` is 40 bytes into the third write; `written`, `synced`, `acked`, `called` and `did` have a number. */
+const [, , name, directory = '', notes = '', moment = 'none'] = process.argv;
 const run = canonicalRuns.find((each) => each.name === name);
 if (!run) throw new Error(`no run is named ${name}`);
+const [what, number = 0, bytes = 0] = moment.split(':').map((part, index) => (index === 0 ? part : Number(part)));
 
-let appends = 0;
-function killing(inner: LogStore): LogStore {
+const die = (): void => void process.kill(process.pid, 'SIGKILL');
+const paper = openSync(notes, 'a');
+/** Durable before it returns. */
+function note(line: object): void {
+  writeSync(paper, `${JSON.stringify(line)}\n`);
+  fdatasyncSync(paper);
+}
+
+type Write = (
+  this: FileHandle,
+  bytes: Buffer,
+  offset?: number,
+  ...rest: unknown[]
+) => Promise<{ bytesWritten: number }>;
+const probe = await open(process.execPath);
+const disk = Object.getPrototypeOf(probe) as { write: Write; datasync(this: FileHandle): Promise<void> };
+await probe.close();
+const { write, datasync } = disk;
+let writes = 0;
+let dueSync = false;
+disk.write = async function (given, offset = 0, ...rest) {
+  const isLog = given.toString('utf8', offset, offset + 200).includes('"seq":');
+  if (!isLog) return write.call(this, given, offset, ...rest);
+  writes += 1;
+  const here = writes === number;
+  note({ write: writes, bytes: given.length - offset });
+  if (here && what === 'write') {
+    if (Number(bytes) > 0) await write.call(this, given, offset, Math.min(Number(bytes), given.length - offset));
+    die();
+  }
+  const written = await write.call(this, given, offset, ...rest);
+  if (here && what === 'written') die();
+  dueSync = true;
+  return written;
+};
+disk.datasync = async function () {
+  await datasync.call(this);
+  if (!dueSync) return;
+  dueSync = false;
+  note({ synced: fstatSync(this.fd).size });
+  if (writes === number && what === 'synced') die();
+};
+
+function acknowledging(inner: LogStore): LogStore {
   return {
     list: () => inner.list(),
     delete: (id) => inner.delete(id),
@@ -23,22 +70,32 @@ function killing(inner: LogStore): LogStore {
         close: () => handle.close(),
         async append(entries, expectedSeq) {
           await handle.append(entries, expectedSeq);
-          appends += 1;
-          if (appends === Number(at)) process.kill(process.pid, 'SIGKILL');
+          note({ acked: entries });
+          if (what === 'acked' && writes === number) die();
         },
       };
     },
   };
 }
 
+let executions = 0;
 const agent = createAgent({
   model: canonicalModel(run),
-  tools: canonicalTools((key) => appendFileSync(ledger, `${key}\n`)),
+  tools: canonicalTools(
+    (key) => {
+      executions += 1;
+      if (what === 'called' && executions === number) die();
+      note({ ran: key });
+    },
+    () => {
+      if (what === 'did' && executions === number) die();
+    },
+  ),
   policies: { ...run.policies, modelRetry: { baseMs: 1 } },
-  store: killing(jsonlStore(directory)),
+  store: acknowledging(jsonlStore(directory, { durability: 'power' })),
   cwd: '/',
 });
 const conversation = await agent.open('c');
 await goOn(conversation, run);
-process.stdout.write(`${appends}`);
 await agent.close();
+closeSync(paper);

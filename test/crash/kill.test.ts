@@ -1,13 +1,13 @@
-/** The twelve runs in real processes that are killed after each append of their log file. */
+/** The twelve runs in real processes on a real disk, killed in every write of their log, around it, and in their tools. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import { type Agent, createAgent, type LogEntry } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { type CanonicalRun, canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonical.ts';
@@ -24,28 +24,52 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-interface Ended {
+/** What the process made durable beside its log, in order. */
+type Note = { write: number; bytes: number } | { synced: number } | { acked: LogEntry[] } | { ran: string };
+
+interface Life {
+  directory: string;
   signal: string | null;
-  output: string;
+  notes: Note[];
 }
-const child = (...args: string[]): Promise<Ended> =>
-  new Promise((resolve) => {
-    const process_ = execFile(process.execPath, [script, ...args], (_, output) =>
-      resolve({ signal: process_.signalCode, output }),
+let lives = 0;
+async function live(run: CanonicalRun, moment = 'none'): Promise<Life> {
+  lives += 1;
+  const directory = join(folder, `${lives}`);
+  const paper = join(folder, `${lives}.notes`);
+  const signal = await new Promise<string | null>((resolve) => {
+    const child = execFile(process.execPath, [script, run.name, directory, paper, moment], () =>
+      resolve(child.signalCode),
     );
   });
+  const lines = existsSync(paper) ? (await readFile(paper, 'utf8')).split('\n').filter(Boolean) : [];
+  return { directory, signal, notes: lines.map((line) => JSON.parse(line)) };
+}
 
-const executions = async (ledger: string): Promise<string[]> =>
-  existsSync(ledger) ? (await readFile(ledger, 'utf8')).split('\n').filter(Boolean) : [];
+const ranIn = (notes: readonly Note[]): string[] => notes.flatMap((note) => ('ran' in note ? [note.ran] : []));
+const ackedIn = (notes: readonly Note[]): LogEntry[] => notes.flatMap((note) => ('acked' in note ? note.acked : []));
+const syncedIn = (notes: readonly Note[]): number =>
+  notes.reduce((last, note) => ('synced' in note ? note.synced : last), 0);
 
-async function goneOn(run: CanonicalRun, directory: string, ran: string[]) {
-  const agent = createAgent({
+async function storedIn(directory: string): Promise<LogEntry[]> {
+  const handle = await jsonlStore(directory).open('c');
+  const entries: LogEntry[] = [];
+  for await (const entry of handle.read()) entries.push(entry);
+  await handle.close();
+  return entries;
+}
+
+const agentOn = (run: CanonicalRun, directory: string, ran: string[]): Agent =>
+  createAgent({
     model: canonicalModel(run),
     tools: canonicalTools((key) => ran.push(key)),
     policies: { ...run.policies, modelRetry: { baseMs: 1 } },
     store: jsonlStore(directory),
     cwd: '/',
   });
+
+async function goneOn(run: CanonicalRun, directory: string, ran: string[]): Promise<readonly LogEntry[]> {
+  const agent = agentOn(run, directory, ran);
   const conversation = await agent.open('c');
   await goOn(conversation, run);
   const log = conversation.log();
@@ -53,30 +77,97 @@ async function goneOn(run: CanonicalRun, directory: string, ran: string[]) {
   return log;
 }
 
-describe('a process killed after each append of its log file', () => {
+/** Every moment at which a life of this run may be killed. */
+function momentsOf(notes: readonly Note[]): string[] {
+  const writes = notes.flatMap((note) => ('write' in note ? [note] : []));
+  return [
+    ...writes.flatMap(({ write, bytes }) => [
+      ...[0, 1, Math.floor(bytes / 2), bytes - 1].map((cut) => `write:${write}:${cut}`),
+      ...['written', 'lost', 'synced', 'acked'].map((when) => `${when}:${write}`),
+    ]),
+    ...ranIn(notes).flatMap((_, index) => [`called:${index + 1}`, `did:${index + 1}`]),
+  ];
+}
+
+/** `lost`: killed behind the write, and the disk loses what was not synced, as it does with the power. */
+async function killed(run: CanonicalRun, moment: string): Promise<Life> {
+  const life = await live(run, moment.replace('lost', 'written'));
+  expect(life.signal, moment).toBe('SIGKILL');
+  if (moment.startsWith('lost')) await truncate(join(life.directory, 'c.jsonl'), syncedIn(life.notes));
+  return life;
+}
+
+describe('a process killed in and around each write of its log, and in its tools', () => {
   it.each(sampled(canonicalRuns, volume.killedRunOf))(
-    'INV-5, I20, I21, CKPT-4: $name is gone on with to the same end',
+    'INV-5, I20, I21, CKPT-4: $name loses nothing acknowledged, runs nothing twice and is gone on with to the same end',
     async (run) => {
-      const place = (at: number): [string, string] => [
-        join(folder, `${run.name} ${at}`),
-        join(folder, `${run.name} ${at}.ran`),
-      ];
-      const whole = await child(run.name, ...place(0), '0');
+      const whole = await live(run);
       expect(whole.signal).toBeNull();
-      const appends = Number(whole.output);
-      expect(appends).toBeGreaterThan(3);
-      const uncut = await goneOn(run, place(0)[0], []);
-      const all = Array.from({ length: appends }, (_, index) => index + 1);
-      const points = sampled(all, volume.killOf);
-      const check = async (at: number): Promise<void> => {
-        const [directory, ledger] = place(at);
-        const { signal } = await child(run.name, directory, ledger, `${at}`);
-        expect(signal).toBe('SIGKILL');
-        const ran = await executions(ledger);
-        expectSameEnd(uncut, await goneOn(run, directory, ran), ran);
+      const moments = momentsOf(whole.notes);
+      expect(moments.length).toBeGreaterThan(20);
+      const uncut = await goneOn(run, whole.directory, []);
+      const due = sampled(moments, volume.killOf);
+      const check = async (moment: string): Promise<void> => {
+        const { directory, notes } = await killed(run, moment);
+        const acked = ackedIn(notes);
+        const stored = await storedIn(directory);
+        expect(stored.slice(0, acked.length), moment).toEqual(acked);
+        const ran = ranIn(notes);
+        await goneOn(run, directory, ran).then(
+          (log) => expectSameEnd(uncut, log, ran),
+          (error: unknown) => {
+            throw new Error(`${moment}: ${error}`, { cause: error });
+          },
+        );
       };
       // Two at once: a process spends most of its life starting.
-      while (points.length > 0) await Promise.all(points.splice(0, 2).map(check));
+      while (due.length > 0) await Promise.all(due.splice(0, 2).map(check));
     },
   );
+
+  it('every append is synced between its write and its acknowledgement', async () => {
+    const [, run] = canonicalRuns;
+    if (!run) throw new Error('there is a second run');
+    const { notes } = await live(run);
+    const order = notes.filter((note) => !('ran' in note)).map((note) => Object.keys(note)[0]);
+    expect(order.length % 3).toBe(0);
+    expect(order.length).toBeGreaterThan(12);
+    for (let at = 0; at < order.length; at += 3) expect(order.slice(at, at + 3)).toEqual(['write', 'synced', 'acked']);
+  });
+});
+
+describe('a process killed between what a tool did and its result', () => {
+  const named = (name: string): CanonicalRun => {
+    const found = canonicalRuns.find((run) => run.name === name);
+    if (!found) throw new Error(`no run is named ${name}`);
+    return found;
+  };
+
+  it('B12: the call has an outcome that nobody knows, and runs again only when that is asked for, with its key', async () => {
+    const run = named('one tool');
+    const { directory, notes } = await killed(run, 'did:1');
+    const before = ranIn(notes);
+    expect(before).toHaveLength(1);
+    const ran: string[] = [];
+    const agent = agentOn(run, directory, ran);
+    const conversation = await agent.open('c');
+    const [call] = conversation.unsettled;
+    expect(call).toBeDefined();
+    expect(ran).toEqual([]);
+    expect(await conversation.settle(call?.callId ?? '', { retry: true })).toBe('applied');
+    await conversation.resume().result;
+    expect(ran).toEqual(before);
+    const results = conversation.log().filter((entry) => entry.type === 'tool-result');
+    expect(results.map(({ outcome }) => outcome)).toEqual(['unknown', 'succeeded']);
+    await agent.close();
+  });
+
+  it('an idempotent one runs again by itself, with the key it had', async () => {
+    const run = named('an idempotent tool behind a failed attempt, and state');
+    const { directory, notes } = await killed(run, 'did:1');
+    const [key = ''] = ranIn(notes);
+    const ran: string[] = [];
+    await goneOn(run, directory, ran);
+    expect(ran.filter((each) => each === key)).toEqual([key]);
+  });
 });

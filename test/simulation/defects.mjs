@@ -1,19 +1,8 @@
 /**
- * Defects that the simulator has to find, each planted alone into the built library while it is loaded. Rule: a fault
- * kind without a caught defect is not tested. `fault` is what must happen for the defect to show; an edit is a file of
- * `dist`, a text that stands there exactly once, and what takes its place.
+ * Defects that simulated lives have to find, each planted alone into the sources while they are loaded. Rule: a fault
+ * kind without a caught defect is not tested. `fault` is what must happen for the defect to show; an edit is a text that
+ * stands exactly once in `src/` and `machines/`, and what takes its place.
  */
-const RUN = 'machines/run.machine.js';
-const END = 'machines/runEnd.js';
-const CONVERSATION = 'machines/conversation.machine.js';
-const SEQUEL = 'machines/sequel.js';
-const RECOVERY = 'machines/recovery.js';
-const GATE_WORK = 'machines/gateWork.js';
-const CALL = 'machines/toolCall.machine.js';
-const HISTORY = 'machines/history.js';
-const ATTEMPT = 'src/models/attempt.js';
-const JOURNAL = 'src/journal.js';
-const DRIVER = 'src/driver.js';
 
 export const defects = [
   {
@@ -22,7 +11,6 @@ export const defects = [
     fault: 'cancel',
     edits: [
       [
-        END,
         "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];",
         'return kept;',
       ],
@@ -34,7 +22,6 @@ export const defects = [
     fault: 'cancel, cancel',
     edits: [
       [
-        CONVERSATION,
         'cancelling: {},',
         "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true } } },",
       ],
@@ -44,31 +31,31 @@ export const defects = [
     id: 'started-calls-replayed',
     about: 'calls that may have run are run again after a restart, idempotent or not',
     fault: 'crash',
-    edits: [[RECOVERY, 'if (idempotent(record.name))', 'if (idempotent !== undefined)']],
+    edits: [['if (idempotent(record.name))', 'if (idempotent !== undefined)']],
   },
   {
     id: 'open-calls-not-recovered',
     about: 'opening the log of a dead process closes none of its calls',
     fault: 'crash',
-    edits: [[RECOVERY, 'entries.push(...repairOf(record, known, idempotent));', '{ }']],
+    edits: [['entries.push(...repairOf(record, known, idempotent));', '{ }']],
   },
   {
     id: 'stop-not-recovered',
     about: 'opening the log of a dead process does not close its run',
     fault: 'crash',
-    edits: [[RECOVERY, "if (known.cycle !== 'running')", "if (known.cycle !== 'none')"]],
+    edits: [["if (known.cycle !== 'running')", "if (known.cycle !== 'none')"]],
   },
   {
     id: 'suspended-call-dropped',
     about: 'a restart forgets the calls that wait for a person',
     fault: 'crash',
-    edits: [[RECOVERY, 'suspended.push({ call, suspension });', '{ }']],
+    edits: [['suspended.push({ call, suspension });', '{ }']],
   },
   {
     id: 'turns-forgotten',
     about: 'a restart counts the turns of a cycle anew',
     fault: 'crash, resume',
-    edits: [[RECOVERY, 'turns: cycleTurns,', 'turns: 0,']],
+    edits: [['turns: cycleTurns,', 'turns: 0,']],
   },
   {
     id: 'unknown-outcome-run-again',
@@ -76,7 +63,6 @@ export const defects = [
     fault: 'crash, resume',
     edits: [
       [
-        RECOVERY,
         "filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf)",
         "filter(({ outcome, status }) => outcome === 'unknown' && status === 'ended').map(rerunOf)",
       ],
@@ -88,9 +74,8 @@ export const defects = [
     fault: 'delivered-twice',
     edits: [
       [
-        'src/asks.js',
-        '    close(id) {\n        const asker = this.#askers.get(id);\n        this.#askers.delete(id);',
-        '    close(id) {\n        const asker = this.#askers.get(id);',
+        'const asker = this.#askers.get(id);\n    this.#askers.delete(id);\n    return asker;',
+        'return this.#askers.get(id);',
       ],
     ],
   },
@@ -100,7 +85,6 @@ export const defects = [
     fault: 'store, crash',
     edits: [
       [
-        DRIVER,
         'const pending = this.#journal.append(step.entries, at);',
         'for (const request of step.asks.splice(0)) if (this.#asks.isOpen(request)) this.#journal.start(request);\n            const pending = this.#journal.append(step.entries, at);',
       ],
@@ -112,7 +96,6 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        'machines/conversationSteps.js',
         "event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : []",
         "event.type === 'decision.arrived' ? [] : [{ runId, type: 'decision' }]",
       ],
@@ -124,7 +107,6 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        'src/log.js',
         'return this.#append(() => sequel(this.#known, entries), at);',
         "const due = [...entries.filter(({ type }) => type !== 'decision'), ...(this.held ?? [])];\n        this.held = entries.filter(({ type }) => type === 'decision');\n        return this.#append(() => sequel(this.#known, due), at);",
       ],
@@ -134,13 +116,13 @@ export const defects = [
     id: 'decision-of-cut-replay-forgotten',
     about: 'a replay that is cut while plugins hear of it keeps its result and not its decision',
     fault: 'plugin-slow, cancel',
-    edits: [['machines/closing.js', 'entries.push(...consumed(context, callId));', 'void consumed;']],
+    edits: [['entries.push(...consumed(context, callId));', 'void consumed;']],
   },
   {
     id: 'decision-not-consumed',
     about: 'nothing says that a decision was acted on',
     fault: 'decide',
-    edits: [['machines/resumeToolCall.machine.js', 'if (!replay?.decision)', 'if (replay)']],
+    edits: [['if (!replay?.decision)', 'if (replay)']],
   },
   {
     id: 'decision-not-removed',
@@ -148,12 +130,10 @@ export const defects = [
     fault: 'decide, tool-suspends',
     edits: [
       [
-        GATE_WORK,
         'held.callId === waiting.call.callId && held.suspension === waiting.suspension',
         'held.callId === waiting.call.callId',
       ],
       [
-        GATE_WORK,
         "return output.outcome === 'suspended' && held.suspension === output.suspension;",
         "return output.outcome === 'suspended';",
       ],
@@ -163,31 +143,25 @@ export const defects = [
     id: 'early-decision-dropped',
     about: 'a decision that comes before its call is suspended is forgotten',
     fault: 'decide',
-    edits: [
-      [
-        'machines/runInbox.js',
-        "event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {}",
-        '({})',
-      ],
-    ],
+    edits: [["event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {}", '({})']],
   },
   {
     id: 'lost-decision-kept',
     about: 'a decision that could not be stored is acted on all the same',
     fault: 'store-refused, decide',
-    edits: [['machines/runInbox.js', '!isLost(held)', 'held !== undefined']],
+    edits: [['!isLost(held)', 'held !== undefined']],
   },
   {
     id: 'suspension-not-counted',
     about: 'a second suspension has the number of the first',
     fault: 'tool-suspends, decide',
-    edits: [[CALL, 'const suspension = context.suspension + 1;', 'const suspension = 1;']],
+    edits: [['const suspension = context.suspension + 1;', 'const suspension = 1;']],
   },
   {
     id: 'steer-lost',
     about: 'steers are taken off the queue and not delivered',
     fault: 'steer',
-    edits: [[RUN, "enqueue({ type: 'log', params: step.steerEntries(context.runId, due) });", '']],
+    edits: [["enqueue({ type: 'log', params: step.steerEntries(context.runId, due) });", '']],
   },
   {
     id: 'follow-up-lost-on-error',
@@ -195,7 +169,6 @@ export const defects = [
     fault: 'followUp, model',
     edits: [
       [
-        CONVERSATION,
         "waiting: event.output.end.termination === 'Suspended',",
         "waiting: event.output.end.termination === 'Suspended',\n                ...(event.output.end.termination === 'Error' && { queue: [] }),",
       ],
@@ -207,9 +180,8 @@ export const defects = [
     fault: 'followUp',
     edits: [
       [
-        'machines/conversationSteps.js',
-        "queue.find(({ kind }) => kind === 'followUp')",
-        "[...queue].reverse().find(({ kind }) => kind === 'followUp')",
+        "=>\n  queue.find(({ kind }) => kind === 'followUp');",
+        "=>\n  [...queue].reverse().find(({ kind }) => kind === 'followUp');",
       ],
     ],
   },
@@ -217,7 +189,7 @@ export const defects = [
     id: 'budget-off-by-two',
     about: 'a cycle has two turns more than it may',
     fault: 'none',
-    edits: [['machines/limits.js', 'counters.turns >= limits.turns', 'counters.turns >= limits.turns + 2']],
+    edits: [['counters.turns >= limits.turns', 'counters.turns >= limits.turns + 2']],
   },
   {
     id: 'retry-skips-limit',
@@ -225,7 +197,6 @@ export const defects = [
     fault: 'model',
     edits: [
       [
-        'machines/modelCall.machine.js',
         'return context.attempts.ofModel < context.retry.attempts;',
         'return context.attempts.ofModel <= context.retry.attempts;',
       ],
@@ -237,7 +208,6 @@ export const defects = [
     fault: 'model, cancel',
     edits: [
       [
-        'machines/modelCall.machine.js',
         "on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },",
         "on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' }, 'run.cancelled': { target: 'attempting' } },",
       ],
@@ -249,11 +219,10 @@ export const defects = [
     fault: 'tool-late, cancel',
     edits: [
       [
-        'src/acts.js',
         "return [diagnostic(request.runId, 'late_result', { callId: request.callId })];",
         "return [{ runId: request.runId, type: 'tool-result', callId: request.callId, outcome: 'succeeded', content: value.content }];",
       ],
-      [SEQUEL, "return record.status !== 'ended' || record.settled === 'retry';", 'return true;'],
+      ["return record.status !== 'ended' || record.settled === 'retry';", 'return true;'],
     ],
   },
   {
@@ -262,7 +231,6 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        HISTORY,
         'return this.#replace(slot.index, message);',
         'this.#messages.splice(slot.index, 1);\n            for (const other of this.#slots.values()) if (other.index > slot.index) other.index -= 1;\n            slot.index = this.#messages.length;\n            return this.#add(message);',
       ],
@@ -274,7 +242,6 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        HISTORY,
         "if (slot.holds === 'result' && !this.#retried.delete(callId))",
         "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried.delete(callId)))",
       ],
@@ -284,7 +251,7 @@ export const defects = [
     id: 'past-rewritten',
     about: 'a result that comes late takes the place of what the model has answered already',
     fault: 'decide',
-    edits: [[HISTORY, 'if (!spoken) {', 'if (!slot.late) {']],
+    edits: [['if (!spoken) {', 'if (!slot.late) {']],
   },
   {
     id: 'partial-text-kept',
@@ -292,7 +259,6 @@ export const defects = [
     fault: 'model',
     edits: [
       [
-        ATTEMPT,
         'return { ...failureOf(error), random: random(), model: model.id };',
         "this.#reply.end();\n            if (this.#streamed) return { kind: 'reply', items: this.#reply.items, finish: 'stop', usage: this.#usage };\n            return { ...failureOf(error), random: random(), model: model.id };",
       ],
@@ -302,80 +268,74 @@ export const defects = [
     id: 'missing-finish-accepted',
     about: 'a stream that ends without a reason counts as a reply',
     fault: 'model-cut',
-    edits: [[ATTEMPT, "throw new ModelError({ code: 'stream-incomplete' });", "this.#finish = 'stop';"]],
+    edits: [["throw new ModelError({ code: 'stream-incomplete' });", "this.#finish = 'stop';"]],
   },
   {
     id: 'talk-behind-finish-kept',
     about: 'what a model says behind the end of its reply is part of the reply',
     fault: 'model-talks-on',
-    edits: [[ATTEMPT, "if (this.#finish !== undefined && part.type !== 'diagnostic')", 'if (this.#finish === null)']],
+    edits: [["if (this.#finish !== undefined && part.type !== 'diagnostic')", 'if (this.#finish === null)']],
   },
   {
     id: 'repeated-id-merged',
     about: 'a call with an id that was there before passes for that call',
     fault: 'a repeated id',
-    edits: [['src/models/reply.js', 'if (this.#given.has(id) || this.#known.calls.has(id))', 'if (id === undefined)']],
+    edits: [['if (this.#given.has(id) || this.#known.calls.has(id))', 'if (id === undefined)']],
   },
   {
     id: 'listener-left',
     about: 'a run that is over goes on listening to the signal of its caller',
     fault: 'send with a signal',
-    edits: [['src/run.js', "this.onEnd(() => signal.removeEventListener('abort', aborted));", '']],
+    edits: [["this.onEnd(() => signal.removeEventListener('abort', aborted));", '']],
   },
   {
     id: 'timer-left',
     about: 'the time limit of a model call is not stopped when it is over',
     fault: 'none',
-    edits: [[ATTEMPT, 'clock.stop();', '']],
+    edits: [['clock.stop();', '']],
   },
   {
     id: 'tool-timer-left',
     about: 'the time limit of a tool is not stopped when it has answered',
     fault: 'none',
-    edits: [['src/tools/execute.js', 'settled = true;\n            stop();', 'settled = true;']],
+    edits: [['settled = true;\n            stop();', 'settled = true;']],
   },
   {
     id: 'model-never-times-out',
     about: 'a model that says nothing holds its run for ever',
     fault: 'model-hang',
-    edits: [
-      [
-        'src/models/attemptClock.js',
-        "this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));",
-        '',
-      ],
-    ],
+    edits: [["this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));", '']],
   },
   {
     id: 'tool-never-times-out',
     about: 'a tool that never answers holds its run for ever',
     fault: 'tool-deaf',
-    edits: [['src/tools/execute.js', "resolve(returned(erred('timeout', words), retrying));", 'String(words);']],
+    edits: [["resolve(returned(erred('timeout', words), retrying));", 'String(words);']],
   },
   {
     id: 'effects-outlive-cancel',
     about: 'what a run has under way is forgotten at its end, and not ended',
     fault: 'cancel',
-    edits: [[JOURNAL, 'stop?.();', '']],
+    edits: [['this.#underWay.delete(id);\n      stop?.();', 'this.#underWay.delete(id);']],
   },
   {
     id: 'cancel-waits-for-the-store',
     about: 'a cancel waits as long as the store likes',
     fault: 'store-slow, cancel',
-    edits: [['src/hurry.js', 'const GIVE_UP_MS = 90;', 'const GIVE_UP_MS = 9000;']],
+    edits: [['const GIVE_UP_MS = 90;', 'const GIVE_UP_MS = 9000;']],
   },
   {
     id: 'cancel-waits-for-hooks',
     about: 'a cancelled run gives its last hooks all the time of others',
     fault: 'plugin-deaf, cancel',
-    edits: [[END, 'const CANCELLED_RUN_END_MS = 30;', 'const CANCELLED_RUN_END_MS = 3000;']],
+    edits: [['const CANCELLED_RUN_END_MS = 30;', 'const CANCELLED_RUN_END_MS = 3000;']],
   },
   {
     id: 'no-stop-on-store-failure',
     about: 'a run that the store failed writes no stop',
     fault: 'store-refused',
     edits: [
-      [END, 'const { cause } = end;', "const { cause } = end;\n    if (cause === 'store')\n        return [boundary];"],
+      ['const { cause } = end;', "const { cause } = end;\n    if (cause === 'store')\n        return [boundary];"],
     ],
   },
   {
@@ -384,15 +344,10 @@ export const defects = [
     fault: 'cancel',
     edits: [
       [
-        END,
         "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];",
         "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), { runId, type: 'run-stop', reason: 'interrupted' }];",
       ],
-      [
-        SEQUEL,
-        'if (runId !== this.#runId)',
-        "if (type !== '')\n            return true;\n        if (runId !== this.#runId)",
-      ],
+      ['if (runId !== this.#runId)', "if (type !== '')\n            return true;\n        if (runId !== this.#runId)"],
     ],
   },
   {
@@ -401,7 +356,6 @@ export const defects = [
     fault: 'store-refused',
     edits: [
       [
-        'machines/conversationSteps.js',
         'durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };',
         'durable === null ? {} : { suspended, kept, reruns, decisions };',
       ],
@@ -411,7 +365,7 @@ export const defects = [
     id: 'half-promotion-not-recovered',
     about: 'a promotion that was cut in the middle of its append is made a second time',
     fault: 'crash in an append',
-    edits: [[RECOVERY, '...cutPromotion(known),', '']],
+    edits: [['...cutPromotion(known),', '']],
   },
   {
     id: 'seq-reused-after-torn-append',
@@ -419,47 +373,46 @@ export const defects = [
     fault: 'crash in an append',
     edits: [
       [
-        'src/opening.js',
         'const fresh = entries.length === 0;',
         "while (entries.length > 1 && entries.at(-1).type !== 'checkpoint') entries.pop();\n    const fresh = entries.length === 0;",
       ],
-      ['src/stores/order.js', 'if (expectedSeq !== next)', 'if (expectedSeq > next)'],
-      ['src/stores/order.js', 'entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
+      ['if (expectedSeq !== next)', 'if (expectedSeq > next)'],
+      ['entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
     ],
   },
   {
     id: 'last-record-lost',
     about: 'opening a log leaves out its last entry',
     fault: 'crash',
-    edits: [['src/stores/memory.js', 'const until = stored.length;', 'const until = stored.length - 1;']],
+    edits: [['const until = stored.length;', 'const until = stored.length - 1;']],
   },
   {
     id: 'order-not-checked',
     about: 'a store takes what does not follow on, and a writer numbers from one too low',
     fault: 'crash',
     edits: [
-      ['src/stores/order.js', 'if (expectedSeq !== next)', 'if (expectedSeq > next)'],
-      ['src/stores/order.js', 'entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
-      ['src/stores/memory.js', 'const until = stored.length;', 'const until = stored.length - 1;'],
+      ['if (expectedSeq !== next)', 'if (expectedSeq > next)'],
+      ['entry.seq !== next + index', 'entry.seq !== expectedSeq + index'],
+      ['const until = stored.length;', 'const until = stored.length - 1;'],
     ],
   },
   {
     id: 'lease-not-checked',
     about: 'a conversation that is open is opened a second time',
     fault: 'a second opener',
-    edits: [['src/stores/memory.js', 'if (!leased.has(id))', 'if (id)']],
+    edits: [['if (!leased.has(id))', 'if (id)']],
   },
   {
     id: 'subscriber-stops-a-run',
     about: 'a subscriber that throws takes the run with it',
     fault: 'a subscriber that throws',
-    edits: [['src/guard.js', 'strikes += 1;', 'throw error;']],
+    edits: [['strikes += 1;', 'throw error;']],
   },
   {
     id: 'subscriber-misses-entries',
     about: 'who subscribes is not shown the first of what follows',
     fault: 'watch',
-    edits: [['src/log.js', 'if (entry.seq >= next)', 'if (entry.seq > next)']],
+    edits: [['if (entry.seq >= next)', 'if (entry.seq > next)']],
   },
   {
     id: 'clock-jump-rings-timers',
@@ -467,12 +420,10 @@ export const defects = [
     fault: 'jump',
     edits: [
       [
-        JOURNAL,
         'this.#underWay.set(id, stop);\n                return;',
         'this.#underWay.set(id, stop);\n                (this.due ??= new Map()).set(id, this.#options.now() + ms);\n                return;',
       ],
       [
-        JOURNAL,
         'const completion = this.#cancels.shift() ?? this.#next();',
         "for (const [id, at] of this.due ?? []) {\n            if (this.#options.now() <= at) continue;\n            this.due.delete(id);\n            this.#underWay.get(id)?.();\n            if (this.#underWay.delete(id)) this.#queue.push({ completion: { type: 'timer.elapsed', id } });\n        }\n        const completion = this.#cancels.shift() ?? this.#next();",
       ],
@@ -482,25 +433,13 @@ export const defects = [
     id: 'deny-after-allow-ignored',
     about: 'once a check has let a call pass, no later one is heard',
     fault: 'guard-forbids',
-    edits: [
-      [
-        'src/plugins/gate.js',
-        'if (said.block !== undefined)',
-        'if (said.block !== undefined && plugin === this.#options.plugins[0])',
-      ],
-    ],
+    edits: [['if (said.block !== undefined)', 'if (said.block !== undefined && plugin === this.#options.plugins[0])']],
   },
   {
     id: 'approval-not-asked',
     about: 'a tool that needs approval runs without it',
     fault: 'none',
-    edits: [
-      [
-        'src/plugins/gate.js',
-        'if (needsApproval === undefined || needsApproval === false)',
-        'if (needsApproval !== undefined)',
-      ],
-    ],
+    edits: [['if (needsApproval === undefined || needsApproval === false)', 'if (needsApproval !== undefined)']],
   },
   {
     id: 'denial-runs',
@@ -508,8 +447,7 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        'machines/resumeToolCall.machine.js',
-        "const isDenied = (replay) => replay?.decision?.action === 'deny';",
+        "const isDenied = (replay: Replay | undefined): boolean => replay?.decision?.action === 'deny';",
         'const isDenied = (replay) => replay === null;',
       ],
     ],
@@ -520,7 +458,6 @@ export const defects = [
     fault: 'unauthorized',
     edits: [
       [
-        'src/deciding.js',
         'if (!(await isAllowed(() => authorize(decision, call))))',
         'if ((await isAllowed(() => authorize(decision, call))) === undefined)',
       ],
@@ -530,19 +467,18 @@ export const defects = [
     id: 'arguments-changed',
     about: 'a tool is given other arguments than the log has',
     fault: 'none',
-    edits: [
-      [
-        'src/tools/prepare.js',
-        'args: ownArgs(result.value)',
-        "args: Object.freeze({ ...ownArgs(result.value), text: 'other' })",
-      ],
-    ],
+    edits: [['args: ownArgs(result.value)', "args: Object.freeze({ ...ownArgs(result.value), text: 'other' })"]],
   },
   {
     id: 'arguments-open-to-change',
     about: 'a tool may change the arguments that it is given',
     fault: 'tool-meddles',
-    edits: [['src/tools/args.js', 'return Object.freeze(copy);', 'return copy;']],
+    edits: [
+      [
+        'copy[key] = ownArgs(child, copies);\n  return Object.freeze(copy);',
+        'copy[key] = ownArgs(child, copies);\n  return copy;',
+      ],
+    ],
   },
   {
     id: 'key-not-renewed',
@@ -550,7 +486,6 @@ export const defects = [
     fault: 'tool-suspends, decide',
     edits: [
       [
-        CALL,
         '`${partOf(conversationId)}/${partOf(call.callId)}/${suspension}`',
         '`${partOf(conversationId)}/${partOf(call.callId)}/${suspension * 0}`',
       ],
@@ -560,25 +495,25 @@ export const defects = [
     id: 'secret-not-redacted',
     about: 'what is stored is stored as it came',
     fault: 'a secret in a result',
-    edits: [['src/log.js', '...redactEntry(entry, this.#redact)', '...entry']],
+    edits: [['...redactEntry(entry, this.#redact)', '...entry']],
   },
   {
     id: 'receipt-not-settled',
     about: 'nobody is told of a message that was delivered',
     fault: 'steer, followUp',
-    edits: [['src/runs.js', "this.#receipts.settle(entry.messageId, 'delivered');", '']],
+    edits: [["this.#receipts.settle(entry.messageId, 'delivered');", '']],
   },
   {
     id: 'lost-steer-not-told',
     about: 'nobody is told of a steer that could not be stored',
     fault: 'store-refused, steer',
-    edits: [['src/receipts.js', '(error) => this.lose(messageId, error, run, runtime)', '() => {}']],
+    edits: [['(error: unknown) => this.lose(messageId, error, run, runtime)', '() => {}']],
   },
   {
     id: 'applied-before-durable',
     about: 'a decision is told as applied before it is durable',
     fault: 'store-slow, decide',
-    edits: [['src/tickets.js', 'this.#delivered.set(act, { ...ticket, answer });', 'ticket.resolve(answer);']],
+    edits: [['this.#delivered.set(act, { ...ticket, answer });', 'ticket.resolve(answer);']],
   },
   {
     id: 'entries-shown-too-early',
@@ -586,7 +521,6 @@ export const defects = [
     fault: 'store-refused',
     edits: [
       [
-        'src/log.js',
         'await this.#handle.append(stamped, this.entries.length);\n        this.#publish(stamped);',
         'const first = this.entries.length;\n        this.#publish(stamped);\n        await this.#handle.append(stamped, first);',
       ],
@@ -598,7 +532,6 @@ export const defects = [
     fault: 'watch',
     edits: [
       [
-        'src/streams.js',
         'this.#runtime.log.listen((entry) => projector.push(entry));',
         "this.#runtime.log.listen((entry) => entry.type !== 'tool-result' && projector.push(entry));",
       ],
@@ -610,7 +543,6 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        'src/log.js',
         'return this.#append(() => sequel(this.#known, entries), at);',
         "return this.#append(() => [...sequel(this.#known, entries)].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
       ],
@@ -621,8 +553,8 @@ export const defects = [
     about: 'a sub-agent goes on when its call was cancelled',
     fault: 'cancel, sub-agents',
     edits: [
-      ['src/subAgents/nursery.js', 'void this.#dissolve(entry.callId, brood);', '{ }'],
-      ['src/subAgents/brood.js', "signal.addEventListener('abort', cancel, { once: true });", ''],
+      ['void this.#dissolve(entry.callId, brood);', '{ }'],
+      ["signal.addEventListener('abort', cancel, { once: true });", ''],
     ],
   },
   {
@@ -631,7 +563,6 @@ export const defects = [
     fault: 'sub-agents',
     edits: [
       [
-        'src/subAgents/nursery.js',
         'this.#options.runtime.live.join(opened.runtime.live, callId);',
         'opened.runtime.log.listen(({ seq, at, conversationId, ...entry }) => void this.#options.runtime.log.append([entry], at));',
       ],
@@ -641,6 +572,6 @@ export const defects = [
     id: 'lost-suspension-without-result',
     about: 'a call whose suspension could not be stored is left without a result',
     fault: 'store-refused, tool-suspends',
-    edits: [['machines/closing.js', 'if (lost.suspensions.has(callId))', 'if (lost.suspensions === callId)']],
+    edits: [['if (lost.suspensions.has(callId))', 'if (lost.suspensions === callId)']],
   },
 ];

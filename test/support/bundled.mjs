@@ -11,13 +11,14 @@ import { build } from 'esbuild';
 /** Some of the packages are CommonJS and ask for Node's modules. */
 const banner = { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" };
 
-/** What `contents` exports; its imports are resolved from `resolveDir`. */
-export async function bundled(contents, resolveDir) {
+/** What `contents` exports; its imports are resolved from `resolveDir`, and `plugins` may change what is loaded. */
+export async function bundled(contents, resolveDir, plugins = []) {
   const place = await mkdtemp(join(tmpdir(), 'runchart-bundle-'));
   const outfile = join(place, 'bundle.mjs');
   const stdin = { contents, resolveDir, loader: 'ts' };
   try {
-    await build({ stdin, bundle: true, platform: 'node', format: 'esm', outfile, banner, logLevel: 'warning' });
+    const how = { bundle: true, platform: 'node', format: 'esm', banner, logLevel: 'warning' };
+    await build({ stdin, outfile, plugins, ...how });
     return await import(pathToFileURL(outfile).href);
   } finally {
     await rm(place, { recursive: true });

@@ -19,9 +19,9 @@ const VOLUME = {
   startOf: [12, 1],
   /** One cut of a composed run in so many. */
   cutOf: [6, 1],
-  /** Of the canonical runs, and of the appends behind which a real process is killed, one in so many. */
+  /** Of the canonical runs, and of the moments at which a real process is killed, one in so many. */
   killedRunOf: [4, 1],
-  killOf: [6, 1],
+  killOf: [24, 2],
   /** Runs of the walk against the strict server. */
   walks: [20, 150],
   /** Random lives on stores that fail, of subscribers, of messages and of recordings. */

@@ -1,19 +1,25 @@
 /**
- * Hunts one planted defect: lives of seeds 1, 2, 3 … until an invariant breaks. Prints what it found as JSON; with
- * `--shrink` also the shortest tape found that still breaks it. With `--tape` it lives that one life.
+ * Hunts one planted defect by simulated lives: seeds 1, 2, 3 … until an invariant breaks. Prints what it found as JSON;
+ * with `--shrink` also the shortest tape found that still breaks it. With `--tape` it lives that one life.
  */
-import { register } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { defects } from './defects.mjs';
+import { bundled } from '../support/bundled.mjs';
+import { defects } from './all.mjs';
+import { bundlerPlugin, planted } from './plant.mjs';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: { shrink: { type: 'boolean', default: false }, tape: { type: 'string' } },
 });
 const [id, most] = positionals;
-const defect = defects.find((candidate) => candidate.id === id);
-if (id !== 'none') register('./mutation.mjs', import.meta.url, { data: { edits: defect.edits } });
-const { shrink, simulate } = await import('../../dist/src/testing/index.js');
+const edits = defects.find((defect) => defect.id === id)?.edits ?? [];
+if (edits.length === 0 && id !== 'none') throw new Error(`no defect is named ${id}`);
+const { shrink, simulate } = await bundled(
+  "export { shrink, simulate } from '../../src/testing/index.ts';",
+  fileURLToPath(new URL('.', import.meta.url)),
+  [bundlerPlugin(planted(edits))],
+);
 
 const quiet = () => {};
 process.on('uncaughtException', quiet);

@@ -1,0 +1,26 @@
+/**
+ * All planted defects. Rule: each has a name, says in a sentence what is wrong, and has a witness: the test file that has
+ * to fail, or simulated lives where it names none.
+ */
+import { defects as ofTheSimulation } from '../simulation/defects.mjs';
+import { charts } from './charts.mjs';
+import { models } from './models.mjs';
+import { runtime } from './runtime.mjs';
+import { stores } from './stores.mjs';
+import { subAgents } from './subAgents.mjs';
+import { tools } from './tools.mjs';
+import { views } from './views.mjs';
+
+export const defects = [
+  ...ofTheSimulation,
+  ...charts,
+  ...runtime,
+  ...models,
+  ...tools,
+  ...stores,
+  ...subAgents,
+  ...views,
+];
+
+const ids = new Set(defects.map(({ id }) => id));
+if (ids.size < defects.length) throw new Error('two defects have one name');

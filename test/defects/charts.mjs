@@ -1,0 +1,127 @@
+/** Defects of the charts and the pure functions of `machines/`, each with the test file that has to find it. */
+export const charts = [
+  {
+    id: 'retry-once-more',
+    about: 'a tool is executed once more than the policy says',
+    witness: 'test/scenarios/toolRetry.test.ts',
+    edits: [['attempt < retry.attempts', 'attempt <= retry.attempts']],
+  },
+  {
+    id: 'retry-wait',
+    about: 'the wait before a repetition is one step of the backoff too long',
+    witness: 'test/scenarios/toolRetry.test.ts',
+    edits: [['backoffMs(retry, attempt - 1, allowed?.random ?? 0)', 'backoffMs(retry, attempt, allowed?.random ?? 0)']],
+  },
+  {
+    id: 'backoff',
+    about: 'the first wait is already multiplied',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [['factor ** (failed - 1)', 'factor ** failed']],
+  },
+  {
+    id: 'retry-after-floor',
+    about: 'a wait that the provider asks for is capped by the backoff',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [
+      [
+        'return failed.retryAfterMs;',
+        'return Math.min(failed.retryAfterMs, backoffMs(retry, attempts.ofModel - 1, failed.random));',
+      ],
+    ],
+  },
+  {
+    id: 'cost-reset',
+    about: 'a restart forgets what the conversation has cost',
+    witness: 'test/subAgents/cost.test.ts',
+    edits: [['tokens,\n  costUsd,\n});', 'tokens,\n  costUsd: 0,\n});']],
+  },
+  {
+    id: 'key-after-restart',
+    about: 'an idempotent call that runs again after a restart gets a new idempotency key',
+    witness: 'test/scenarios/idempotencyKeys.test.ts',
+    edits: [
+      ['...(idempotencyKey !== undefined && { idempotencyKey }) };', '...(idempotencyKey !== undefined && {}) };'],
+    ],
+  },
+  {
+    id: 'window',
+    about: 'one call more than maxParallelTools runs',
+    witness: 'test/scenarios/toolRounds.test.ts',
+    edits: [
+      [
+        'const live = Math.min(window, calls.length);',
+        'const live = Math.min(sequential ? window : window + 1, calls.length);',
+      ],
+    ],
+  },
+  {
+    id: 'readonly-some',
+    about: 'parallelIfReadOnly runs a round in parallel when one of its calls is read-only',
+    witness: 'test/scenarios/toolRounds.test.ts',
+    edits: [['calls.every((call) => call.readOnly)', 'calls.some((call) => call.readOnly)']],
+  },
+  {
+    id: 'decide-twice',
+    about: 'a second, different decision on a suspension is told as applied',
+    witness: 'test/hostile/decisions.test.ts',
+    edits: [
+      [
+        "if (first) return told(same(first, decision) ? 'duplicate' : 'conflict');",
+        "if (first && same(first, decision)) return told('duplicate');",
+      ],
+    ],
+  },
+  {
+    id: 'pruned-reported',
+    about: 'pruning does not lower what the model last reported',
+    witness: 'test/scenarios/contextWindow.test.ts',
+    edits: [['this.#reported = Math.max(0, this.#reported - saved / CHARACTERS_A_TOKEN);', '']],
+  },
+  {
+    id: 'supersede-expired',
+    about: 'early decisions of a superseded cycle are not said to have expired',
+    witness: 'test/scenarios/earlyDecisions.test.ts',
+    edits: [['...expired(runId, early(open)),', '']],
+  },
+  {
+    id: 'steer-dropped',
+    about: 'with queueDrain one the steers behind the first are dropped',
+    witness: 'test/scenarios/queues.test.ts',
+    edits: [['enqueue.assign({ steers: context.steers.slice(due.length) });', 'enqueue.assign({ steers: [] });']],
+  },
+  {
+    id: 'state-conflict',
+    about: 'two calls that wrote one key alike conflict',
+    witness: 'test/scenarios/runLifecycle.test.ts',
+    edits: [['if ((written.get(key) ?? form) !== form) return true;', 'if (written.has(key)) return true;']],
+  },
+  {
+    id: 'fallback-attempts',
+    about: 'a fallback model goes on with the attempts of the one before',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [['model: attempts.model + 1, ofModel: 1 }', 'model: attempts.model + 1, ofModel: attempts.ofModel }']],
+  },
+  {
+    id: 'refused-call-runs',
+    about: 'a call that its gate refuses runs',
+    witness: 'test/paths/states.test.ts',
+    edits: [["guard: 'refusedByGate', target: 'Failed'", "guard: 'refusedByGate', target: 'ExecuteTool'"]],
+  },
+  {
+    id: 'suspended-too-often-runs',
+    about: 'a call that suspended too often runs once more',
+    witness: 'test/paths/states.test.ts',
+    edits: [
+      [
+        "{ guard: 'blocked', target: 'Blocked', actions: 'decide' },\n{ guard: 'suspendsTooOften', target: 'Failed', actions: 'decide' }",
+        "{ guard: 'blocked', target: 'Blocked', actions: 'decide' },\n{ guard: 'suspendsTooOften', target: 'ExecuteTool', actions: 'decide' }",
+      ],
+    ],
+  },
+  {
+    id: 'compact-one-more',
+    about: 'a compaction takes one entry more than it may',
+    witness: 'test/machines/contextSize.test.ts',
+    edits: [['findIndex((seq) => seq > upToSeq)', 'findIndex((seq) => seq > upToSeq + 1)']],
+  },
+];

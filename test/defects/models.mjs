@@ -1,0 +1,129 @@
+/** Defects of models: attempts, the OpenAI adapter, prices, each with the test file that has to find it. */
+export const models = [
+  {
+    id: 'clock-idle',
+    about: 'between parts the model has the time of its first part',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [
+      [
+        'this.#stopIdle = this.#waitFor(this.#timeouts.idleMs);',
+        'this.#stopIdle = this.#waitFor(this.#timeouts.firstPartMs);',
+      ],
+    ],
+  },
+  {
+    id: 'odd-part-alive',
+    about: 'a part of no known form counts as a sign of life',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [
+      [
+        'const read = readPart(part);\n      if (!read) {',
+        'const read = readPart(part);\n      clock.part();\n      if (!read) {',
+      ],
+    ],
+  },
+  {
+    id: 'reset-not-said',
+    about: 'a failed attempt leaves its partial text in the live stream, the retry appends to it',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [['this.reset();\n      return { ...failureOf(error)', 'return { ...failureOf(error)']],
+  },
+  {
+    id: 'reset-tools',
+    about: 'no reset where only tool input was streamed',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [['this.#input(index, name, text);\n        this.#streams();', 'this.#input(index, name, text);']],
+  },
+  {
+    id: 'reset-after-text',
+    about: 'no reset where reasoning alone was streamed',
+    witness: 'test/scenarios/retries.test.ts',
+    edits: [
+      [
+        'part.text);\n        this.#streams();',
+        "part.text);\n        if (part.type === 'text-delta') this.#streams();",
+      ],
+    ],
+  },
+  {
+    id: 'gate-leak',
+    about: 'the listener on the signal of the caller of a model stays',
+    witness: 'test/models/openaiAbort.test.ts',
+    edits: [["caller.removeEventListener('abort', fire);", '']],
+  },
+  {
+    id: 'body-open',
+    about: 'the body of a response is not closed at the end',
+    witness: 'test/models/openaiAbort.test.ts',
+    edits: [['gate.close();\n    body?.close();', 'gate.close();']],
+  },
+  {
+    id: 'utf8',
+    about: 'bytes of a character split over two chunks are decoded apart',
+    witness: 'test/models/openaiStream.test.ts',
+    edits: [['decoder.decode(slice, { stream: true })', 'decoder.decode(slice)']],
+  },
+  {
+    id: 'crlf',
+    about: 'CR at the end of a chunk and LF at the start of the next are two line ends',
+    witness: 'test/models/openaiSplits.test.ts',
+    edits: [["afterCr = rest.endsWith('\\r');", 'afterCr = false;']],
+  },
+  {
+    id: 'no-index',
+    about: 'a piece of a call without index and id opens a call of its own',
+    witness: 'test/models/openaiOddCalls.test.ts',
+    edits: [
+      [
+        'return delta.index === undefined && open.closed ? undefined : open;',
+        'return delta.index === undefined ? undefined : open;',
+      ],
+    ],
+  },
+  {
+    id: 'usage-sum',
+    about: 'usage of several chunks is kept from the first chunk that has one',
+    witness: 'test/models/openaiStream.test.ts',
+    edits: [
+      [
+        'if (chunk.usage !== undefined) this.#usage = chunk.usage;',
+        'if (chunk.usage !== undefined) this.#usage ??= chunk.usage;',
+      ],
+    ],
+  },
+  {
+    id: 'cached-twice',
+    about: 'cached tokens cost their own price and the full one',
+    witness: 'test/models/prices.test.ts',
+    edits: [
+      [
+        'Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens)',
+        'Math.max(0, inputTokens - cacheWriteTokens)',
+      ],
+    ],
+  },
+  {
+    id: 'retry-after-seconds',
+    about: 'Retry-After in seconds is taken for milliseconds',
+    witness: 'test/models/openaiErrors.test.ts',
+    edits: [['Math.ceil(seconds * 1000)', 'Math.ceil(seconds)']],
+  },
+  {
+    id: 'key-after-401',
+    about: 'after a 401 the old key is sent again',
+    witness: 'test/models/openaiRequest.test.ts',
+    edits: [['if (response.status === 401) client = prepared = undefined;', '']],
+  },
+  {
+    id: 'header-secret',
+    about: 'a credential in a header counts as a secret together with its scheme only',
+    witness: 'test/models/openaiRequest.test.ts',
+    edits: [["value.replace(/^\\s*(bearer|basic|token)\\s+/i, '').trim()", 'value.trim()']],
+  },
+  {
+    id: 'late-response',
+    about: 'a response that comes after the abort is not closed',
+    witness: 'test/models/openaiAbort.test.ts',
+    edits: [['(late) => openBody(late).close()', '() => {}']],
+  },
+];

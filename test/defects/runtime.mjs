@@ -1,0 +1,234 @@
+/** Defects of what carries the charts: driver, log, gate, forks, options, replays, each with the test file that has to find it. */
+export const runtime = [
+  {
+    id: 'stale-ask',
+    about: 'an effect dropped while its append was pending is started all the same',
+    witness: 'test/scenarios/cancelStore.test.ts',
+    edits: [
+      [
+        'for (const request of asks) if (this.#asks.isOpen(request)) this.#journal.start(request);',
+        'for (const request of asks) this.#journal.start(request);',
+      ],
+    ],
+  },
+  {
+    id: 'drop-order',
+    about: 'effects are ended in start order instead of reverse',
+    witness: 'test/scenarios/cancel.test.ts',
+    edits: [['for (const id of ids.reverse())', 'for (const id of ids)']],
+  },
+  {
+    id: 'hurry-timers',
+    about: 'the timers of a cancel stay when it is over',
+    witness: 'test/scenarios/cancelStore.test.ts',
+    edits: [['for (const stop of this.#stops) stop();\n    this.#stops = [];', 'this.#stops = [];']],
+  },
+  {
+    id: 'signal-lost',
+    about: 'a tool is given a signal that nobody aborts',
+    witness: 'test/hostile/toolTiming.test.ts',
+    edits: [
+      [
+        'const { signal } = abort;\n    const { clock, end }',
+        'const { signal } = new AbortController();\n    const { clock, end }',
+      ],
+    ],
+  },
+  {
+    id: 'listen-order',
+    about: 'subscribers are told before the folds of the library',
+    witness: 'test/scenarios/atTheStop.test.ts',
+    edits: [
+      [
+        'for (const listener of this.#listeners) listener(entry);\n    }\n    for (const entry of stamped) this.#live.next(entry);',
+        'this.#live.next(entry);\n      for (const listener of this.#listeners) listener(entry);\n    }',
+      ],
+    ],
+  },
+  {
+    id: 'listener-text',
+    about: 'redacted text: only the raw form of a secret counts, not its JSON or URL form',
+    witness: 'test/hostile/secrets.test.ts',
+    edits: [['const forms = [secret, JSON.stringify(secret).slice(1, -1)];', 'const forms = [secret];']],
+  },
+  {
+    id: 'redact-order',
+    about: 'of two secrets the shorter, a prefix of the longer, is blanked first',
+    witness: 'test/hostile/secrets.test.ts',
+    edits: [['kept = Math.max(kept, to);', 'kept = to;']],
+  },
+  {
+    id: 'redact-keys',
+    about: 'keys of objects are not redacted',
+    witness: 'test/hostile/secrets.test.ts',
+    edits: [
+      [
+        'const field = [clean(key), cleaned(child, clean)] as const;',
+        'const field = [key, cleaned(child, clean)] as const;',
+      ],
+    ],
+  },
+  {
+    id: 'deadline-cycle',
+    about: 'the time of earlier runs of a cycle is not counted against runMs',
+    witness: 'test/scenarios/limits.test.ts',
+    edits: [['request.ofCycle ? Math.max(0, request.ms - this.#options.cycleMs()) : request.ms', 'request.ms']],
+  },
+  {
+    id: 'lru',
+    about: 'of the images at hand the first shown goes, not the one least lately shown',
+    witness: 'test/images/gallery.test.ts',
+    edits: [['this.#kept.delete(part.data);\n      this.#kept.set(part.data, known);', '']],
+  },
+  {
+    id: 'weight',
+    about: 'the room for images at hand is never given back: once full each image is scaled for every request',
+    witness: 'test/images/gallery.test.ts',
+    edits: [['this.#weight -= weightOf(kept);', '']],
+  },
+  {
+    id: 'failed-gallery',
+    about: 'a gallery that could not be loaded is never tried again',
+    witness: 'test/images/gallery.test.ts',
+    edits: [['gallery.catch(() => this.#galleries.delete(model));', 'gallery.catch(() => undefined);']],
+  },
+  {
+    id: 'approval-throws',
+    about: 'a needsApproval that throws lets the call pass',
+    witness: 'test/hostile/checks.test.ts',
+    edits: [
+      [
+        "diagnose('approval_error', { tool: definition.name, message: thrownText(error) });",
+        "diagnose('approval_error', { tool: definition.name, message: thrownText(error) });\n        return undefined;",
+      ],
+    ],
+  },
+  {
+    id: 'edited-after-approval',
+    about: 'arguments that a plugin changed after the approval run unasked',
+    witness: 'test/scenarios/approvedArguments.test.ts',
+    edits: [
+      [
+        'const holds = decision !== undefined && this.#same(args, preparation.prepared.call.args);',
+        'const holds = decision !== undefined;\n    void this.#same;',
+      ],
+    ],
+  },
+  {
+    id: 'block-after-suspend',
+    about: 'a suspension by one plugin keeps the next from being asked',
+    witness: 'test/scenarios/plugins.test.ts',
+    edits: [['suspend ??= said.suspend;', 'suspend ??= said.suspend;\n      if (suspend) break;']],
+  },
+  {
+    id: 'authorize-rejects',
+    about: 'an authorizer that fails lets the decision pass',
+    witness: 'test/hostile/malformedDecisions.test.ts',
+    edits: [
+      [
+        'return (await ask()) === true;\n  } catch {\n    return false;',
+        'return (await ask()) === true;\n  } catch {\n    return true;',
+      ],
+    ],
+  },
+  {
+    id: 'queue-limit',
+    about: 'the queue takes one message more than it may',
+    witness: 'test/scenarios/receipts.test.ts',
+    edits: [
+      [
+        'this.#runtime.outlook.queueing >= policies.limits.queue',
+        'this.#runtime.outlook.queueing > policies.limits.queue',
+      ],
+    ],
+  },
+  {
+    id: 'iterator-return',
+    about: 'who stops reading a run goes on being fed',
+    witness: 'test/scenarios/streams.test.ts',
+    edits: [
+      ['return(): Promise<IteratorResult<Item>> {\n    this.#end();', 'return(): Promise<IteratorResult<Item>> {'],
+    ],
+  },
+  {
+    id: 'result-cost',
+    about: 'the cost of a run leaves out its sub-agents',
+    witness: 'test/subAgents/cost.test.ts',
+    edits: [
+      [
+        'const cost = spentIn(entry);\n    if (cost)',
+        "const cost = spentIn(entry);\n    if (cost && entry.type === 'model-reply')",
+      ],
+    ],
+  },
+  {
+    id: 'fork-blobs',
+    about: 'a fork names blobs that are not beside its log',
+    witness: 'test/journals/travel.test.ts',
+    edits: [
+      [
+        'parts.push({ ...part, data: await to.putBlob(await getBlob.call(from, part.data), part.mediaType) });',
+        'parts.push(part);',
+      ],
+    ],
+  },
+  {
+    id: 'fork-conversation',
+    about: 'a fork keeps the parent of the sub-agent it was made of',
+    witness: 'test/subAgents/forks.test.ts',
+    edits: [['delete forked.parent;', '']],
+  },
+  {
+    id: 'close-twice-answers',
+    about: 'after a close, acts on their way are never answered',
+    witness: 'test/scenarios/deadStore.test.ts',
+    edits: [['for (const { reject } of open.values()) reject(why);', '']],
+  },
+  {
+    id: 'feed-leak',
+    about: 'signals of the runtime stay subscribed when nobody follows a run',
+    witness: 'test/scenarios/streams.test.ts',
+    edits: [['signals.unsubscribe();\n      followers.delete(take);', 'followers.delete(take);']],
+  },
+  {
+    id: 'no-attempt-allowed',
+    about: 'a policy of no attempt at all passes',
+    witness: 'test/policies.test.ts',
+    edits: [['[`${path}.attempts`, whole(1)]', '[`${path}.attempts`, whole(0)]']],
+  },
+  {
+    id: 'choice-given-twice',
+    about: 'a list of choices may hold one twice',
+    witness: 'test/policies.test.ts',
+    edits: [['once(value) && value.every((each) => choices', 'value.every((each) => choices']],
+  },
+  {
+    id: 'replay-forgets-order',
+    about: 'a replay forgets that an append was overtaken',
+    witness: 'test/journals/replayAnything.test.ts',
+    edits: [['if (failure && overtaken) return;', '']],
+  },
+  {
+    id: 'replay-executes',
+    about: 'a replay executes what the recording answers',
+    witness: 'test/journals/replay.test.ts',
+    edits: [
+      [
+        "if (request.kind === 'ended') this.#inner.start(request);\n    else this.#asked.add(request.id);",
+        'this.#inner.start(request);\n    this.#asked.add(request.id);',
+      ],
+    ],
+  },
+  {
+    id: 'one-strike-more',
+    about: 'a subscriber that throws is kept for one throw more',
+    witness: 'test/scenarios/observers.test.ts',
+    edits: [['if (strikes >= STRIKES)', 'if (strikes > STRIKES)']],
+  },
+  {
+    id: 'context-stays',
+    about: 'what a plugin added to one request stays for the next',
+    witness: 'test/scenarios/plugins.test.ts',
+    edits: [['this.#contexts = [];', '']],
+  },
+];

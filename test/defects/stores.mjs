@@ -1,0 +1,66 @@
+/** Defects of stores, each with the test file that has to find it. */
+export const stores = [
+  {
+    id: 'no-fsync',
+    about: 'durability power: nothing is synced after an append',
+    witness: 'test/stores/jsonlFullDisk.test.ts',
+    edits: [["if (this.#durability === 'power') await this.#file.datasync();", '']],
+  },
+  {
+    id: 'changed-file',
+    about: 'an append does not look whether the file is still the one that was opened',
+    witness: 'test/stores/jsonlRefusals.test.ts',
+    edits: [['this.#refuseChanged();\n    const { forms, open }', 'const { forms, open }']],
+  },
+  {
+    id: 'lease-kept',
+    about: 'where closing the file fails the lease is not given back',
+    witness: 'test/stores/jsonlRefusals.test.ts',
+    edits: [
+      [
+        'await this.#file.close().finally(() => this.#lease.release());',
+        'await this.#file.close();\n      await this.#lease.release();',
+      ],
+    ],
+  },
+  {
+    id: 'pid-reuse',
+    about: 'a process number that was given away again counts as the holder',
+    witness: 'test/stores/jsonlLease.test.ts',
+    edits: [
+      [
+        'return state.started === found.started && !state.ended;\n}\n\n/** The first namespace',
+        'return !state.ended;\n}\n\n/** The first namespace',
+      ],
+    ],
+  },
+  {
+    id: 'lease-race',
+    about: 'a taker does not look again whether it is alone',
+    witness: 'test/stores/jsonl.test.ts',
+    edits: [['if (alone && lease.holds()) {', 'if (lease.holds() || alone) {']],
+  },
+  {
+    id: 'blob-hash',
+    about: 'a blob whose bytes changed is handed out',
+    witness: 'test/stores/jsonl.test.ts',
+    edits: [['if (hashOf(bytes) === hash) return bytes;', 'if (bytes.length >= 0) return bytes;']],
+  },
+  {
+    id: 'blob-name',
+    about: 'a blob appears under its name before it is whole',
+    witness: 'test/stores/jsonl.test.ts',
+    edits: [
+      [
+        'const half = join(folder, `${hash}.${randomUUID()}`);',
+        'const half = join(folder, `${hash}`);\n  void randomUUID;',
+      ],
+    ],
+  },
+  {
+    id: 'torn-cut',
+    about: 'a failed append is not taken back',
+    witness: 'test/stores/jsonlFullDisk.test.ts',
+    edits: [['await this.#cut().catch(async () => {', 'await Promise.resolve().catch(async () => {']],
+  },
+];

@@ -1,0 +1,59 @@
+/** Defects of sub-agents, each with the test file that has to find it. */
+export const subAgents = [
+  {
+    id: 'place-lost',
+    about: 'a sub-agent that leaves the queue is given a place all the same',
+    witness: 'test/subAgents/cancel.test.ts',
+    edits: [['const leave = (): void => {\n        this.#waiting.delete(begin);', 'const leave = (): void => {']],
+  },
+  {
+    id: 'counted-twice',
+    about: 'a sub-agent that waited is counted from its beginning again',
+    witness: 'test/subAgents/crashes.test.ts',
+    edits: [
+      ['this.#opened?.runtime.log.entries.slice(this.#upTo) ?? []', 'this.#opened?.runtime.log.entries.slice(0) ?? []'],
+    ],
+  },
+  {
+    id: 'waiting-not-counted',
+    about: 'what a sub-agent that waits has used is not told to its parent until it ends',
+    witness: 'test/subAgents/approvals.test.ts',
+    edits: [
+      [
+        "if (conversation.status === 'waiting') return this.#count();",
+        "if (conversation.status === 'waiting') return;",
+      ],
+    ],
+  },
+  {
+    id: 'restart-counted',
+    about: 'after a restart what was counted of a sub-agent is counted again',
+    witness: 'test/subAgents/crashes.test.ts',
+    edits: [['if (told) told.upTo = counted.upTo;', 'if (told) told.upTo = Math.min(told.upTo, counted.upTo);']],
+  },
+  {
+    id: 'budget',
+    about: 'what sub-agents use while they work does not count for the budget',
+    witness: 'test/subAgents/cost.test.ts',
+    edits: [
+      [
+        'const since = uncounted().reduce(together, nothingSpent);',
+        'const since = nothingSpent;\n  void [uncounted, together];',
+      ],
+    ],
+  },
+  {
+    id: 'report-order',
+    about: 'results of sub-agents come in the order of their tasks',
+    witness: 'test/subAgents/restarts.test.ts',
+    edits: [['const ended = this.#ended.flatMap(', 'const ended = this.children.flatMap(']],
+  },
+  {
+    id: 'place-kept',
+    about: 'the place of a sub-agent whose work failed is not given back',
+    witness: 'test/subAgents/cancel.test.ts',
+    edits: [
+      ['} finally {\n        giveBack();\n      }', 'giveBack();\n      } finally {\n        void giveBack;\n      }'],
+    ],
+  },
+];

@@ -1,0 +1,81 @@
+/** Defects of tools and the coding tools, each with the test file that has to find it. */
+export const tools = [
+  {
+    id: 'timeout-no-abort',
+    about: 'a tool whose time is up is left behind and its signal not aborted',
+    witness: 'test/hostile/toolTiming.test.ts',
+    edits: [["abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));", '']],
+  },
+  {
+    id: 'cut-over',
+    about: 'a cut result is longer than it may be by its mark',
+    witness: 'test/hostile/toolOutput.test.ts',
+    edits: [['Math.floor((most - MARK_BYTES) / 2)', 'Math.floor(most / 2)']],
+  },
+  {
+    id: 'cut-surrogate',
+    about: 'a surrogate pair is split at the cut',
+    witness: 'test/hostile/toolOutput.test.ts',
+    edits: [
+      ['return units > 0 && units <= last && (at(units - 1) & 0xfc00) === split ? units - 1 : units;', 'return units;'],
+    ],
+  },
+  {
+    id: 'cut-before-redact',
+    about: 'parts are cut before secrets are taken out',
+    witness: 'test/scenarios/pluginAnswers.test.ts',
+    edits: [["(part.type === 'text' ? [redact(part.text)] : [])", "(part.type === 'text' ? [part.text] : [])"]],
+  },
+  {
+    id: 'kill-leader',
+    about: 'only the shell is signalled, not its process group',
+    witness: 'test/tools/coding/processTree.test.ts',
+    edits: [['process.kill(-group, signal);', 'process.kill(group, signal);']],
+  },
+  {
+    id: 'symlink',
+    about: 'a path is inside by its spelling, not by where its links lead',
+    witness: 'test/tools/coding/workspace.test.ts',
+    edits: [
+      [
+        'if (!isInside(root, target)) return outside(path);',
+        'if (!isInside(root, resolve(root, path))) return outside(path);',
+      ],
+    ],
+  },
+  {
+    id: 'opened-check',
+    about: 'what was opened is not held against where it was found',
+    witness: 'test/tools/coding/workspace.test.ts',
+    edits: [['if (opened === place.path) return undefined;', "if (opened !== '') return undefined;"]],
+  },
+  {
+    id: 'ring',
+    about: 'the ring of the tail of an output is off by one behind its first turn',
+    witness: 'test/tools/coding/bashOutput.test.ts',
+    edits: [
+      [
+        'kept.copy(this.#tail, 0, kept.copy(this.#tail, at));',
+        'kept.copy(this.#tail, 0, Math.max(0, kept.copy(this.#tail, at) - 1));',
+      ],
+    ],
+  },
+  {
+    id: 'read-limit',
+    about: 'Read gives one line more than asked for',
+    witness: 'test/tools/coding/read.test.ts',
+    edits: [['if (lines.length === count || bytes > BYTES_MAX)', 'if (lines.length > count || bytes > BYTES_MAX)']],
+  },
+  {
+    id: 'exit-listener',
+    about: 'the exit listener of process trees stays',
+    witness: 'test/tools/coding/processTree.test.ts',
+    edits: [["if (live.delete(tree) && live.size === 0) process.off('exit', endAll);", 'live.delete(tree);']],
+  },
+  {
+    id: 'env-mark',
+    about: 'a process that left group, session and parents is not found by its mark',
+    witness: 'test/tools/coding/processTree.test.ts',
+    edits: [['row.marked ? [row.process.pid] : []', 'row.marked && row.process.pid < 0 ? [row.process.pid] : []']],
+  },
+];

@@ -1,0 +1,51 @@
+/** Defects of what is shown: projector, streams, the program, each with the test file that has to find it. */
+export const views = [
+  {
+    id: 'order-window',
+    about: 'a gap in the log is given up one entry early',
+    witness: 'test/projector/order.test.ts',
+    edits: [['if (this.held.size <= WINDOW) return;', 'if (this.held.size < WINDOW) return;']],
+  },
+  {
+    id: 'outdate-round',
+    about: 'a late result leaves the view of its round as it was',
+    witness: 'test/projector/properties.test.ts',
+    edits: [['ledger.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));', '']],
+  },
+  {
+    id: 'reset-run',
+    about: 'a reset of another run drops the text in flight',
+    witness: 'test/projector/operators.test.ts',
+    edits: [
+      [
+        "return typeof runId === 'string' && inFlight !== null && runId !== inFlight.runId ? inFlight : null;",
+        "return typeof runId === 'string' && runId === '' ? inFlight : null;",
+      ],
+    ],
+  },
+  {
+    id: 'view-start',
+    about: 'an entry that comes while the first view is shown is missed',
+    witness: 'test/scenarios/streams.test.ts',
+    edits: [
+      [
+        'const from = log.entries.length;\n      subscriber.next(this.view());\n      return log.stream(from,',
+        'subscriber.next(this.view());\n      return log.stream(log.entries.length,',
+      ],
+    ],
+  },
+  {
+    id: 'reset-not-shown',
+    about: 'the program does not say that what it showed of a reply does not count',
+    witness: 'test/cli/render.test.ts',
+    edits: [["if (shown) this.#screen.line(['yellow'", "if (!shown) this.#screen.line(['yellow'"]],
+  },
+  {
+    id: 'unknown-price-is-nothing',
+    about: 'a reply without a price costs nothing in a replay',
+    witness: 'test/cli/replay.test.ts',
+    edits: [
+      ['before === null || !isPrice ? null : (before ?? 0) + costUsd', '(before ?? 0) + (isPrice ? costUsd : 0)'],
+    ],
+  },
+];
