@@ -24,3 +24,25 @@ it('an inspect observer sees the charts move, and one that throws does not touch
   expect(seen).toContain('@xstate.microstep');
   await agent.close();
 });
+
+it.each(['compiled', 'xstate'] as const)(
+  'createAgent takes the interpreter %s, and both write the same log',
+  async (name) => {
+    const written = async (interpreter: 'compiled' | 'xstate'): Promise<string[]> => {
+      const agent = createAgent({ model, interpreter });
+      const conversation = await agent.open('same');
+      await conversation.send('hi').result;
+      const types = conversation.log().map(({ type }) => type);
+      await agent.close();
+      return types;
+    };
+    expect(await written(name)).toEqual(await written('xstate'));
+    expect(await written(name)).toContain('run-stop');
+  },
+);
+
+it('an interpreter that nobody knows is refused', () => {
+  expect(() => createAgent({ model, interpreter: 'fast' as never })).toThrow(
+    /interpreter must be one of "compiled", "xstate"/,
+  );
+});

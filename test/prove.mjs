@@ -57,7 +57,7 @@ const counts = (pattern, figures) => (output) => {
 const ofAll = (found, all) => ({ passed: found, failed: all - found });
 
 /** Files whose size is the tier's, in no folder that has a job of its own. */
-const OWN = /^test\/(paths|simulation|crash|e2e|walk|browser|support)\//;
+const OWN = /^test\/(interpreter|paths|simulation|crash|e2e|walk|browser|support)\//;
 const atLength = readdirSync(join(root, 'test'), { recursive: true })
   .map((file) => `test/${file}`)
   .filter((file) => file.endsWith('.test.ts') && !OWN.test(file))
@@ -69,6 +69,7 @@ const JOBS = [
   tests('mutants', '--config', 'test/mutate/vitest.config.ts'),
   tests('lives', 'test/simulation/lives', 'test/simulation/tape', 'test/simulation/regressions'),
   tests('explore', 'test/simulation/explore'),
+  tests('shadow', 'test/interpreter'),
   tests('paths', 'test/paths'),
   tests('crash', 'test/crash'),
   script(

@@ -5,6 +5,7 @@ import type { EffectRequest, NewEntry } from '../../machines/index.ts';
 import { compiled, type Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 import { chance } from '../support/random.ts';
+import { volume } from '../support/tier.ts';
 import { EVENTS, randomChart } from './randomCharts.ts';
 
 /** What either interpreter shows of an actor. */
@@ -64,15 +65,15 @@ function live(interpreter: Interpreter, seed: number): unknown[] {
 }
 
 describe('the lean interpreter', () => {
-  it('does what XState does with 500 random charts', () => {
+  it(`does what XState does with ${volume.randomCharts} random charts`, () => {
     // XState warns of events for actors that are over.
     vi.spyOn(console, 'warn').mockImplementation(() => {});
     let steps = 0;
-    for (let seed = 1; seed <= 500; seed++) {
+    for (let seed = 1; seed <= volume.randomCharts; seed++) {
       const trace = live(compiled, seed);
       expect(trace, `seed ${seed}`).toEqual(live(xstate, seed));
       steps += trace.length;
     }
-    expect(steps).toBeGreaterThan(5_000);
+    expect(steps).toBeGreaterThan(10 * volume.randomCharts);
   });
 });

@@ -11,6 +11,9 @@ export const proves: boolean = process.env.PROVE === '1';
 const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the commit. */
   lives: [160, 2_000],
+  /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
+  shadowLives: [20, 2_000],
+  randomCharts: [100, 2_000],
   /** Lives lived twice, and compared byte for byte. */
   livesTwice: [12, 100],
   /** Lives on tapes of arbitrary numbers. */

@@ -19,4 +19,5 @@ export const simulationForms: Forms = new Map([
   ['prefix', numbers],
   ['maxSteps', steps],
   ['inspect', callback],
+  ['interpreter', callback],
 ]);

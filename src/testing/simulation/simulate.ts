@@ -8,6 +8,7 @@ import type { InspectObserver } from '../../agentOptions.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { checkOptionsOf } from '../../form.ts';
 import type { Ports } from '../../ports.ts';
+import type { Interpreter } from '../../runtime/interpreter/interpreter.ts';
 import type { LogStore } from '../../stores/store.ts';
 import { subAgents } from '../../subAgents/tool.ts';
 import { thrownText } from '../../thrown.ts';
@@ -60,6 +61,8 @@ export interface SimulationOptions {
    * far: so many numbers of the report's tape lead to that moment.
    */
   inspect?(event: unknown, choices: number): void;
+  /** Runs the charts of the agent that is simulated by default. */
+  interpreter?: Interpreter;
 }
 
 /** Of an agent that no seed decides. */
@@ -72,7 +75,7 @@ const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })'
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
   checkOptionsOf('simulate', options, simulationForms);
   if (options.seed === undefined) throw new ConfigurationError('simulate needs a seed, a whole number');
-  const { seed, tape: numbers, prefix, inspect } = options;
+  const { seed, tape: numbers, prefix, inspect, interpreter } = options;
   const tape: Tape = numbers ? recorded(numbers) : prefix ? continued(prefix, seed) : seeded(seed);
   const profile = drawProfile(tape);
   const world = new World(tape, profile, options.agent ? undefined : profile.policies);
@@ -80,7 +83,9 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const model = new SimulatedModel(world);
   const own = ownAgent(world, store, model, inspect && ((event) => inspect(event, tape.taken.length)));
   const make = options.agent ?? own;
-  const host = new Host(world, store, () => madeIn(world, () => make({ ...world.ports(), store }, { store, model })));
+  const host = new Host(world, store, () =>
+    madeIn(world, () => make({ ...world.ports(), store, ...(interpreter && { interpreter }) }, { store, model })),
+  );
   const life = new Life(world, store, host);
   await life.run(options.maxSteps ?? profile.steps).catch((error) => world.violate('uncaught', thrownText(error)));
   if (!world.isAsked) world.violate('setup', NO_PORTS);

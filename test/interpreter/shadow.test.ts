@@ -1,0 +1,52 @@
+/** Generated paths and simulated lives with XState in the shadow of the compiled plans: everything is compared. */
+import { describe, expect, it } from 'vitest';
+import type { AnyStateMachine } from 'xstate';
+import {
+  type Cases,
+  chartCases,
+  conversationMachine,
+  modelCallMachine,
+  resumeToolCallMachine,
+  runMachine,
+  toolCallMachine,
+  toolRoundMachine,
+} from '../../machines/index.ts';
+import { coverPaths } from '../../src/testing/coverPaths.ts';
+import { follow } from '../../src/testing/drive.ts';
+import { simulate } from '../../src/testing/index.ts';
+import { commitSeed, sampled, volume } from '../support/tier.ts';
+import { shadowed } from './shadow.ts';
+
+const charts = [
+  [toolCallMachine, chartCases.toolCall],
+  [modelCallMachine, chartCases.modelCall],
+  [toolRoundMachine, chartCases.toolRound],
+  [resumeToolCallMachine, chartCases.resumeToolCall],
+  [conversationMachine, chartCases.conversation],
+  [runMachine, chartCases.run],
+] as unknown as [AnyStateMachine, Cases][];
+const starts = charts.flatMap(([machine, chart]) =>
+  sampled([...chart.inputs.entries()], volume.startOf).map(
+    ([index, input]) => [machine.id, index + 1, machine, chart, input] as const,
+  ),
+);
+
+describe('with XState beside it the compiled plan logs, asks and comes to the same', () => {
+  it.each(starts)('on the generated paths of %s from start %i', (_, __, machine, { cases, projection }, input) => {
+    const { interpreter, count } = shadowed();
+    const paths = coverPaths(machine, { input, cases, projection });
+    for (const path of paths) follow(machine, path, { input, interpreter });
+    expect(count.differences).toEqual([]);
+    expect(count.steps).toBeGreaterThanOrEqual(2 * paths.length);
+  });
+
+  it(`in ${volume.shadowLives} simulated lives, half of them with seeds of the commit`, async () => {
+    const { interpreter, count } = shadowed();
+    for (let life = 0; life < volume.shadowLives / 2; life++) {
+      await simulate({ seed: life + 1, interpreter });
+      await simulate({ seed: commitSeed() + life, interpreter });
+    }
+    expect(count.differences).toEqual([]);
+    expect(count.steps).toBeGreaterThan(20 * volume.shadowLives);
+  });
+});
