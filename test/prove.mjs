@@ -65,7 +65,8 @@ const atLength = readdirSync(join(root, 'test'), { recursive: true })
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
-  script('defects', ['test/simulation/hunt.mjs'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
+  script('defects 1', ['test/defects/run.mjs', '--share', '1/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
+  script('defects 2', ['test/defects/run.mjs', '--share', '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   tests('mutants', '--config', 'test/mutate/vitest.config.ts'),
   tests('lives', 'test/simulation/lives', 'test/simulation/tape', 'test/simulation/regressions'),
   tests('explore', 'test/simulation/explore'),

@@ -87,7 +87,12 @@ export const charts = [
     id: 'steer-dropped',
     about: 'with queueDrain one the steers behind the first are dropped',
     witness: 'test/scenarios/queues.test.ts',
-    edits: [['enqueue.assign({ steers: context.steers.slice(due.length) });', 'enqueue.assign({ steers: [] });']],
+    edits: [
+      [
+        'return due.length === 0 ? {} : { steers: context.steers.slice(due.length) };',
+        'return due.length === 0 ? {} : { steers: [] };',
+      ],
+    ],
   },
   {
     id: 'state-conflict',
@@ -113,8 +118,8 @@ export const charts = [
     witness: 'test/paths/states.test.ts',
     edits: [
       [
-        "{ guard: 'blocked', target: 'Blocked', actions: 'decide' },\n{ guard: 'suspendsTooOften', target: 'Failed', actions: 'decide' }",
-        "{ guard: 'blocked', target: 'Blocked', actions: 'decide' },\n{ guard: 'suspendsTooOften', target: 'ExecuteTool', actions: 'decide' }",
+        "{ guard: 'blocked', target: 'Blocked', actions: update(decided) },\n{ guard: 'suspendsTooOften', target: 'Failed',",
+        "{ guard: 'blocked', target: 'Blocked', actions: update(decided) },\n{ guard: 'suspendsTooOften', target: 'ExecuteTool',",
       ],
     ],
   },

@@ -161,7 +161,7 @@ export const defects = [
     id: 'steer-lost',
     about: 'steers are taken off the queue and not delivered',
     fault: 'steer',
-    edits: [["enqueue({ type: 'log', params: step.steerEntries(context.runId, due) });", '']],
+    edits: [['[log(step.steerEntries), tell(', '[tell(']],
   },
   {
     id: 'follow-up-lost-on-error',
