@@ -7,13 +7,14 @@ import { createHash } from 'node:crypto';
 import type { Trace } from './trace.ts';
 
 const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
-const hashOf = (records: readonly string[]): string =>
+export const hashOf = (records: readonly string[]): string =>
   createHash('sha1')
     .update([...records].sort().join('\n'))
     .digest('hex')
     .slice(0, 12);
 
-function recordOf({ before, event, situation, spawned }: Trace): string {
+/** What a step brings about. */
+export function recordOf({ before, event, situation, spawned }: Trace): string {
   const { state, through } = situation;
   const effects = [...situation.effects.filter(({ type }) => type !== 'spawn'), ...spawned];
   const { value, status, output } = state;
@@ -36,11 +37,8 @@ function nameOf(value: unknown): string {
     .join(' + ');
 }
 
-/** The steps from one start. */
-export function digestOfStart(traces: Iterable<Trace>): string {
-  const records = [...traces].map(recordOf);
-  return `${String(records.length).padStart(5)} steps  ${hashOf(records)}`;
-}
+const lineOf = (records: readonly string[]): string =>
+  `${String(records.length).padStart(5)} steps  ${hashOf(records)}`;
 
 /** By start, the steps from it. */
 export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): string {
@@ -58,7 +56,7 @@ export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): 
   return [
     `${chart}: what it does from each start, and in each state. \`npx vitest run test/paths -u\` writes it anew.`,
     '',
-    ...starts.map((traces, index) => `start ${String(index + 1).padEnd(width - 5)} ${digestOfStart(traces)}`),
+    ...starts.map((traces, index) => `start ${String(index + 1).padEnd(width - 5)} ${lineOf(traces.map(recordOf))}`),
     '',
     ...states.map(
       ([name, records]) => `${name.padEnd(width)}  ${String(records.length).padStart(5)} steps  ${hashOf(records)}`,

@@ -249,7 +249,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 14: an early decision whose call never suspended expires with the run, and is said so',
+    says: 'semantics 14 and 16: an early decision expires with the run, and is said so of a call that never suspended',
     holds: (trace) => {
       if (!enters(trace, 'CommitFinished')) return;
       const over = trace.now('diagnostic').filter(({ code }) => code === 'decision_expired');
@@ -260,7 +260,9 @@ export const closingInvariants: readonly ChartInvariant[] = [
         ...facts.suspended.map(({ callId }) => callId),
         ...(exit?.tail === 'Terminate' ? [] : idsOf(facts.kept)),
       ];
-      const due = facts.decisions.filter(({ callId }) => !open.includes(callId)).map(({ callId }) => ({ callId }));
+      const due = facts.decisions
+        .filter(({ callId, suspension }) => !open.includes(callId) && suspension === 1)
+        .map(({ callId }) => ({ callId }));
       same(
         'expired',
         over.map(({ detail }) => detail),

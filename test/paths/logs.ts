@@ -1,0 +1,343 @@
+/**
+ * What the folds of a log say of many short logs: knowledge, messages, repairs, receipts, what may follow. Rule: the
+ * logs are drawn from one seed, likely and unlikely orders alike; nothing in them depends on the code that reads them.
+ */
+import {
+  canonical,
+  countedIn,
+  createTranscript,
+  type Decision,
+  defaultPolicies,
+  gateWork,
+  isUnfinished,
+  type Json,
+  judge,
+  type Knowledge,
+  type LogEntry,
+  learn,
+  type Message,
+  modelMessages,
+  type NewEntry,
+  nothingKnown,
+  openCalls,
+  printOf,
+  repairs,
+  rerunOf,
+  restored,
+  type StoredPart,
+  sequel,
+  shareOf,
+  spentIn,
+  together,
+} from '../../machines/index.ts';
+import { type Chance, chance } from '../support/random.ts';
+import { hashOf } from './digest.ts';
+import { hold } from './invariants.ts';
+
+const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
+const image: StoredPart = { type: 'image', mediaType: 'image/png', data: 'aGk=' };
+/** Enough that several of them are worth removing. */
+const LARGE = 'x'.repeat(90_000);
+
+function usageOf(draw: Chance) {
+  const [inputTokens, outputTokens] = [draw.below(900), draw.below(90)];
+  return {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens: draw.below(9),
+    cacheWriteTokens: draw.below(9),
+    reasoningTokens: draw.below(9),
+  };
+}
+const decisionOf = (draw: Chance, callId: string): Decision =>
+  ({
+    callId,
+    ...draw.one<object>([
+      { action: 'approve' },
+      { action: 'deny' },
+      { action: 'deny', reason: 'no' },
+      { action: 'edit', args: { path: 'b' } },
+      { action: 'answer', payload: false },
+      { action: 'answer', payload: { b: 1, a: [null, 'x'] } },
+    ]),
+  }) as Decision;
+
+const contentOf = (draw: Chance): StoredPart[] =>
+  draw.one<StoredPart[]>([text('done'), text('done'), [], [...text('see'), image], text(LARGE)]);
+
+/** An entry about one call. */
+function ofCall(draw: Chance): object {
+  const callId = draw.one(['a', 'b', 'c']);
+  const suspension = 1 + draw.below(2);
+  return draw.one<() => object>([
+    () => ({ type: 'agent-output', item: { type: 'tool-call', callId, name: 'write', args: { path: callId } } }),
+    () => ({
+      type: 'agent-output',
+      item: { type: 'tool-call', callId, name: 'read', args: null, argsText: '{"path":' },
+    }),
+    () => ({ type: 'tool-allowed', callId, by: 'rule' }),
+    () => ({
+      type: 'tool-started',
+      callId,
+      idempotencyKey: `c/${callId}/${suspension - 1}`,
+      ...(draw.odds(0.3) && { args: { path: 'z' } }),
+    }),
+    () => ({ type: 'tool-started', callId, idempotencyKey: `c/${callId}/0` }),
+    () => ({
+      type: 'tool-suspended',
+      callId,
+      suspension,
+      reason: 'permission',
+      ...(draw.odds(0.4) && { payload: { q: 1 } }),
+      ...(draw.odds(0.3) && { args: { path: 'y' } }),
+    }),
+    () => ({ type: 'decision', callId, suspension, decision: decisionOf(draw, callId) }),
+    () => ({ type: 'decision-consumed', callId, suspension }),
+    () => ({ type: 'tool-result', callId, outcome: 'succeeded', content: contentOf(draw) }),
+    () => ({
+      type: 'tool-result',
+      callId,
+      outcome: 'failed',
+      code: draw.one(['denied', 'error']),
+      content: contentOf(draw),
+    }),
+    () => ({ type: 'tool-result', callId, outcome: draw.one(['cancelled', 'unknown']), content: text('gone') }),
+    () => ({
+      type: 'call-settled',
+      callId,
+      how: draw.one<object>([{ ran: { ok: true } }, { didNotRun: true }, { retry: true }]),
+    }),
+    () => ({
+      type: 'diagnostic',
+      code: 'decision_expired',
+      detail: draw.one<Json>([{ callId }, { callId }, null, [], 'x', {}]),
+    }),
+  ])();
+}
+
+/** An entry about the conversation, a run or the window. */
+function ofConversation(draw: Chance): object {
+  const messageId = draw.one(['m', 'n', 'o']);
+  const kind = draw.one(['steer', 'followUp']);
+  return draw.one<() => object>([
+    () => ({ type: 'conversation', schema: 1, cwd: '/w', createdAt: 7 }),
+    () => ({ type: 'run-started' }),
+    () => ({ type: 'run-resumed', of: 'r1' }),
+    () => ({ type: 'run-suspended', waiting: ['a'] }),
+    () => ({
+      type: 'run-stop',
+      reason: draw.one(['completed', 'interrupted', 'error']),
+      ...(draw.odds(0.5) && { cause: 'crash' }),
+    }),
+    () => ({ type: 'user-message', messageId, kind: draw.one(['direct', 'followUp', 'steer']), content: text('hi') }),
+    () => ({ type: 'user-message', messageId, kind: 'direct', content: [...text('look'), image] }),
+    () => ({ type: 'message-queued', messageId, kind, content: text('later') }),
+    () => ({ type: 'message-returned', messageId, why: 'host' }),
+    () => ({ type: 'agent-output', item: { type: 'assistant', text: draw.one(['words', '', ' ']) } }),
+    () => ({ type: 'agent-output', item: { type: 'reasoning', text: 'hm' } }),
+    () => ({
+      type: 'model-reply',
+      turn: 1,
+      model: 'm',
+      finish: 'stop',
+      usage: usageOf(draw),
+      costUsd: draw.one([0, 0.25, null]),
+    }),
+    () => ({ type: 'continuation', text: 'Go on.', why: 'pause' }),
+    () => ({ type: 'compaction', upToSeq: draw.below(9), summary: 'before' }),
+    () => ({ type: 'state-changed', writes: { mode: draw.below(3), [messageId]: true } }),
+    () => ({ type: 'context-warning', used: 9, limit: 10 }),
+    () => ({ type: 'checkpoint', boundary: draw.one(['UserMessage', 'RunFinished']) }),
+    () => ({ type: 'extension', name: 'runchart.context-eased', value: { used: 1, limit: 10 } }),
+    () => ({
+      type: 'extension',
+      name: 'runchart.pruned',
+      value: draw.one<Json>([{ callIds: ['a', 'b'] }, { callIds: ['a', 1] }, { callIds: 1 }, null, ['a'], 'a']),
+    }),
+    () => ({ type: 'extension', name: 'runchart.sub-agent-usage', value: spentValue(draw) }),
+    () => ({ type: 'extension', name: 'other', value: { callIds: ['a'] } }),
+    () => ({ type: 'sub-agent', callId: 'a', child: 'k', phase: draw.one(['started', 'ended']) }),
+  ])();
+}
+
+function spentValue(draw: Chance): Json {
+  const upTo = draw.one<Json>([3, -1, 'x']);
+  const usage = draw.one<Json>([usageOf(draw), null, { inputTokens: -4, outputTokens: 'y' }]);
+  return draw.one<Json>([
+    { callId: 'a', conversationId: 'k', upTo, usage, costUsd: draw.one<Json>([0.5, null, -1]) },
+    { callId: 1 },
+    { callId: 'a' },
+    null,
+    [1],
+  ]);
+}
+
+const BATCHES = 12;
+const LOGS = 40;
+
+/** What a seed draws: half of the logs go through the life of calls, half are in any order. */
+function logOf(seed: number): LogEntry[] {
+  const draw = chance(seed);
+  const likely = draw.odds(0.5);
+  const made: object[] = likely
+    ? [
+        { type: 'run-started' },
+        { type: 'user-message', messageId: 'm', kind: 'direct', content: text('hi') },
+        ...['a', 'b', 'c'].slice(0, 1 + draw.below(3)).map((callId) => ({
+          type: 'agent-output',
+          item: { type: 'tool-call', callId, name: 'write', args: { path: callId } },
+        })),
+        { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: usageOf(draw), costUsd: 0.5 },
+      ]
+    : [];
+  const length = 6 + draw.below(16);
+  while (made.length < length) made.push(draw.odds(likely ? 0.75 : 0.5) ? ofCall(draw) : ofConversation(draw));
+  let runId = 'r1';
+  return made.map((entry, seq) => {
+    const { type } = entry as { type: string };
+    if (type === 'run-started' && draw.odds(0.7)) runId = draw.one(['r1', 'r2', 'run_m', 'run_n']);
+    return {
+      seq,
+      at: 1_000 + seq * 10 + draw.below(40) - 20,
+      conversationId: 'c',
+      runId: draw.odds(0.05) ? null : runId,
+      ...entry,
+    } as LogEntry;
+  });
+}
+
+const settings = { conversationId: 'c', policies: defaultPolicies, phases: {} as never, models: ['m'] };
+const json = (value: unknown): string =>
+  JSON.stringify(value, (_, inner) =>
+    inner instanceof Map || inner instanceof Set ? ['collection', ...inner] : inner,
+  ) ?? 'undefined';
+
+function knowledgeOf(log: readonly LogEntry[]): Knowledge {
+  const known = nothingKnown();
+  for (const entry of log) learn(known, entry);
+  return known;
+}
+
+type Fold = (log: readonly LogEntry[], draw: Chance) => unknown;
+const isRead = (name: string): boolean => name === 'read';
+const FOLDS: Record<string, Fold> = {
+  knowledge: knowledgeOf,
+  messages: (log) => modelMessages(log),
+  transcript: (log) => {
+    const transcript = createTranscript();
+    return log.map((entry) => {
+      transcript.push(entry);
+      return [transcript.messages().length, transcript.size(), transcript.endsWithAssistant(), transcript.prunable()];
+    });
+  },
+  restart: (log) => {
+    const known = knowledgeOf(log);
+    const repaired = repairs(known, isRead);
+    const rest = knowledgeOf([...log, ...stamped(log, repaired)]);
+    const start = restored(rest, settings);
+    return [
+      repaired,
+      isUnfinished(known),
+      openCalls(known),
+      start,
+      gateWork(start.open),
+      isUnfinished(rest),
+      [...rest.calls.values()].map(rerunOf),
+    ];
+  },
+  receipts: (log, draw) => {
+    const known = knowledgeOf(log);
+    return ['a', 'b', 'c', 'd'].flatMap((callId) =>
+      [undefined, 1, 2, 3].map((suspension) =>
+        judge(known.calls.get(callId), { ...decisionOf(draw, callId), ...(suspension && { suspension }) }),
+      ),
+    );
+  },
+  sequel: (log, draw) => {
+    const at = draw.below(log.length);
+    return sequel(knowledgeOf(log.slice(0, at)), log.slice(at));
+  },
+  spent: (log) => log.map((entry) => [spentIn(entry), countedIn(entry), together(spentIn(entry) ?? none, none)]),
+  prints: (log) =>
+    log.map((entry) => [
+      canonical(entry as unknown as Json).length,
+      printOf(entry.type, { seq: entry.seq, a: [entry.at] }),
+      shareOf({ used: entry.seq, limit: entry.at % 3 }),
+    ]),
+};
+const none = {
+  usage: { inputTokens: 1, outputTokens: 2, cachedInputTokens: 3, cacheWriteTokens: 4, reasoningTokens: 5 },
+  costUsd: 0.5,
+};
+
+const stamped = (log: readonly LogEntry[], entries: readonly NewEntry[]): LogEntry[] =>
+  entries.map((entry, index) => ({ seq: log.length + index, at: 9_000, conversationId: 'c', ...entry }) as LogEntry);
+
+export interface LogClause {
+  readonly says: string;
+  readonly holds: (log: readonly LogEntry[]) => void;
+}
+
+function holdPairs(messages: readonly Message[]): void {
+  let due: string[] = [];
+  for (const message of messages) {
+    if (message.role === 'tool') hold(due.shift() === message.callId, `a result of ${message.callId} stands elsewhere`);
+    else hold(due.length === 0, `no result of ${due} behind its call`);
+    if (message.role === 'assistant') due = message.toolCalls.map(({ callId }) => callId);
+  }
+  hold(due.length === 0, `no result of ${due} at the end`);
+}
+
+export const logClauses: readonly LogClause[] = [
+  {
+    says: 'semantics 11: each call of an assistant message has exactly one result, directly behind it, in call order',
+    holds: (log) => holdPairs(modelMessages(log)),
+  },
+  {
+    says: 'semantics 16: a look at the messages at any moment changes nothing that comes later',
+    holds: (log) => {
+      const looked = createTranscript();
+      for (const [index, entry] of log.entries()) {
+        looked.push(entry);
+        hold(json(looked.messages()) === json(modelMessages(log.slice(0, index + 1))), `behind entry ${index}`);
+      }
+    },
+  },
+  {
+    says: 'semantics 6: what a restart repairs is at rest, and needs no repair again',
+    holds: (log) => {
+      const rest = [...log, ...stamped(log, repairs(knowledgeOf(log), isRead))];
+      hold(repairs(knowledgeOf(rest), isRead).length === 0, 'repaired twice');
+      hold(knowledgeOf(rest).cycle !== 'running', 'a run without an end');
+    },
+  },
+  {
+    says: 'semantics 6: nothing is run again by itself but what declares itself idempotent or was settled so',
+    holds: (log) => {
+      const known = knowledgeOf([...log, ...stamped(log, repairs(knowledgeOf(log), isRead))]);
+      for (const { call } of openCalls(known).reruns) hold(isRead(call.name), `${call.callId} runs again`);
+    },
+  },
+];
+
+/** Each fold of each log of a batch, as a hash. */
+export function* foldsOf(batch: number): Generator<{ fold: string; log: readonly LogEntry[]; hash: string }> {
+  for (let index = 0; index < LOGS; index++) {
+    const seed = batch * LOGS + index + 1;
+    const log = logOf(seed);
+    for (const [fold, of] of Object.entries(FOLDS)) yield { fold, log, hash: hashOf([json(of(log, chance(seed)))]) };
+  }
+}
+export const batches = (): number[] => Array.from({ length: BATCHES }, (_, batch) => batch);
+
+/** A line for each fold. */
+export function digestOfLogs(): string {
+  const all = batches().flatMap((batch) => [...foldsOf(batch)]);
+  const lines = Object.keys(FOLDS).map((name) => {
+    const hashes = all.filter(({ fold }) => fold === name).map(({ hash }, index) => `${index} ${hash}`);
+    return `${name.padEnd(12)} ${hashOf(hashes)}`;
+  });
+  return [`What ${BATCHES * LOGS} logs say. \`npx vitest run test/paths -u\` writes it anew.`, '', ...lines, ''].join(
+    '\n',
+  );
+}
