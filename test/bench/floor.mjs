@@ -7,44 +7,54 @@ const tools = [
 ];
 const echo = async ({ text }) => `echo: ${text}`;
 
-export function makeContender(replies) {
+async function turn(client, messages) {
+  const stream = await client.chat.completions.create({
+    model: 'bench',
+    messages,
+    tools,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  let text = '';
+  const calls = [];
+  for await (const part of stream) {
+    const choice = part.choices[0];
+    if (!choice) continue;
+    if (choice.delta.content) text += choice.delta.content;
+    for (const delta of choice.delta.tool_calls ?? []) {
+      calls[delta.index] ??= { id: delta.id, type: 'function', function: { name: delta.function.name, arguments: '' } };
+      calls[delta.index].function.arguments += delta.function?.arguments ?? '';
+    }
+  }
+  return { text, calls };
+}
+
+export function makeContender(scenario) {
+  const { earlier = [], state, log } = scenario;
   const client = new OpenAI({
     apiKey: 'bench',
     baseURL: 'http://bench.local/v1',
     maxRetries: 0,
-    fetch: scriptedFetch(replies),
+    fetch: scriptedFetch(scenario),
   });
+  const stored = state && JSON.stringify(state);
   return async function run() {
-    const messages = [{ role: 'user', content: 'Go.' }];
+    const messages = [...(stored ? JSON.parse(stored) : earlier), { role: 'user', content: 'Go.' }];
+    const lines = [];
+    const keep = (...added) => {
+      messages.push(...added);
+      if (log) lines.push(...added.map((message) => `${JSON.stringify(message)}\n`));
+    };
     for (;;) {
-      const stream = await client.chat.completions.create({
-        model: 'bench',
-        messages,
-        tools,
-        stream: true,
-        stream_options: { include_usage: true },
-      });
-      let text = '';
-      const calls = [];
-      for await (const part of stream) {
-        const choice = part.choices[0];
-        if (!choice) continue;
-        if (choice.delta.content) text += choice.delta.content;
-        for (const delta of choice.delta.tool_calls ?? []) {
-          calls[delta.index] ??= {
-            id: delta.id,
-            type: 'function',
-            function: { name: delta.function.name, arguments: '' },
-          };
-          calls[delta.index].function.arguments += delta.function?.arguments ?? '';
-        }
+      const { text, calls } = await turn(client, messages);
+      if (calls.length === 0) {
+        keep({ role: 'assistant', content: text });
+        const bytes = stored ? JSON.stringify(messages).length : lines.join('').length;
+        return { characters: text.length, bytes };
       }
-      if (calls.length === 0) return text;
-      messages.push({ role: 'assistant', content: text || null, tool_calls: calls });
+      keep({ role: 'assistant', content: text || null, tool_calls: calls });
       const results = await Promise.all(calls.map((call) => echo(JSON.parse(call.function.arguments))));
-      calls.forEach((call, index) => {
-        messages.push({ role: 'tool', tool_call_id: call.id, content: results[index] });
-      });
+      keep(...calls.map((call, index) => ({ role: 'tool', tool_call_id: call.id, content: results[index] })));
     }
   };
 }

@@ -1,34 +1,74 @@
 /**
- * `npm run bench`: CPU time of runchart against a hand-written loop on the vendor's client, scenario by scenario, each
- * run of each contender in a process of its own, in turn. Quotes the medians of 7 and the ratio of each pair.
+ * `npm run bench [names]`: what a run of runchart costs against a hand-written loop on the vendor's client, and against
+ * fetch alone. T: all in one process, in slices of some 20 ms in turn, CPU of the main thread where Node tells it (24), else of
+ * the process. H: each in a process of its own, in turn, CPU of the process and peak memory. `BENCH_ROUNDS` sets how often.
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { scenarios } from './scripts.mjs';
 
-const AIM = { A: 1.0, B: 1.4, C: 2.8, D: 0.6, G: 1.2 };
+const AIM = { A: 0.7, B: 0.9, C: 1.5, D: 0.32, E0: 0.8, E2000: 0.9, F10: 2.2, F1000: 2, G: 0.9, H200: 1.3 };
+const CONTENDERS = ['floor', 'runchart', 'bareFetch'];
+const WARM_ROUNDS = 15;
 const wanted = process.argv.slice(2).filter((name) => name in scenarios);
 const names = wanted.length > 0 ? wanted : Object.keys(AIM);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 7);
 
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+const cell = (value, digits = 2, width = 9) => value.toFixed(digits).padStart(width);
+const cpuMs = () => {
+  const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
+  return (user + system) / 1000;
+};
+
+/** All contenders in turn in this process: milliseconds a run, of sums. */
+async function inTurn(name) {
+  const { slice, together } = scenarios[name];
+  const runs = [];
+  for (const contender of CONTENDERS) {
+    const { makeContender } = await import(`./${contender}.mjs`);
+    runs.push(makeContender(scenarios[name]));
+  }
+  const sums = runs.map(() => 0);
+  const warm = Math.min(WARM_ROUNDS, 2 * rounds);
+  const count = together ? Math.ceil(slice / 10) : slice;
+  for (let round = -warm; round < 2 * rounds; round++) {
+    for (let offset = 0; offset < runs.length; offset++) {
+      const at = (round + warm + offset) % runs.length;
+      const before = cpuMs();
+      if (together) await Promise.all(Array.from({ length: count }, () => runs[at]()));
+      else for (let i = 0; i < count; i++) await runs[at]();
+      if (round >= 0) sums[at] += cpuMs() - before;
+    }
+  }
+  return sums.map((sum) => sum / (2 * rounds * count));
+}
+
 const script = fileURLToPath(new URL('./contend.mjs', import.meta.url));
-const measure = (contender, name) =>
+const apart = (contender, name) =>
   JSON.parse(
     execFileSync(process.execPath, [script, contender, name], { env: { ...process.env, NODE_ENV: 'production' } }),
   );
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
-const cell = (value, digits = 2) => value.toFixed(digits).padStart(8);
 
-console.log('scenario                      floor ms  runchart ms  ratio (min-max)        aim   MiB floor/runchart');
+const head = 'scenario                          floor ms    ratio  bare fetch      aim';
+console.log(`T  ${head}   (${process.threadCpuUsage ? 'main thread' : 'process'}, Node ${process.versions.node})`);
 for (const name of names) {
-  const pairs = Array.from({ length: rounds }, () => [measure('floor', name), measure('runchart', name)]);
-  for (const [floor, ours] of pairs) if (floor.characters !== ours.characters) throw new Error(`${name}: texts differ`);
-  const ratios = pairs.map(([floor, ours]) => ours.cpuMs / floor.cpuMs);
-  const [floorMs, oursMs] = [0, 1].map((side) => median(pairs.map((pair) => pair[side].cpuMs)));
-  const [floorMiB, oursMiB] = [0, 1].map((side) => median(pairs.map((pair) => pair[side].rssMiB)));
-  const spread = `${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)})`;
-  const about = `${name} ${scenarios[name].about}`.padEnd(28);
+  const [floor, ours, bare] = await inTurn(name);
+  const about = `${name} ${scenarios[name].about}`.padEnd(32);
+  console.log(`T  ${about}${cell(floor, 3)}${cell(ours / floor)}${cell(bare / floor, 2, 12)}${cell(AIM[name])}`);
+}
+console.log(`\nH  ${head}   min-max      MiB floor/ours   bytes floor/ours`);
+for (const name of names) {
+  const sets = Array.from({ length: rounds }, () => CONTENDERS.map((contender) => apart(contender, name)));
+  for (const [floor, ours] of sets) if (floor.characters !== ours.characters) throw new Error(`${name}: texts differ`);
+  const ratios = sets.map(([floor, ours]) => ours.cpuMs / floor.cpuMs);
+  const of = (side, key) => median(sets.map((set) => set[side][key]));
+  const about = `${name} ${scenarios[name].about}`.padEnd(32);
+  const spread = `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`.padStart(10);
+  const memory = `${of(0, 'rssMiB').toFixed(0)}/${of(1, 'rssMiB').toFixed(0)}`.padStart(14);
+  const bytes = of(1, 'bytes') > 0 ? `   ${of(0, 'bytes')}/${of(1, 'bytes')}` : '';
+  const bare = of(2, 'cpuMs') / of(0, 'cpuMs');
   console.log(
-    `${about}${cell(floorMs, 3)}  ${cell(oursMs, 3)}     ${spread.padEnd(20)} ${cell(AIM[name] ?? Number.NaN)}  ${floorMiB.toFixed(0)}/${oursMiB.toFixed(0)}`,
+    `H  ${about}${cell(of(0, 'cpuMs'), 3)}${cell(median(ratios))}${cell(bare, 2, 12)}${cell(AIM[name])}${spread}${memory}${bytes}`,
   );
 }

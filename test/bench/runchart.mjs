@@ -10,19 +10,66 @@ const echo = defineTool({
   parameters: z.object({ text: z.string() }),
   execute: async ({ text }) => `echo: ${text}`,
 });
+const limits = { turns: 1000, identicalCalls: 1000 };
 
-export function makeContender(replies) {
-  const model = openai('bench', { apiKey: 'bench', baseURL: 'http://bench.local/v1', fetch: scriptedFetch(replies) });
-  const limits = { turns: 1000, identicalCalls: 1000 };
-  const agent = createAgent({ model, tools: [echo], policies: { limits } });
+/** Keeps the log as lines of JSON in an array, as a host does that moves it elsewhere. */
+function arrayStore(lines) {
+  return {
+    open: async () => ({
+      async *read() {
+        for (const line of lines) yield JSON.parse(line);
+      },
+      async append(entries) {
+        for (const entry of entries) lines.push(`${JSON.stringify(entry)}\n`);
+      },
+      close: async () => {},
+    }),
+    list: async () => [],
+    delete: async () => {},
+  };
+}
+const messagesOf = (list) =>
+  list.map(({ role, content }) => {
+    const parts = [{ type: 'text', text: content }];
+    return role === 'user' ? { role, content: parts } : { role, content: parts, toolCalls: [] };
+  });
+
+async function turn(conversation) {
+  const handle = conversation.send('Go.');
+  let text = '';
+  for await (const item of handle) if (item.type === 'text-delta') text += item.text;
+  const result = await handle.result;
+  if (result.termination !== 'NaturalEnd') throw new Error(JSON.stringify(result));
+  return text;
+}
+
+export function makeContender(scenario) {
+  const { earlier, state, log } = scenario;
+  const model = openai('bench', { apiKey: 'bench', baseURL: 'http://bench.local/v1', fetch: scriptedFetch(scenario) });
+  const made = (store) => createAgent({ model, tools: [echo], policies: { limits }, ...(store && { store }) });
+  const history = earlier && messagesOf(earlier);
+  if (!state && !log) {
+    const agent = made();
+    return async function run() {
+      const conversation = await agent.open(undefined, history && { history });
+      const text = await turn(conversation);
+      await conversation.close();
+      return { characters: text.length, bytes: 0 };
+    };
+  }
+  let stored;
   return async function run() {
-    const conversation = await agent.open();
-    const handle = conversation.send('Go.');
-    let text = '';
-    for await (const item of handle) if (item.type === 'text-delta') text += item.text;
-    const result = await handle.result;
-    if (result.termination !== 'NaturalEnd') throw new Error(JSON.stringify(result));
+    if (state && !stored) {
+      stored = [];
+      const seeded = await made(arrayStore(stored)).open('bench', { history: messagesOf(state) });
+      await seeded.close();
+    }
+    const lines = state ? [...stored] : [];
+    const agent = made(arrayStore(lines));
+    const conversation = await agent.open('bench');
+    const text = await turn(conversation);
     await conversation.close();
-    return text;
+    await agent.close();
+    return { characters: text.length, bytes: lines.join('').length };
   };
 }

@@ -52,36 +52,57 @@ function packets(events, group) {
   return list;
 }
 
-/** By scenario: the replies of one run, and how many runs are one measurement. */
+const rounds = (count) => Array.from({ length: count }, (_, round) => packets(calls(1, round), 1));
+const answer = packets(text(20), 1);
+
+/** Earlier messages: a question and an answer in turn. */
+const earlier = (count) =>
+  Array.from({ length: count }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: `message ${index}: ${'some words of a conversation '.repeat(3)}`,
+  }));
+
+/**
+ * By scenario: the replies of one run, how many runs are one measurement of a process and one slice beside others, and
+ * what the run begins with. `earlier` is handed over when the conversation is opened; `state` travels: it is read before
+ * each run and written behind it; `log` counts the bytes that are stored.
+ */
 export const scenarios = {
-  A: { about: 'one turn of 20 deltas', replies: [packets(text(20), 1)], runs: 2000, warm: 2000 },
-  B: {
-    about: '10 rounds of one tool',
-    replies: [...Array.from({ length: 10 }, (_, round) => packets(calls(1, round), 1)), packets(text(20), 1)],
-    runs: 300,
-    warm: 200,
+  A: { about: 'one turn of 20 deltas', replies: [answer], runs: 2000, warm: 2000, slice: 80 },
+  B: { about: '10 rounds of one tool', replies: [...rounds(10), answer], runs: 300, warm: 200, slice: 12 },
+  C: { about: 'one round of 32 tools', replies: [packets(calls(32, 0), 1), answer], runs: 300, warm: 200, slice: 16 },
+  D: { about: '20,000 deltas', replies: [packets(text(20_000), 16)], runs: 6, warm: 3, slice: 1 },
+  E0: { about: 'a second turn', replies: [answer], earlier: earlier(2), runs: 1000, warm: 1000, slice: 40 },
+  E2000: {
+    about: 'a turn behind 2,000 messages',
+    replies: [answer],
+    earlier: earlier(2000),
+    runs: 60,
+    warm: 40,
+    slice: 6,
   },
-  C: {
-    about: 'one round of 32 tools',
-    replies: [packets(calls(32, 0), 1), packets(text(20), 1)],
-    runs: 300,
-    warm: 200,
+  F10: {
+    about: 'state of 10 messages travels',
+    replies: [answer],
+    state: earlier(10),
+    runs: 600,
+    warm: 400,
+    slice: 24,
   },
-  D: { about: '20,000 deltas', replies: [packets(text(20_000), 16)], runs: 6, warm: 3 },
-  G: { about: '1,000 runs at once', replies: [packets(text(20), 1)], runs: 1000, warm: 200, together: true },
-  R: {
-    about: '200 rounds of one tool',
-    replies: [...Array.from({ length: 200 }, (_, round) => packets(calls(1, round), 1)), packets(text(20), 1)],
-    runs: 3,
-    warm: 1,
-  },
+  F1000: { about: 'state of 1,000 travels', replies: [answer], state: earlier(1000), runs: 60, warm: 40, slice: 6 },
+  G: { about: '1,000 runs at once', replies: [answer], runs: 1000, warm: 200, slice: 1000, together: true },
+  H200: { about: '200 rounds, stored', replies: [...rounds(200), answer], log: true, runs: 6, warm: 3, slice: 1 },
 };
 
-/** A fetch that answers the nth request of a run with the nth reply; it counts by the assistant messages it is sent. */
-export function scriptedFetch(replies) {
+/**
+ * A fetch that answers the nth request of a run with the nth reply; it counts by the assistant messages it is sent beyond
+ * those that were there before.
+ */
+export function scriptedFetch({ replies, earlier = [], state = [] }) {
+  const before = [...earlier, ...state].filter(({ role }) => role === 'assistant').length;
   return async (_url, init) => {
     const sent = init.body;
-    let turn = 0;
+    let turn = -before;
     for (let at = sent.indexOf('"role":"assistant"'); at >= 0; at = sent.indexOf('"role":"assistant"', at + 1))
       turn += 1;
     const reply = replies[turn];
