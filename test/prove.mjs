@@ -75,7 +75,7 @@ const JOBS = [
   tests('crash', 'test/crash'),
   script(
     'walk',
-    ['test/walk/run.mjs', '--runs', '800', '--seed', '1'],
+    ['test/walk/run.mjs', '--runs', '500', '--seed', '1'],
     counts(/^(\d+) runs from seed .*, (\d+) runs with faults$/m, (runs, failed) => ({ passed: runs - failed, failed })),
   ),
   tests('e2e', 'test/e2e'),
