@@ -189,7 +189,8 @@ export interface Journal {
   take(): Delivery | undefined;
   /** Called when something can be taken. */
   bell(ring: () => void): void;
-  append(entries: readonly NewEntry[], at: number): void | Promise<void>;
+  /** `carried`: they begin with those of the append before, which was refused when this one stood in line behind it. */
+  append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
 }
 
 /** The three actions, doing nothing. Charts declare them under these names. */

@@ -37,7 +37,7 @@ const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
 ]);
 export const errorEntries = ({ context, event }: Args): NewEntry[] => {
   const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
-  const said = lost.filter(({ type }) => SAID.has(type));
+  const said = lost.filter(({ runId, type }) => runId === context.runId && SAID.has(type));
   return [...said, ...closeCalls(withRound(context, event), 'kept', lost), ...writesLeft(context, event, lost)];
 };
 export const terminateEntries = ({ context }: Args): NewEntry[] => [

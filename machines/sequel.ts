@@ -2,7 +2,7 @@
  * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
  * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, which is the
  * last of it and true of what never started, a suspension one decision, and an unknown outcome one settlement, an end
- * belongs to a run that began, and only what was queued is given back.
+ * belongs to a run that began, only what was queued is given back, and a checkpoint is the last entry of its append.
  */
 import { closed, ofUnstarted } from './closing.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -126,10 +126,19 @@ const isQueuing = (entry: NewEntry, messageId: string): boolean =>
 const isCall = (entry: NewEntry, callId: string): boolean =>
   entry.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
 
+/** A checkpoint marks the append that it is in. Where a step came by several, the last one stands for all of them. */
+function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
+  const first = entries.findIndex(isMark);
+  if (first < 0 || first === entries.length - 1) return entries;
+  return [...entries.filter((entry) => !isMark(entry)), ...entries.filter(isMark).slice(-1)];
+}
+
+const isMark = ({ type }: NewEntry): boolean => type === 'checkpoint';
+
 /** The entries as they may stand behind what is durable. */
 export function sequel(known: Knowledge, entries: readonly NewEntry[]): readonly NewEntry[] {
-  if (!entries.some(({ type }) => BOUND.has(type))) return entries;
+  if (!entries.some(({ type }) => BOUND.has(type))) return marked(entries);
   const made = new Sequel(known);
   for (const entry of entries) made.add(entry);
-  return made.entries;
+  return marked(made.entries);
 }

@@ -22,7 +22,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   }
   try {
     runtime.stop();
-    if (silence === undefined) await patience.wait(log.settled()).catch((error: unknown) => (silence = error));
+    if (silence === undefined) await patience.wait(runtime.settled()).catch((error: unknown) => (silence = error));
     await patience.release(log.close());
   } finally {
     runs.close(silence);

@@ -4,8 +4,8 @@
  * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
  */
 import type { AnyStateMachine } from 'xstate';
-import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../machines/index.ts';
-import { awaitAppend, failureOf } from './appendWait.ts';
+import type { Completion, Delivery, Journal, NewEntry } from '../machines/index.ts';
+import { AppendLine, failureOf, type Step } from './appendLine.ts';
 import { Asks } from './asks.ts';
 import { RunchartError } from './errors.ts';
 import { Hurry } from './hurry.ts';
@@ -31,14 +31,6 @@ export interface DriverOptions {
   interpreter?: Interpreter;
 }
 
-/** What one delivery led to. */
-interface Step {
-  at: number;
-  entries: NewEntry[];
-  asks: EffectRequest[];
-  acts: object[];
-}
-
 export class Driver {
   readonly root: RootChart;
   readonly #options: DriverOptions;
@@ -49,12 +41,14 @@ export class Driver {
   /** What the hosts of a failed step's acts are told, when its failure is delivered. */
   readonly #refusals = new WeakMap<Completion, () => void>();
   #stepping = false;
+  readonly #line: AppendLine;
   readonly #hurry: Hurry;
 
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#journal = options.journal;
-    this.#hurry = new Hurry(options.setTimer);
+    this.#line = this.#makeLine();
+    this.#hurry = new Hurry(options.setTimer, this.#line);
     const { machine, input, inspect, interpreter = compiled } = options;
     this.root = interpreter({
       machine,
@@ -80,6 +74,11 @@ export class Driver {
   /** A cancel was put: it does not wait for a slow store. */
   hurry(): void {
     if (this.#stepping || this.#options.cancelling?.()) this.#hurry.begin();
+  }
+
+  /** Resolves when every step so far is in the log, or never will be. */
+  settled(): Promise<void> {
+    return this.#line.settled();
   }
 
   stop(): void {
@@ -153,9 +152,8 @@ export class Driver {
       return true;
     }
     try {
-      const pending = this.#journal.append(step.entries, at);
-      if (pending) {
-        this.#await(pending, step);
+      if (this.#line.add(step)) {
+        this.#hurry.heed();
         return false;
       }
     } catch (error) {
@@ -179,27 +177,29 @@ export class Driver {
     return failure;
   }
 
-  #await(pending: Promise<void>, step: Step): void {
-    let givenUp = false;
-    const isWanted = (): boolean => step.asks.some((request) => this.#asks.isOpen(request));
-    const wait = awaitAppend(pending, {
+  #makeLine(): AppendLine {
+    const isWanted = ({ asks }: Step): boolean => asks.some((request) => this.#asks.isOpen(request));
+    return new AppendLine({
+      append: (entries, at, carried) => this.#journal.append(entries, at, carried),
       ahead: () => this.#goOn(),
-      settled: () => this.#hurry.remove(wait),
-      landed: () => this.#begin(step),
-      failed: (error, overtaken) => {
-        if (givenUp && !isWanted()) return;
+      landed: (step) => this.#begin(step),
+      failed: ({ step, blocks, carries }, error) => {
         const completion = this.#failure(error, step, step.entries);
-        // What others have overtaken waits its turn.
-        if (overtaken) this.#journal.put(completion);
-        else if (this.#step({ at: step.at, completion })) this.#goOn();
+        if (blocks && !carries) {
+          if (this.#step({ at: step.at, completion })) this.#goOn();
+          return;
+        }
+        // Others have overtaken what is lost, so it comes as a delivery, and before any other one.
+        this.#journal.put(completion);
+        if (blocks) this.#goOn();
       },
-      tooLate: () => {
-        if (givenUp || !isWanted()) return;
-        givenUp = true;
+      tooLate: (wait) => {
+        if (wait.givenUp || !isWanted(wait.step)) return;
+        wait.givenUp = true;
         // The entries may still land: nothing of them is lost, so nothing is written twice.
-        this.#journal.put(this.#failure(new RunchartError('store', 'the store did not answer in time'), step, []));
+        const silence = new RunchartError('store', 'the store did not answer in time');
+        this.#journal.put(this.#failure(silence, wait.step, []));
       },
     });
-    this.#hurry.add(wait);
   }
 }

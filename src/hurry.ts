@@ -2,21 +2,22 @@
  * The time that a cancel gives to a slow store. Rule: an append under way may finish for a moment, then the cancel
  * overtakes it; what is not stored when the whole time is up is given up. Once the cancel is over no timer is left.
  */
-import type { AppendWait } from './appendWait.ts';
+import type { AppendLine } from './appendLine.ts';
 
 /** How long a cancel waits behind an append. */
 const OVERTAKE_MS = 50;
 /** How long everything that a cancel writes may take. */
-const GIVE_UP_MS = 90;
+export const GIVE_UP_MS = 90;
 
 export class Hurry {
   readonly #setTimer: (ms: number, fire: () => void) => () => void;
-  readonly #waits = new Set<AppendWait>();
+  readonly #line: Pick<AppendLine, 'overtake' | 'giveUp'>;
   #stops: (() => void)[] = [];
   #state: 'calm' | 'hurried' | 'timeUp' = 'calm';
 
-  constructor(setTimer: (ms: number, fire: () => void) => () => void) {
+  constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendLine, 'overtake' | 'giveUp'>) {
     this.#setTimer = setTimer;
+    this.#line = line;
   }
 
   get calm(): boolean {
@@ -26,14 +27,11 @@ export class Hurry {
   begin(): void {
     if (this.#state !== 'calm') return;
     this.#state = 'hurried';
-    const overtake = (): void => {
-      for (const wait of [...this.#waits]) wait.overtake();
-    };
     const giveUp = (): void => {
       this.#state = 'timeUp';
-      for (const wait of [...this.#waits]) wait.giveUp();
+      this.#line.giveUp();
     };
-    this.#stops = [this.#setTimer(OVERTAKE_MS, overtake), this.#setTimer(GIVE_UP_MS, giveUp)];
+    this.#stops = [this.#setTimer(OVERTAKE_MS, () => this.#line.overtake()), this.#setTimer(GIVE_UP_MS, giveUp)];
   }
 
   end(): void {
@@ -42,13 +40,8 @@ export class Hurry {
     this.#state = 'calm';
   }
 
-  /** An append that is waited for from now on. */
-  add(wait: AppendWait): void {
-    this.#waits.add(wait);
-    if (this.#state === 'timeUp') wait.giveUp();
-  }
-
-  remove(wait: AppendWait): void {
-    this.#waits.delete(wait);
+  /** An append is waited for from now on. */
+  heed(): void {
+    if (this.#state === 'timeUp') this.#line.giveUp();
   }
 }

@@ -1,6 +1,7 @@
 /**
- * The journal of an embedded conversation: effects run in this process, completions wait in one queue. Rule: cancel
- * first, then first in, first out; nothing is delivered for a dropped id; an answer given inside `start` is queued.
+ * The journal of an embedded conversation: effects run in this process, completions wait in one queue. Rule: a lost
+ * append first, since nothing may be judged without it, then cancel, then first in, first out; nothing is delivered for a
+ * dropped id; an answer given inside `start` is queued.
  */
 import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../machines/index.ts';
 import { thrownMessage } from './thrown.ts';
@@ -29,7 +30,7 @@ interface Arrival {
 
 export class EmbeddedJournal implements Journal {
   readonly #options: JournalOptions;
-  readonly #cancels: Completion[] = [];
+  readonly #urgent: Completion[] = [];
   #queue: Arrival[] = [];
   #head = 0;
   /** In start order. */
@@ -45,13 +46,14 @@ export class EmbeddedJournal implements Journal {
   }
 
   put(completion: Completion): void {
-    if (completion.type === 'act' && completion.priority === 'cancel') this.#cancels.push(completion);
+    if (completion.type === 'append.failed' && completion.lost.length > 0) this.#urgent.unshift(completion);
+    else if (completion.type === 'act' && completion.priority === 'cancel') this.#urgent.push(completion);
     else this.#queue.push({ completion });
     this.#ring();
   }
 
   take(): Delivery | undefined {
-    const completion = this.#cancels.shift() ?? this.#next();
+    const completion = this.#urgent.shift() ?? this.#next();
     return completion && { at: this.#options.now(), completion };
   }
 

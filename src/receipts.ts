@@ -12,7 +12,7 @@ import { NotStored } from './tickets.ts';
 type Delivery = 'delivered' | 'returned';
 
 type Lasting = Pick<Run, 'result'>;
-type Keeper = Pick<Runtime, 'log' | 'queue' | 'runId'>;
+type Keeper = Pick<Runtime, 'settled' | 'queue' | 'runId'>;
 /** Knows runs by their ids. */
 interface Runs {
   open(runId: string): Lasting;
@@ -79,7 +79,7 @@ export class Receipts {
       // A steer that came too late for it has begun a run of its own, and that one may say it with its end.
       if (runtime.runId === runOf(messageId)) await this.#runs.open(runtime.runId).result;
       // Behind everything that is on its way into the log.
-      await runtime.log.append([], 0);
+      await runtime.settled();
       if (runtime.queue.some((message) => message.messageId === messageId)) return;
     }
     this.settle(messageId, 'returned');

@@ -14,11 +14,15 @@ import { thrownText } from './thrown.ts';
 type Finish = (output: RunOutput) => void;
 
 export class Returns {
-  readonly #runtime: Pick<Runtime, 'act' | 'log' | 'queue' | 'runId' | 'known'>;
+  readonly #runtime: Pick<Runtime, 'act' | 'settled' | 'queue' | 'runId' | 'known'>;
   readonly #receipts: Receipts;
   readonly #finish: Finish;
 
-  constructor(runtime: Pick<Runtime, 'act' | 'log' | 'queue' | 'runId' | 'known'>, receipts: Receipts, finish: Finish) {
+  constructor(
+    runtime: Pick<Runtime, 'act' | 'settled' | 'queue' | 'runId' | 'known'>,
+    receipts: Receipts,
+    finish: Finish,
+  ) {
     this.#runtime = runtime;
     this.#receipts = receipts;
     this.#finish = finish;
@@ -37,12 +41,16 @@ export class Returns {
       .catch((error: unknown) => this.#leave(messageId, error));
   }
 
-  /** A message that could not be stored was not accepted. */
-  lose(handle: RunHandle, messageId: string, error: unknown): void {
+  /** A message that could not be stored was not accepted; one that was given up may still land. */
+  async lose(handle: RunHandle, messageId: string, error: unknown): Promise<void> {
     void this.#receipts.lose(messageId, error, handle, this.#runtime);
-    const { runId, queue } = this.#runtime;
-    if (handle.ended || runId === handle.id || queue.some((message) => message.messageId === messageId)) return;
+    if (this.#holds(messageId)) await this.#runtime.settled();
+    if (handle.ended || this.#runtime.runId === handle.id || this.#holds(messageId)) return;
     this.returned(messageId, notBegun(handle.id, 'store', `the message is not stored: ${thrownText(error)}`));
+  }
+
+  #holds(messageId: string): boolean {
+    return this.#runtime.queue.some((message) => message.messageId === messageId);
   }
 
   /** Nothing is told any more. `silence`: the store did not say what became of what it was given. */

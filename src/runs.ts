@@ -74,7 +74,7 @@ export class Runs {
       return handle;
     }
     const act = signal?.aborted ? { ...message, aborted: true } : message;
-    void this.#ask(handle, act, (error) => this.#returns.lose(handle, messageId, error)).then((answer) => {
+    void this.#ask(handle, act, (error) => void this.#returns.lose(handle, messageId, error)).then((answer) => {
       if (answer === 'returned') this.#returns.returned(messageId);
     });
     return handle;

@@ -154,6 +154,12 @@ export class Runtime {
     if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
 
+  /** Resolves when nothing is on its way into the log. */
+  async settled(): Promise<void> {
+    await this.#driver?.settled();
+    await this.log.settled();
+  }
+
   /** Nothing is taken any more: acts are refused as closed. */
   stop(): void {
     this.tickets.close(new RunchartError('closed', `the conversation ${this.#options.id} is closed; open it again`));

@@ -15,7 +15,9 @@ export type RecordedDelivery =
   | { kind: 'landed'; append: number }
   | { kind: 'failed'; append: number; error: Failure }
   /** The failure of this append came back as a delivery of its own, since a cancel did not wait for it. */
-  | { kind: 'overtaken'; append: number };
+  | { kind: 'overtaken'; append: number }
+  /** It failed with another one in line behind it, and its entries are part of that one. */
+  | { kind: 'carried'; append: number };
 
 /** Hears each line of one conversation as it happens. */
 export type RecordingSink = (line: RecordedDelivery, conversationId: string) => void;

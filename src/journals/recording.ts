@@ -47,13 +47,14 @@ class RecordingJournal implements Journal {
     return delivery;
   }
 
-  append(entries: readonly NewEntry[], at: number): void | Promise<void> {
+  append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void> {
     const append = this.#appends;
     this.#appends += 1;
     this.#numbers.set(entries, append);
+    if (carried) this.#write({ kind: 'carried', append: append - 1 });
     if (!this.#delivered) this.#write({ kind: 'opened', at });
     try {
-      const pending = this.#inner.append(entries, at);
+      const pending = this.#inner.append(entries, at, carried);
       return pending && this.#follow(append, pending);
     } catch (error) {
       this.#write({ kind: 'failed', append, error: failureOf(error) });

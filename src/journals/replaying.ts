@@ -17,6 +17,8 @@ interface Fate {
   landed?: boolean;
   /** Others were delivered while it waited, or its failure was. */
   overtaken?: boolean;
+  /** It failed, and is part of the append behind it. */
+  carried?: boolean;
 }
 
 function fatesOf(recording: Recording): Map<number, Fate> {
@@ -32,6 +34,7 @@ function fatesOf(recording: Recording): Map<number, Fate> {
     if (!('append' in line)) continue;
     const fate = fateOf(line.append);
     if (line.kind === 'overtaken') fate.overtaken = true;
+    if (line.kind === 'carried') fate.carried = true;
     if (line.kind === 'landed') fate.landed = true;
     if (line.kind === 'failed') fate.failure = line.error;
     if (line.kind === 'waiting') underWay.add(Object.assign(fate, { waited: true }));
@@ -47,6 +50,8 @@ export class ReplayingJournal implements Journal {
   readonly #openedAt: number | undefined;
   /** Appends that are not durable yet at this point of the recording. */
   readonly #held = new Map<number, () => void>();
+  /** Entries of failed appends that the next one takes with it. */
+  #carried: readonly NewEntry[] = [];
   readonly #asked = new Set<string>();
   #next = 0;
   #appends = 0;
@@ -87,17 +92,19 @@ export class ReplayingJournal implements Journal {
     return undefined;
   }
 
-  append(entries: readonly NewEntry[], at: number): void | Promise<void> {
+  append(logged: readonly NewEntry[], at: number): void | Promise<void> {
     const append = this.#appends;
     this.#appends += 1;
     const time = this.#next === 0 ? (this.#openedAt ?? at) : at;
-    const { failure, waited, landed, overtaken } = this.#fates.get(append) ?? {};
+    const { failure, waited, landed, overtaken, carried } = this.#fates.get(append) ?? {};
+    const entries = this.#carried.length > 0 ? [...this.#carried, ...logged] : logged;
+    this.#carried = carried ? entries : [];
     // Where it was overtaken, a delivery of the recording tells of it, or nothing does.
-    if (failure && overtaken) return;
+    if (failure && (overtaken || carried)) return;
     if (failure) throw new RunchartError(failure.code, failure.message);
     if (waited && !landed) return overtaken ? undefined : new Promise(() => undefined);
-    if (!overtaken && this.#held.size === 0) return this.#inner.append(entries, time);
-    this.#held.set(append, () => void this.#inner.append(entries, time));
+    if (!overtaken && this.#held.size === 0) return this.#inner.append(entries, time, false);
+    this.#held.set(append, () => void this.#inner.append(entries, time, false));
   }
 
   #land(append: number): void {

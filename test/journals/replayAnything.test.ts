@@ -38,6 +38,8 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   queueDrain: fc.constantFrom('one', 'all'),
   whileSuspended: fc.constantFrom('followUp', 'reject'),
 });
+/** A cancel overtakes an append, which fails then. */
+const overtaken: Act[] = [{ act: 'cancel' }, { act: 'pause' }, { act: 'fail' }];
 const plan = fc.record({
   replies: fc.array(reply, { minLength: 1, maxLength: 5 }),
   acts: fc.oneof(
@@ -46,13 +48,20 @@ const plan = fc.record({
   ),
   policies,
   atOnce: fc.boolean(),
+  /** A plugin hears of each end for ever. */
+  heard: fc.integer({ min: 0, max: 3 }).map((of) => of === 0),
   failing: fc.option(fc.nat(12), { nil: -1 }),
   slow: fc.option(fc.nat(8), { nil: -1 }),
 });
 type Plan = typeof plan extends fc.Arbitrary<infer P> ? P : never;
 
+/** With nothing in line behind the append that fails, and with the stop. */
+const failures = [true, false].map(
+  (heard): Plan => ({ replies: [[]], acts: overtaken, policies: {}, atOnce: false, heard, failing: -1, slow: 0 }),
+);
+
 /** Lives through the plan; what the host was told on the way does not matter here. */
-async function live({ replies, acts, policies, atOnce, failing, slow }: Plan) {
+async function live({ replies, acts, policies, atOnce, heard, failing, slow }: Plan) {
   const clock = stillClock();
   const gates: (() => void)[] = [];
   const appends: { land(): void; fail(error: Error): void }[] = [];
@@ -76,7 +85,8 @@ async function live({ replies, acts, policies, atOnce, failing, slow }: Plan) {
     },
   });
   const ports = { now: clock.now, setTimer: clock.setTimer, random: () => 0.25 };
-  const run = await recorded({ model: scripted(script), tools, store, policies, ports });
+  const plugins = heard ? [{ name: 'hears', runEnd: () => new Promise<never>(() => undefined) }] : [];
+  const run = await recorded({ model: scripted(script), tools, plugins, store, policies, ports });
   const { conversation } = run;
   const perform = (step: Act): void => {
     switch (step.act) {
@@ -131,12 +141,12 @@ test('whatever is done to a conversation, its recording replays to the same log'
       for (const { type } of run.conversation.log()) seen.add(type);
       for (const { kind } of run.recording()) seen.add(kind);
     }),
-    { seed: 7, numRuns: volume.recordings },
+    { seed: 7, numRuns: volume.recordings, examples: failures.map((each) => [each]) },
   );
   // The plans go everywhere: else the sameness above would say little.
   const everywhere = ['run-resumed', 'run-suspended', 'run-stop', 'decision', 'decision-consumed', 'state-changed'];
   const queued = ['message-queued', 'user-message', 'diagnostic'];
   expect([...seen]).toEqual(
-    expect.arrayContaining([...everywhere, ...queued, 'waiting', 'landed', 'failed', 'overtaken']),
+    expect.arrayContaining([...everywhere, ...queued, 'waiting', 'landed', 'failed', 'overtaken', 'carried']),
   );
 }, 120_000);

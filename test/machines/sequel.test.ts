@@ -52,6 +52,18 @@ function behind(log: readonly NewEntry[], entries: readonly NewEntry[]): string[
 describe('what may follow', () => {
   it.each<[string, NewEntry[], NewEntry[], string[]]>([
     ['anything that binds nothing', [], [made('c'), over('r')], ['agent-output', 'checkpoint r']],
+    [
+      'a checkpoint behind what else its step logged',
+      [begun('r')],
+      [over('r'), made('c')],
+      ['agent-output', 'checkpoint r'],
+    ],
+    [
+      'the last of several checkpoints',
+      [begun('r')],
+      [over('q'), made('c'), stop('r'), over('r')],
+      ['agent-output', 'run-stop r', 'checkpoint r'],
+    ],
     ['the end of the run', [begun('r')], [stop('r'), over('r')], ['run-stop r', 'checkpoint r']],
     ['a suspension', [begun('r')], [waits('r'), over('r')], ['run-suspended r', 'checkpoint r']],
     ['the stop of a cycle that waits', [begun('r'), waits('r')], [stop('r')], ['run-stop r']],

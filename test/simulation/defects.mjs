@@ -85,8 +85,8 @@ export const defects = [
     fault: 'store, crash',
     edits: [
       [
-        'const pending = this.#journal.append(step.entries, at);',
-        'for (const request of step.asks.splice(0)) if (this.#asks.isOpen(request)) this.#journal.start(request);\n            const pending = this.#journal.append(step.entries, at);',
+        'if (this.#line.add(step)) {',
+        'for (const request of step.asks.splice(0)) if (this.#asks.isOpen(request)) this.#journal.start(request);\n            if (this.#line.add(step)) {',
       ],
     ],
   },
@@ -424,8 +424,8 @@ export const defects = [
         'this.#underWay.set(id, stop);\n                (this.due ??= new Map()).set(id, this.#options.now() + ms);\n                return;',
       ],
       [
-        'const completion = this.#cancels.shift() ?? this.#next();',
-        "for (const [id, at] of this.due ?? []) {\n            if (this.#options.now() <= at) continue;\n            this.due.delete(id);\n            this.#underWay.get(id)?.();\n            if (this.#underWay.delete(id)) this.#queue.push({ completion: { type: 'timer.elapsed', id } });\n        }\n        const completion = this.#cancels.shift() ?? this.#next();",
+        'const completion = this.#urgent.shift() ?? this.#next();',
+        "for (const [id, at] of this.due ?? []) {\n            if (this.#options.now() <= at) continue;\n            this.due.delete(id);\n            this.#underWay.get(id)?.();\n            if (this.#underWay.delete(id)) this.#queue.push({ completion: { type: 'timer.elapsed', id } });\n        }\n        const completion = this.#urgent.shift() ?? this.#next();",
       ],
     ],
   },
@@ -573,5 +573,27 @@ export const defects = [
     about: 'a call whose suspension could not be stored is left without a result',
     fault: 'store-refused, tool-suspends',
     edits: [['if (lost.suspensions.has(callId))', 'if (lost.suspensions === callId)']],
+  },
+  {
+    id: 'refused-append-forgotten',
+    about: 'what stands in line behind an append that was overtaken is stored though that one was refused',
+    fault: 'cancel, store-refused',
+    edits: [['next.step = together(wait.step, next.step);', 'this.#outcome.failed(wait, refused.error);']],
+  },
+  {
+    id: 'checkpoint-inside-append',
+    about: 'a checkpoint stands where a chart logged it, though the step goes on behind it',
+    fault: 'decide',
+    edits: [['if (first < 0 || first === entries.length - 1)', 'if (first >= -1)']],
+  },
+  {
+    id: 'reading-ends-reply',
+    about: 'a look at the messages ends the reply that is being told',
+    fault: 'watch',
+    edits: [
+      ['return [...this.#messages, ...this.#open.messages];', 'this.#close();\n        return [...this.#messages];'],
+      ['for (const entry of stamped)\n            this.#live.next(entry);', ''],
+      ['listener(entry);\n        }', 'listener(entry);\n            this.#live.next(entry);\n        }'],
+    ],
   },
 ];

@@ -103,6 +103,15 @@ export function restFaults(log: readonly LogEntry[], mayRunAgain: (name: string)
   return faults;
 }
 
+/** What is wrong with appends as a whole: a checkpoint marks the append that it ends. */
+export function appendFaults(appends: readonly (readonly LogEntry[])[]): string[] {
+  return appends.flatMap((entries) => {
+    const at = entries.findIndex(({ type }) => type === 'checkpoint');
+    if (at < 0 || at === entries.length - 1) return [];
+    return [`a checkpoint is ${at + 1} of ${entries.length}: ${entries.map(({ type }) => type).join(' ')}`];
+  });
+}
+
 /** Ids of messages that wait in the queue. */
 export const queuedIn = (log: readonly LogEntry[]): string[] => [...read(log).queued];
 

@@ -15,6 +15,7 @@ import {
 } from '../../src/index.ts';
 import { storeWith } from './agent.ts';
 import { flush, VirtualClock } from './clock.ts';
+import { appendFaults } from './logRules.ts';
 import { cycleFaults, queueFaults } from './messageFaults.ts';
 import { call, deaf, type Reply, scripted, t } from './model.ts';
 import { type TroubledStore, troubledStore } from './store.ts';
@@ -312,5 +313,6 @@ export class MessageLife {
     }
     for (const { run, over } of this.#runs) if (!over) say(`the run ${run.id} is never over`);
     this.faults.push(...cycleFaults(log, this.#troubled), ...queueFaults(log, queued));
+    this.faults.push(...appendFaults(this.#store.tried));
   }
 }

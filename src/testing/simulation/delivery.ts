@@ -10,7 +10,7 @@ export function deliveredAgain(world: World, inner: Journal): Journal {
   return {
     start: (request) => inner.start(request),
     put: (completion) => inner.put(completion),
-    append: (entries, at) => inner.append(entries, at),
+    append: (entries, at, carried) => inner.append(entries, at, carried),
     bell: (ring) => inner.bell(ring),
     drop(prefix) {
       again = again.filter(({ completion }) => !idOf(completion)?.startsWith(prefix));

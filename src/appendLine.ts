@@ -1,0 +1,128 @@
+/**
+ * The appends of a conversation's steps, one after the other. Rule: while an append blocks, the steps behind it wait;
+ * once it was overtaken they no longer do, but what they log stands in line behind it, and nothing of a step starts
+ * before its own entries are durable. Who is in line presupposes what is before: so an append that is refused with
+ * others behind it is tried again as part of the next, and only who is the last in line hears of a loss. One that was
+ * given up may still land, or fail; that is told when it is known.
+ */
+import type { EffectRequest, Failure, NewEntry } from '../machines/index.ts';
+import { thrownMessage } from './thrown.ts';
+
+/** What one delivery led to. */
+export interface Step {
+  readonly at: number;
+  readonly entries: readonly NewEntry[];
+  readonly asks: readonly EffectRequest[];
+  readonly acts: readonly object[];
+}
+
+/** A step whose append is under way or in line. */
+export interface Wait {
+  step: Step;
+  /** The steps behind wait for it. */
+  blocks: boolean;
+  givenUp: boolean;
+  /** It takes refused ones with it. */
+  carries: boolean;
+}
+
+interface Outcome {
+  append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
+  /** The steps behind go on. */
+  ahead(): void;
+  landed(step: Step): void;
+  /** The steps behind did not wait for it where it does not block any more. */
+  failed(wait: Wait, error: unknown): void;
+  /** The time is up. */
+  tooLate(wait: Wait): void;
+}
+
+export class AppendLine {
+  readonly #outcome: Outcome;
+  /** The first is under way. */
+  readonly #waits: Wait[] = [];
+  #onEmpty: (() => void)[] = [];
+
+  constructor(outcome: Outcome) {
+    this.#outcome = outcome;
+  }
+
+  /** Answers nothing where the step is durable at once. Throws where the store refuses it at once. */
+  add(step: Step): Wait | undefined {
+    const pending = this.#waits.length === 0 ? this.#outcome.append(step.entries, step.at, false) : 'in line';
+    if (!pending) return undefined;
+    const wait = { step, blocks: true, givenUp: false, carries: false };
+    this.#waits.push(wait);
+    if (pending !== 'in line') this.#follow(pending);
+    return wait;
+  }
+
+  /** The steps behind go on now. */
+  overtake(): void {
+    for (const wait of [...this.#waits]) this.#release(wait);
+  }
+
+  /** The time is up for everything that is waited for. */
+  giveUp(): void {
+    for (const wait of [...this.#waits]) {
+      this.#outcome.tooLate(wait);
+      this.#release(wait);
+    }
+  }
+
+  /** Resolves when nothing is in line; whoever comes then may be told what became of it a moment later. */
+  settled(): Promise<void> {
+    return this.#waits.length === 0 ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
+  }
+
+  #release(wait: Wait): void {
+    if (!wait.blocks) return;
+    wait.blocks = false;
+    this.#outcome.ahead();
+  }
+
+  #follow(pending: Promise<void>): void {
+    pending.then(
+      () => this.#ended(),
+      (error: unknown) => this.#ended({ error }),
+    );
+  }
+
+  #ended(refused?: { error: unknown }): void {
+    const wait = this.#waits.shift();
+    if (!wait) return;
+    const [next] = this.#waits;
+    if (!next) for (const resolve of this.#onEmpty.splice(0)) resolve();
+    if (!refused) {
+      this.#outcome.landed(wait.step);
+      this.#release(wait);
+    } else if (next) {
+      next.step = together(wait.step, next.step);
+      next.carries = true;
+    } else this.#outcome.failed(wait, refused.error);
+    if (next) this.#send(next.step, refused !== undefined);
+  }
+
+  #send({ entries, at }: Step, carried: boolean): void {
+    try {
+      const pending = this.#outcome.append(entries, at, carried);
+      if (pending) this.#follow(pending);
+      else this.#ended();
+    } catch (error) {
+      this.#ended({ error });
+    }
+  }
+}
+
+const together = (first: Step, then: Step): Step => ({
+  at: then.at,
+  entries: [...first.entries, ...then.entries],
+  asks: [...first.asks, ...then.asks],
+  acts: [...first.acts, ...then.acts],
+});
+
+/** What charts are told of it. */
+export const failureOf = (error: unknown): Failure => ({
+  code: error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store',
+  message: thrownMessage(error),
+});
