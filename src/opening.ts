@@ -14,8 +14,7 @@ import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
 import { Runtime } from './runtime.ts';
-import type { LogHandle, LogStore } from './stores/store.ts';
-import { toleratedBy } from './stores/tolerated.ts';
+import { type LogHandle, type LogStore, toleratedBy } from './stores/store.ts';
 import type { Birth, Nest } from './subAgents/nested.ts';
 import type { Toolbox } from './tools/prepare.ts';
 

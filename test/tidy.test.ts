@@ -29,7 +29,7 @@ function importsOf(file: string): string[] {
   });
 }
 
-const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/(jsonl|processIdentity)|tools\/coding\/|testing\/)/;
+const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|testing\/)/;
 /** Which packages a file may name, by the first rule that fits it. */
 const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
@@ -38,7 +38,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/models\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
   [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/]],
-  [/^src\/(node\.ts|stores\/(jsonl|processIdentity))/, [/^node:/]],
+  [/^src\/(node\.ts|stores\/jsonl\/)/, [/^node:/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
   [/^src\//, [/^xstate$/, /^rxjs$/, /^@standard-schema\/spec$/]],

@@ -3,6 +3,7 @@
  * a process of its own. Rule: everything but the model's words is the real thing, and nothing outside a new temporary
  * directory is written.
  */
+
 import { cp, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
@@ -12,7 +13,7 @@ import { createAgent } from '../agent.ts';
 import type { Conversation } from '../conversation.ts';
 import type { RunResult } from '../index.ts';
 import type { Run } from '../run.ts';
-import { jsonlStore } from '../stores/jsonl.ts';
+import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { defineTool, type Tool } from '../tools/define.ts';
 import { type Asker, decidePending, terminalAsker } from './approval.ts';

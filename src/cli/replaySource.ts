@@ -6,11 +6,11 @@ import { constants } from 'node:fs';
 import { basename } from 'node:path';
 import type { Diagnostic } from '../../machines/vocabulary.ts';
 import { ConfigurationError, CorruptLogError } from '../errors.ts';
-import { openRegular, resolveRegular } from '../stores/jsonlDisk.ts';
-import { beginsWithHeader, readableEntries } from '../stores/jsonlLenient.ts';
-import { linesOf } from '../stores/jsonlLines.ts';
-import { idOf } from '../stores/jsonlName.ts';
-import { scanLog } from '../stores/jsonlScan.ts';
+import { openRegular, resolveRegular } from '../stores/jsonl/disk.ts';
+import { idOf } from '../stores/jsonl/fileName.ts';
+import { beginsWithHeader, readableEntries } from '../stores/jsonl/lenient.ts';
+import { linesOf } from '../stores/jsonl/lines.ts';
+import { scanLog } from '../stores/jsonl/scan.ts';
 import { logPath, nearSessions } from './place.ts';
 
 const decoder = new TextDecoder();

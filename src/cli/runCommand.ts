@@ -9,7 +9,7 @@ import { ConfigurationError } from '../errors.ts';
 import type { Model, RunResult } from '../index.ts';
 import { presets } from '../presets.ts';
 import type { Run } from '../run.ts';
-import { jsonlStore } from '../stores/jsonl.ts';
+import { jsonlStore } from '../stores/jsonl/store.ts';
 import { decidePending, showCall, terminalAsker } from './approval.ts';
 import { countingStore, followAsJson, followAsSteps } from './follow.ts';
 import { CANCELLED } from './interrupts.ts';

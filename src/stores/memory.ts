@@ -5,9 +5,14 @@
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
 import { deepFreeze } from '../freeze.ts';
-import { refuseOutOfOrder } from './order.ts';
-import type { ConversationInfo, LogHandle, LogStore } from './store.ts';
-import { conversationSummary, newestFirst } from './summary.ts';
+import {
+  type ConversationInfo,
+  conversationSummary,
+  type LogHandle,
+  type LogStore,
+  newestFirst,
+  refuseOutOfOrder,
+} from './store.ts';
 
 /** A store for tests and short-lived agents: nothing is written anywhere. */
 export function memoryStore(): LogStore {

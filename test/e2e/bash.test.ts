@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createAgent } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { codingTools } from '../../src/tools/coding/index.ts';
 import { scripted } from '../support/model.ts';
 import { sampled, volume } from '../support/tier.ts';

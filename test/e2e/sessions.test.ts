@@ -1,11 +1,12 @@
 /** Sessions of `runchart run`: continued, held by another process, waiting for a decision. And how failures end. */
+
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';
 import { openai } from '../../src/models/openai.ts';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
 import { type ModelServer, modelServer, type Script } from './modelServer.ts';

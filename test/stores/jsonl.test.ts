@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
-import { fileNameOf, idOf } from '../../src/stores/jsonlName.ts';
+import { fileNameOf, idOf } from '../../src/stores/jsonl/fileName.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { logStoreSuite } from '../../src/testing/logStoreSuite.ts';
 import { all, conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
 import { children } from './child.ts';

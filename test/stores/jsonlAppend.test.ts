@@ -2,7 +2,7 @@
 import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type LogEntry } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import {
   all,

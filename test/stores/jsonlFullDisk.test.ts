@@ -1,9 +1,8 @@
 /** What the JSONL store does when its disk is full or fails: an append is stored whole or not at all, whatever refuses. */
-import type { FileHandle } from 'node:fs/promises';
-import { readdir } from 'node:fs/promises';
+import { type FileHandle, readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type Model } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { all, conversation as begun, notice, notices, opened, refused, stored } from '../../src/testing/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { fileHandle, fillAfter } from './disk.ts';

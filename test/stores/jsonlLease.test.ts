@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
-import { holderOf, takeLease } from '../../src/stores/jsonlLease.ts';
-import { isSameProcess, lives, ownIdentity } from '../../src/stores/processIdentity.ts';
+import { holderOf, takeLease } from '../../src/stores/jsonl/lease.ts';
+import { isAlive, isSameProcess, ownIdentity } from '../../src/stores/jsonl/processIdentity.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
 import { children } from './child.ts';
 import { place } from './place.ts';
@@ -201,19 +201,19 @@ describe('who counts as living', () => {
   }
 
   test('a process number given away again is another process', async () => {
-    expect(lives(own)).toBe(true);
-    expect(lives({ ...own, started: `${own.started}1` })).toBe(false);
+    expect(isAlive(own)).toBe(true);
+    expect(isAlive({ ...own, started: `${own.started}1` })).toBe(false);
     const store = await leasedBy(JSON.stringify({ ...own, started: '1', token: 7 }));
     await write(store, 'c', [notice('c', 0)]);
   });
 
   test('of this host, an earlier boot and an earlier start of a container have no processes; another host is believed', async () => {
     const [boot = ''] = own.space.split(' ');
-    expect(lives({ ...own, space: 'an earlier boot' })).toBe(false);
-    expect(lives({ ...own, space: 'earlier pid:[4026531836]' })).toBe(false);
-    expect(lives({ ...own, space: `${boot} pid:[1]` })).toBe(false);
-    expect(lives({ ...own, space: `${boot} pid:[1]`, host: 'another-host' })).toBe(true);
-    expect(lives({ ...own, space: 'another boot', host: 'another-host' })).toBe(true);
+    expect(isAlive({ ...own, space: 'an earlier boot' })).toBe(false);
+    expect(isAlive({ ...own, space: 'earlier pid:[4026531836]' })).toBe(false);
+    expect(isAlive({ ...own, space: `${boot} pid:[1]` })).toBe(false);
+    expect(isAlive({ ...own, space: `${boot} pid:[1]`, host: 'another-host' })).toBe(true);
+    expect(isAlive({ ...own, space: 'another boot', host: 'another-host' })).toBe(true);
     const store = await leasedBy(JSON.stringify({ ...own, space: 'x', host: 'another-host', token: 7 }));
     await expect(store.open('c')).rejects.toThrow(`process ${process.pid} on another-host`);
   });
@@ -233,7 +233,7 @@ describe('who counts as living', () => {
       process.kill(pid, 'SIGKILL');
       await expect.poll(() => readFile(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /);
       const started = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[19];
-      expect(lives({ ...own, pid, started: started ?? null })).toBe(false);
+      expect(isAlive({ ...own, pid, started: started ?? null })).toBe(false);
       expect(isSameProcess(own, { ...own, pid })).toBe(false);
     } finally {
       shell.kill('SIGKILL');

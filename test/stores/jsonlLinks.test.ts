@@ -1,8 +1,8 @@
 /** Logs of the JSONL store that have a second name, folders that lead elsewhere, and deletes in several goes. */
 import { link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
-import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import type { LogStore } from '../../src/stores/store.ts';
 import { conversation, notice, opened, refused, write } from '../../src/testing/storeCase.ts';
 import { place } from './place.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
 import { children } from './child.ts';

@@ -1,11 +1,10 @@
 /** Logs and lines of any size in the JSONL store: what is read a piece at a time, and what is refused. */
-import type { FileHandle } from 'node:fs/promises';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
-import { linesOf } from '../../src/stores/jsonlLines.ts';
-import { scanLog } from '../../src/stores/jsonlScan.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { linesOf } from '../../src/stores/jsonl/lines.ts';
+import { scanLog } from '../../src/stores/jsonl/scan.ts';
 import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeCase.ts';
 import { proves } from '../support/tier.ts';
 import { contentOf, linesFor, place, placeWith } from './place.ts';

@@ -1,6 +1,6 @@
 /** What stands at the end of a file without a newline: what a write of ours left is mended, anything else is somebody's. */
 import { describe, expect, test } from 'vitest';
-import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
 import { notice, notices, refused } from '../../src/testing/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';

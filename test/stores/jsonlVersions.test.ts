@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { createAgent, defineTool, forkConversation, type Model, subAgents } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
-import { readDamagedLog } from '../../src/stores/jsonlLenient.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import { all, notice, opened, refused } from '../../src/testing/storeCase.ts';
 import { noticeCodes, type Place, place } from './place.ts';
@@ -18,8 +18,8 @@ const FIXTURES = join(import.meta.dirname, 'fixtures');
 
 /** A version to come: texts of notices are called `said`, and records without a code are none. Off until a test asks. */
 const next = vi.hoisted(() => ({ on: false }));
-vi.mock('../../src/stores/jsonlVersions.ts', async (original) => {
-  const now = await original<typeof import('../../src/stores/jsonlVersions.ts')>();
+vi.mock('../../src/stores/jsonl/versions.ts', async (original) => {
+  const now = await original<typeof import('../../src/stores/jsonl/versions.ts')>();
   const step = ({ text, ...rest }: { [key: string]: unknown }) => {
     if (rest.type === 'notice' && rest.code === undefined) throw new Error('a notice without a code');
     return rest.type === 'notice' ? { ...rest, said: text } : { ...rest, ...(text !== undefined && { text }) };

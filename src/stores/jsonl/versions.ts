@@ -1,6 +1,6 @@
 /**
- * The versions the lines of a JSONL log have had. Rule: the newest is written; a record of an older one is brought up to
- * it a version at a time, as it is read; a version that no way leads from is refused.
+ * The versions a log's lines have had. Rule: the newest is written; a record of an older one is upgraded one version at
+ * a time as it is read; a version without a way to the newest is refused.
  */
 export type StoredRecord = { [key: string]: unknown };
 

@@ -1,13 +1,12 @@
 /**
- * The lines of an open file, and the records of a line. Rule: cut at `\n` only (U+2028 belongs to a text), read in pieces
- * of whole lines, and never hold more than one piece and one line, which has a limit. A byte order mark in front of a file
- * belongs to no line; a line is cut further only where nothing but whole records stand in it.
+ * The lines of an open file, and the records of a line. Rule: lines are cut at `\n` only (U+2028 belongs to a text) and
+ * read in pieces of whole lines; at most one piece and one line are held, and a line has a limit. A byte order mark in
+ * front of a file belongs to no line; a line is cut further only where it holds whole records and nothing else.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { CorruptLogError } from '../errors.ts';
-import { endOfObject, markBefore, voidBefore } from './jsonlBytes.ts';
-import { HEADER_FRONT, MAX_LINE_BYTES, RECORD_KEY } from './jsonlLine.ts';
-import { isRecord, parsed } from './jsonlValue.ts';
+import { CorruptLogError } from '../../errors.ts';
+import { endOfObject, markBefore, voidBefore } from './bytes.ts';
+import { HEADER_PREFIX, isRecord, MAX_LINE_BYTES, parsed, RECORD_KEY } from './format.ts';
 
 const PIECE_BYTES = 128 * 1024;
 const NEWLINE = 0x0a;
@@ -86,14 +85,14 @@ export function* linesIn(piece: Piece): Generator<Line> {
 }
 
 /** The fronts of what stands behind another record on its line. */
-const FRONTS = [`{${RECORD_KEY}:`, HEADER_FRONT];
+const PREFIXES = [`{${RECORD_KEY}:`, HEADER_PREFIX];
 
 /**
  * The records of a line: the line itself, or its parts where it is one whole record behind the other. What begins the line
  * and is whole cannot be a part of anything, so nothing is guessed; a line with anything else in it stays as it is.
  */
 export function* recordsIn(line: Line): Generator<Line> {
-  const joined = FRONTS.some((front) => line.bytes.indexOf(front, 1) !== -1) ? wholeIn(line) : null;
+  const joined = PREFIXES.some((front) => line.bytes.indexOf(front, 1) !== -1) ? wholeIn(line) : null;
   if (joined && joined.length > 1) yield* joined;
   else yield line;
 }

@@ -1,9 +1,9 @@
 /**
- * The name a conversation's files have. Rule: one id, one name, and back; a name never leaves its directory, never
+ * The file name of a conversation's log. Rule: one id has one name, and back; a name never leaves its directory, never
  * hides, and fits every file system.
  */
-import { ConfigurationError } from '../errors.ts';
-import { shown } from './jsonlValue.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { display } from './format.ts';
 
 const SUFFIX = '.jsonl';
 /** Leaves room for the suffixes below a file system's 255 bytes. */
@@ -12,7 +12,7 @@ const MAX_NAME_BYTES = 200;
 /** `<name>.jsonl`; what is neither letter, digit, `-`, `_` nor `.` is percent-encoded. Throws ConfigurationError. */
 export function fileNameOf(id: string): string {
   if (typeof id !== 'string' || id === '' || id === '.' || id === '..') {
-    throw new ConfigurationError(`expected a conversation id, got ${shown(id)}: give letters, digits, - or _`);
+    throw new ConfigurationError(`expected a conversation id, got ${display(id)}: give letters, digits, - or _`);
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   if (/[/\\\u0000-\u001f\u007f]/.test(id)) {

@@ -1,17 +1,17 @@
 /**
- * Reading a log that may be damaged or in use. Rule: it takes no lease, never writes and never refuses what can still
- * be read: lines that are no entry, repetitions and gaps are passed over.
+ * Reads a log that may be damaged or in use. Rule: it takes no lease, never writes and never refuses what can still be
+ * read; it skips lines that are no entry, repetitions and gaps.
  */
 import { constants } from 'node:fs';
 import { resolve } from 'node:path';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import { CorruptLogError } from '../errors.ts';
-import { isBlank, withoutLostEnd } from './jsonlBytes.ts';
-import { openRegular, resolveRegular } from './jsonlDisk.ts';
-import { FORMAT, type Form, type JudgedHeader, judgeHeader, judgeLine, RECORD_KEY } from './jsonlLine.ts';
-import { linesIn, piecesOf, recordsIn } from './jsonlLines.ts';
-import { fileNameOf } from './jsonlName.ts';
-import { VERSION } from './jsonlVersions.ts';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { CorruptLogError } from '../../errors.ts';
+import { isBlank, withoutLostEnd } from './bytes.ts';
+import { openRegular, resolveRegular } from './disk.ts';
+import { fileNameOf } from './fileName.ts';
+import { FORMAT, type JudgedHeader, judgeHeader, judgeLine, type LineFormat, RECORD_KEY } from './format.ts';
+import { linesIn, piecesOf, recordsIn } from './lines.ts';
+import { VERSION } from './versions.ts';
 
 /** The readable entries of a conversation, in order of seq. Throws CorruptLogError `not_a_file` only. */
 export async function* readDamagedLog(directory: string, id: string): AsyncGenerator<LogEntry> {
@@ -63,7 +63,7 @@ export async function* readableEntries(path: string, id: string): AsyncGenerator
 
 class Reader {
   readonly #id: string;
-  #form: Form | null = null;
+  #format: LineFormat | null = null;
   #next = 0;
 
   constructor(id: string) {
@@ -72,20 +72,20 @@ class Reader {
 
   /** Nothing can be read in it. A look at each line of a file of rubbish would take long. */
   passesOver(bytes: Buffer): boolean {
-    if (this.#form === null) return isBlank(bytes);
+    if (this.#format === null) return isBlank(bytes);
     return !bytes.includes(RECORD_KEY) && !bytes.includes(FORMAT);
   }
 
   /** The entry a line gives, or null. */
   take(bytes: Buffer, whole: boolean): LogEntry | null {
     if (this.passesOver(bytes)) return null;
-    if (this.#form === null) {
+    if (this.#format === null) {
       const header = judgeHeader(bytes);
-      this.#form = formIn(header, this.#id);
+      this.#format = formatIn(header, this.#id);
       if (header.kind === 'header') return null;
     }
-    const judged = judgeLine(bytes, this.#form, this.#next, whole);
-    if (judged.kind === 'header') this.#form = { ...this.#form, version: judged.version };
+    const judged = judgeLine(bytes, this.#format, this.#next, whole);
+    if (judged.kind === 'header') this.#format = { ...this.#format, version: judged.version };
     if (judged.kind !== 'entry' || judged.entry.seq < this.#next) return null;
     this.#next = judged.entry.seq + 1;
     return judged.entry;
@@ -93,7 +93,7 @@ class Reader {
 }
 
 /** What cannot be read as a header is taken for one of this version, so that the lines behind it can be tried. */
-function formIn(header: JudgedHeader, id: string): Form {
+function formatIn(header: JudgedHeader, id: string): LineFormat {
   if (header.kind !== 'header') return { conversationId: id, version: VERSION };
   return { conversationId: header.conversationId ?? id, version: header.version };
 }

@@ -1,25 +1,24 @@
 /**
- * The file of one conversation, open for writing. Rule: one write call an append, of whole lines; a write that fails
- * is taken back; nothing is written to a file that is no longer the one that was opened and checked, by its inode and
- * length.
+ * The file of one conversation, open for writing. Rule: an append is one write call of whole lines; a write that fails
+ * is taken back; the file is written only while it is, by inode and length, the one that was opened and checked.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
-import { CorruptLogError, StoreConflictError } from '../errors.ts';
-import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './jsonlDisk.ts';
-import { entryLine, type Form, headerLine, judgeLine } from './jsonlLine.ts';
-import { recordsOf } from './jsonlLines.ts';
-import { formAt, type Scan, scanLog } from './jsonlScan.ts';
-import { VERSION } from './jsonlVersions.ts';
+import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
+import { CorruptLogError, StoreConflictError } from '../../errors.ts';
+import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './disk.ts';
+import { entryLine, headerLine, judgeLine, type LineFormat } from './format.ts';
+import { recordsOf } from './lines.ts';
+import { formatAt, type Scan, scanLog } from './scan.ts';
+import { VERSION } from './versions.ts';
 
 /** What an acknowledged append survives: the end of the process, or a loss of power. */
 export type Durability = 'process' | 'power';
 
 const { O_APPEND, O_CREAT, O_RDWR } = constants;
 
-export class JsonlFile {
+export class LogFile {
   readonly #path: string;
   readonly #file: FileHandle;
   readonly #inode: number;
@@ -47,7 +46,7 @@ export class JsonlFile {
   }
 
   /** Opens or creates. Throws CorruptLogError, having changed nothing. */
-  static async open(path: string, id: string, durability: Durability): Promise<JsonlFile> {
+  static async open(path: string, id: string, durability: Durability): Promise<LogFile> {
     const file = await openRegular(path, O_RDWR | O_APPEND | O_CREAT);
     try {
       const found = await file.stat();
@@ -55,7 +54,7 @@ export class JsonlFile {
       const scan = await scanLog(file, found.size, id);
       // Also of a log that was begun with less.
       if (durability === 'power') await syncDirectory(dirname(path));
-      return new JsonlFile(path, file, found, id, scan, durability);
+      return new LogFile(path, file, found, id, scan, durability);
     } catch (cause) {
       await file.close().catch(() => {});
       throw storeError(`cannot read ${path}`, cause);
@@ -68,8 +67,8 @@ export class JsonlFile {
   }
 
   /** Of the lines that come now. */
-  get #form(): Form {
-    return formAt(this.#scan, this.next, this.#id);
+  get #format(): LineFormat {
+    return formatAt(this.#scan, this.next, this.#id);
   }
 
   get notices(): readonly Diagnostic[] {
@@ -78,16 +77,16 @@ export class JsonlFile {
 
   /** The lines of entries as they are now. Throws RunchartError `store` for what no reader would take back. */
   linesOf(entries: readonly LogEntry[]): Buffer[] {
-    return entries.map((entry) => entryLine(entry, this.#form.conversationId));
+    return entries.map((entry) => entryLine(entry, this.#format.conversationId));
   }
 
   /** Not to be called again before it has settled. Throws StoreConflictError, and RunchartError `store`. */
   async append(lines: readonly Buffer[]): Promise<void> {
     this.#refuseChanged();
-    const { forms, open } = this.#scan;
-    const form = this.#form;
+    const { formats, open } = this.#scan;
+    const format = this.#format;
     // Lines of an older version stay as they are: a header stands before the first one of this version.
-    const header = forms.at(-1)?.form.version === VERSION ? '' : headerLine(form.conversationId);
+    const header = formats.at(-1)?.format.version === VERSION ? '' : headerLine(format.conversationId);
     const prefix = Buffer.from(`${open ? '\n' : ''}${header}`);
     try {
       await this.#repair();
@@ -100,7 +99,7 @@ export class JsonlFile {
       });
       throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
     }
-    if (header !== '') forms.push({ from: this.next, form: { ...form, version: VERSION } });
+    if (header !== '') formats.push({ from: this.next, format: { ...format, version: VERSION } });
     this.#scan.open = false;
     this.#scan.end += prefix.length;
     for (const line of lines) {
@@ -117,10 +116,10 @@ export class JsonlFile {
     let next = Math.max(0, Math.ceil(from));
     const offset = this.#scan.offsets[next];
     if (offset === undefined) return;
-    let form = formAt(this.#scan, next, this.#id);
+    let format = formatAt(this.#scan, next, this.#id);
     for await (const line of recordsOf(this.#file, offset, end)) {
-      const judged = judgeLine(line.bytes, form, next, line.whole);
-      if (judged.kind === 'header') form = { ...form, version: judged.version };
+      const judged = judgeLine(line.bytes, format, next, line.whole);
+      if (judged.kind === 'header') format = { ...format, version: judged.version };
       // Other lines were found to be repetitions when the file was checked.
       if (judged.kind !== 'entry' || judged.entry.seq !== next) continue;
       next += 1;

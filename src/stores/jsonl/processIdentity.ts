@@ -1,7 +1,7 @@
 /**
- * Which process is it, and does it still live. Rule: a process is named by its number and the time it started, so a
- * number that was given away again does not count; what cannot be seen from here is taken to live, unless all that is
- * known of it is that its container is another one under this host's name: then it is the one that was here before.
+ * Names a process and tells whether it still lives. Rule: a process is its number and the time it started, so a reused
+ * number does not count. A process that cannot be seen from here is taken to live, with one exception: one that ran
+ * under this host's name in another container is the one that was here before, and is gone.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -23,9 +23,9 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
   return a.pid === b.pid && a.started === b.started && a.space === b.space;
 }
 
-export function lives(found: ProcessIdentity): boolean {
+export function isAlive(found: ProcessIdentity): boolean {
   // Another host cannot be asked.
-  if (found.space !== ownSpace()) return found.host !== hostname() || livesElsewhere(found);
+  if (found.space !== ownSpace()) return found.host !== hostname() || isAliveElsewhere(found);
   try {
     process.kill(found.pid, 0);
   } catch (cause) {
@@ -45,7 +45,7 @@ const FIRST_NAMESPACE = 'pid:[4026531836]';
  * is seen; what runs in the first one, around this one, is not. Any other namespace is that of an earlier start of this
  * container, which took its processes along.
  */
-function livesElsewhere({ space, pid, started }: ProcessIdentity): boolean {
+function isAliveElsewhere({ space, pid, started }: ProcessIdentity): boolean {
   const [boot, namespace] = space.split(' ');
   if (boot === '' || boot !== ownSpace().split(' ')[0]) return false;
   return namespace === FIRST_NAMESPACE || (started !== null && isWithin(pid, started));

@@ -1,11 +1,12 @@
 /**
  * The store of one file a conversation: `<directory>/<id>.jsonl`, its lease in `<id>.jsonl.lock/` and its blobs in
- * `<id>.blobs/`. Rule: opening reports the first of not a file, busy, damaged; only an open handle writes; what a delete
- * could not finish, the next one does.
+ * `<id>.blobs/`. Rule: opening reports the first of not a file, busy, damaged; only an open handle writes; a later
+ * delete finishes what an earlier one could not.
  */
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { ConfigurationError } from '../errors.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { type ConversationInfo, conversationSummary, type LogStore, newestFirst } from '../store.ts';
 import {
   codeOf,
   makeDirectory,
@@ -15,15 +16,13 @@ import {
   resolveRegular,
   statNow,
   storeError,
-} from './jsonlDisk.ts';
-import { type Durability, JsonlFile } from './jsonlFile.ts';
-import { JsonlHandle } from './jsonlHandle.ts';
-import { holderOf, takeLease } from './jsonlLease.ts';
-import { beginsWithHeader, readableEntries } from './jsonlLenient.ts';
-import { fileNameOf, idOf } from './jsonlName.ts';
-import { shown } from './jsonlValue.ts';
-import type { ConversationInfo, LogStore } from './store.ts';
-import { conversationSummary, newestFirst } from './summary.ts';
+} from './disk.ts';
+import { fileNameOf, idOf } from './fileName.ts';
+import { display } from './format.ts';
+import { JsonlHandle } from './handle.ts';
+import { holderOf, takeLease } from './lease.ts';
+import { beginsWithHeader, readableEntries } from './lenient.ts';
+import { type Durability, LogFile } from './logFile.ts';
 
 export interface JsonlStoreOptions {
   /** An append is acknowledged after the write (`process`, the default) or after the disk has it (`power`). */
@@ -46,7 +45,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       blobFolders(path, name).forEach(refuseNoFolder);
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
-        const file = await JsonlFile.open(path, id, durability);
+        const file = await LogFile.open(path, id, durability);
         const blobs = { folder: blobFolder(path), folders: blobFolders(path, name), durable };
         return new JsonlHandle(id, file, lease, blobs);
       } catch (error) {
@@ -123,11 +122,11 @@ function blobFolders(path: string, name: string): string[] {
 
 function durabilityIn(directory: string, options: JsonlStoreOptions): Durability {
   if (typeof directory !== 'string' || directory === '') {
-    throw new ConfigurationError(`jsonlStore expects the path of a directory, got ${shown(directory)}`);
+    throw new ConfigurationError(`jsonlStore expects the path of a directory, got ${display(directory)}`);
   }
   const stray = Object.keys(options).find((key) => key !== 'durability');
   if (stray !== undefined) throw new ConfigurationError(`jsonlStore knows no option "${stray}", only durability`);
   const { durability = 'process' } = options;
   if (durability === 'process' || durability === 'power') return durability;
-  throw new ConfigurationError(`durability is 'process' or 'power', got ${shown(durability)}`);
+  throw new ConfigurationError(`durability is 'process' or 'power', got ${display(durability)}`);
 }

@@ -1,22 +1,23 @@
 /**
- * The lease of one log: a folder with a file a lease, named by a number that only grows (the fencing token). Rule: a
- * file counts while the process named in it lives; an empty file is a lease given back. Who wants the log creates the
- * next number, which only one can, writes its name into it, then looks again, and keeps it only if no other living
- * lease is there and, asked last, its own file still is. So a dead holder is followed at once, and of any number of
- * takers at most one holds. Only a holder deletes files, and does so before it gives its own lease back.
+ * The lease of one log: a folder with one file a lease, named by a number that only grows (the fencing token). Rule: a
+ * file counts while the process it names lives; an empty or unreadable file is nobody's; no link is followed. A taker
+ * creates the next number, which only one can, writes its name into it, looks again, and keeps the lease only if no
+ * other living lease is there and its own file, asked last, still is. So a dead holder is followed at once, and of any
+ * number of takers at most one holds. Only a holder deletes files, and does so before it gives its own lease back.
  */
-import { type FileHandle, mkdir, open, rmdir, unlink } from 'node:fs/promises';
+
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { RunchartError, SessionBusyError } from '../errors.ts';
-import { codeOf, statNow, storeError, writeAll } from './jsonlDisk.ts';
-import { LAST_TOKEN, leasesIn } from './jsonlLeaseFolder.ts';
-import { isSameProcess, ownIdentity } from './processIdentity.ts';
-import type { Holder } from './summary.ts';
+import { RunchartError, SessionBusyError } from '../../errors.ts';
+import type { Holder } from '../store.ts';
+import { codeOf, refuseNoFolder, statNow, storeError, writeAll } from './disk.ts';
+import { isAlive, isSameProcess, ownIdentity, type ProcessIdentity } from './processIdentity.ts';
 
 const ATTEMPTS = 20;
 /** What gives back the leases of this process that the system did not take back, with the folder of each. */
-const owed = new Map<() => Promise<void>, string>();
+const unreleased = new Map<() => Promise<void>, string>();
 
 export interface Lease {
   readonly token: number;
@@ -30,7 +31,7 @@ export interface Lease {
 
 /** Throws SessionBusyError while another holder lives, and RunchartError `store`. `what` names the log in messages. */
 export async function takeLease(folder: string, what: string): Promise<Lease> {
-  for (const [release, where] of owed) if (where === folder) await release();
+  for (const [release, where] of unreleased) if (where === folder) await release();
   const missing: unknown[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     // Two takers that met have both stepped back.
@@ -143,10 +144,10 @@ function heldLease(folder: string, path: string, token: number, file: FileHandle
       await giveBack(path, file, inode);
     } catch (cause) {
       given = null;
-      owed.set(release, folder);
+      unreleased.set(release, folder);
       throw storeError(`cannot give the lease ${path} back`, cause);
     }
-    owed.delete(release);
+    unreleased.delete(release);
     // Closed last: without the open handle the inode does not prove whose the file is.
     await file.close().catch(() => {});
   };
@@ -168,4 +169,61 @@ function heldLease(folder: string, path: string, token: number, file: FileHandle
       await rmdir(folder).catch(() => {});
     },
   };
+}
+
+/** Of at most 15 digits, which a number holds exactly: what is larger is not looked at. */
+const LAST_TOKEN = 999_999_999_999_999;
+const TOKEN = /^[1-9]\d{0,14}$/;
+const MAX_LEASE_BYTES = 4096;
+
+interface FoundLease {
+  token: number;
+  /** Null for one that was given back, and for one whose process is gone. */
+  living: ProcessIdentity | null;
+}
+
+/** Throws RunchartError `store` where the folder is none. */
+async function leasesIn(folder: string): Promise<FoundLease[]> {
+  refuseNoFolder(folder);
+  let names: string[];
+  try {
+    names = await readdir(folder);
+  } catch (cause) {
+    if (codeOf(cause) === 'ENOENT') return [];
+    throw cause;
+  }
+  const tokens = names.filter((name) => TOKEN.test(name)).map(Number);
+  return Promise.all(
+    tokens.map(async (token) => {
+      const holder = await holderIn(join(folder, String(token)));
+      return { token, living: holder && isAlive(holder) ? holder : null };
+    }),
+  );
+}
+
+/** What neither a file that is read from its beginning nor a missing one answers: a directory, a pipe, a socket, a link. */
+const NO_LEASE = ['ENOENT', 'EISDIR', 'ESPIPE', 'ENXIO', 'ELOOP'];
+const CAREFULLY = (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
+
+/** Null for an empty file (given back) and for one that cannot be read as a lease (lost with the power). */
+async function holderIn(path: string): Promise<ProcessIdentity | null> {
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path, constants.O_RDONLY | CAREFULLY);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
+    return identityIn(JSON.parse(buffer.toString('utf8', 0, bytesRead)));
+  } catch (cause) {
+    if (cause instanceof SyntaxError || NO_LEASE.includes(codeOf(cause))) return null;
+    throw cause;
+  } finally {
+    await file?.close();
+  }
+}
+
+function identityIn(found: unknown): ProcessIdentity | null {
+  if (typeof found !== 'object' || found === null) return null;
+  const { pid, started = null, space, host } = found as { [key: string]: unknown };
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return null;
+  if (typeof space !== 'string' || typeof host !== 'string') return null;
+  return { pid, started: typeof started === 'string' ? started : null, space, host };
 }

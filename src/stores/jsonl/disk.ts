@@ -1,12 +1,12 @@
 /**
- * The file system as the JSONL store uses it. Rule: only regular files are opened, nothing that opens can block, what
- * is created belongs to its owner alone, nothing outside the store is written or deleted, and a failing call leaves as a
+ * The file system as the JSONL store uses it. Rule: it opens regular files only, an opening never blocks, what it
+ * creates belongs to its owner alone, it writes and deletes nothing outside the store, and every failure is a
  * RunchartError.
  */
 import { constants, lstatSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, sep } from 'node:path';
-import { CorruptLogError, RunchartError } from '../errors.ts';
+import { CorruptLogError, RunchartError } from '../../errors.ts';
 
 /** Windows knows neither flag. */
 const CAREFULLY = (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);

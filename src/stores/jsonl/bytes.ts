@@ -1,6 +1,6 @@
 /**
- * The bytes of a line before they are read as JSON. Rule: zero bytes and white space count as nothing, and what cannot
- * be JSON is told from its first and last byte, since a failing parse costs far more than it tells.
+ * The bytes of a line before JSON reads them. Rule: zero bytes and white space count as nothing; the first and the last
+ * byte tell what cannot be JSON, since a failing parse costs far more than it tells.
  */
 const BRACE = { open: 0x7b, close: 0x7d };
 /** What some editors put in front of UTF-8. */

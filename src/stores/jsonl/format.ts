@@ -1,20 +1,18 @@
 /**
- * One line of a JSONL log, both ways. Rule: the first line names the format, its version and the conversation; each
+ * The format of a log's lines, both ways. Rule: the first line names the format, its version and the conversation; each
  * further line is one entry, begins with its seq, and leaves out what the header says and a `runId` of null; a later
- * header says that the lines behind it are of a newer version. Reading judges and never throws; what would not be read
- * is not written.
+ * header says that the lines behind it are of a newer version. Reading judges and never throws; what a reader would
+ * refuse is not written.
  */
 import { isUtf8 } from 'node:buffer';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import { RunchartError } from '../errors.ts';
-import { isBlank, isBraced, otherEncoding, voidBefore } from './jsonlBytes.ts';
-import { isReadable, upgraded } from './jsonlUpgrade.ts';
-import { isRecord, own, parsed, shown } from './jsonlValue.ts';
-import { VERSION } from './jsonlVersions.ts';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { RunchartError } from '../../errors.ts';
+import { isBlank, isBraced, otherEncoding, voidBefore } from './bytes.ts';
+import { type StoredRecord, UPGRADES, VERSION } from './versions.ts';
 
 export const FORMAT = 'runchart-log';
 /** What every header begins with. */
-export const HEADER_FRONT = `{"format":"${FORMAT}","version":`;
+export const HEADER_PREFIX = `{"format":"${FORMAT}","version":`;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Beyond a few thousand levels other readers overflow their stack; entries stay far below. */
 const MAX_DEPTH = 512;
@@ -22,7 +20,7 @@ const MAX_DEPTH = 512;
 const MAX_SPLICES = 8;
 
 /** What the header above a line says. */
-export interface Form {
+export interface LineFormat {
   conversationId: string;
   version: number;
 }
@@ -49,7 +47,7 @@ export function headerLine(conversationId: string): string {
 export const RECORD_KEY = '"seq"';
 
 /** What the record with this seq begins with. */
-export function recordFront(seq: number): string {
+function recordPrefix(seq: number): string {
   return `{${RECORD_KEY}:${seq},`;
 }
 
@@ -97,7 +95,7 @@ export function judgeHeader(bytes: Buffer): JudgedHeader {
 function unreadable(version: unknown): { kind: 'version'; why: string } {
   const newer = typeof version === 'number' && version > VERSION;
   const remedy = newer ? 'use a newer runchart' : 'no runchart wrote that, restore the file';
-  return { kind: 'version', why: `expected version ${VERSION}, got ${shown(version)}: ${remedy}` };
+  return { kind: 'version', why: `expected version ${VERSION}, got ${display(version)}: ${remedy}` };
 }
 
 function notUtf8(bytes: Buffer): { kind: 'encoding'; why: string } {
@@ -109,7 +107,7 @@ function notJson(bytes: Buffer): { kind: 'not_json'; why: string } {
 }
 
 /** `expected`: the seq that fits here. `whole`: a newline ends the line, so it was not cut by a crash of its writer. */
-export function judgeLine(bytes: Buffer, form: Form, expected: number, whole: boolean): Judged {
+export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, whole: boolean): Judged {
   const before = voidBefore(bytes);
   if (before === bytes.length) return { kind: 'blank' };
   const rest = before === 0 ? bytes : bytes.subarray(before);
@@ -121,15 +119,15 @@ export function judgeLine(bytes: Buffer, form: Form, expected: number, whole: bo
   if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
     const version = own(value, 'version');
     if (!isReadable(version)) return unreadable(version);
-    return version > form.version ? { kind: 'header', version } : { kind: 'corrupt', why: 'it is a second header' };
+    return version > format.version ? { kind: 'header', version } : { kind: 'corrupt', why: 'it is a second header' };
   }
   if (value !== undefined) {
-    const entry = restored(value, form, text.length);
+    const entry = restored(value, format, text.length);
     return typeof entry === 'string'
       ? { kind: 'corrupt', why: entry }
       : { kind: 'entry', entry, zeros, spliced: false };
   }
-  const spliced = whole ? spliceOf(text, form, expected) : null;
+  const spliced = whole ? spliceOf(text, format, expected) : null;
   if (spliced) return { kind: 'entry', entry: spliced, zeros, spliced: true };
   return notJson(rest);
 }
@@ -141,28 +139,28 @@ const BEFORE_VALUE = new Set([':', ',', '[']);
  * The complete record behind a torn one on the same line. Only in a line that is whole, and not where the torn record
  * could go on with an object: arguments that look like a record could be taken for one.
  */
-function spliceOf(text: string, form: Form, expected: number): LogEntry | null {
-  const start = recordFront(expected);
+function spliceOf(text: string, format: LineFormat, expected: number): LogEntry | null {
+  const start = recordPrefix(expected);
   let at = 0;
   for (let tries = 0; tries < MAX_SPLICES; tries += 1) {
     at = text.indexOf(start, at + 1);
     if (at === -1) return null;
     if (BEFORE_VALUE.has(text.slice(0, at).trimEnd().slice(-1))) continue;
     const value = parsed(text.slice(at));
-    const entry = value === undefined ? 'not JSON' : restored(value, form, text.length);
+    const entry = value === undefined ? 'not JSON' : restored(value, format, text.length);
     if (typeof entry !== 'string') return entry;
   }
   return null;
 }
 
 /** The full entry, or what is wrong with it. */
-function restored(found: unknown, form: Form, length: number): LogEntry | string {
+function restored(found: unknown, format: LineFormat, length: number): LogEntry | string {
   if (!isRecord(found)) return 'it is not an object';
   if (isTooDeep(found, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const value = upgraded(found, form.version);
-  if (value === null) return `it is no record of version ${form.version}`;
-  const { seq, at, conversationId = form.conversationId, runId = null, ...rest } = value;
-  if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${shown(seq)}, expected a whole number`;
+  const value = upgraded(found, format.version);
+  if (value === null) return `it is no record of version ${format.version}`;
+  const { seq, at, conversationId = format.conversationId, runId = null, ...rest } = value;
+  if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${display(seq)}, expected a whole number`;
   const odd = envelopeFault(at, conversationId, runId, own(value, 'type'));
   if (odd !== null) return odd;
   // What a type's own fields hold is the reader's to judge: a newer version may know more types.
@@ -171,10 +169,10 @@ function restored(found: unknown, form: Form, length: number): LogEntry | string
 
 /** What is wrong with the fields every entry has; the same is asked when it is written and when it is read. */
 function envelopeFault(at: unknown, conversationId: unknown, runId: unknown, type: unknown): string | null {
-  if (!Number.isFinite(at)) return `its time is ${shown(at)}, expected a finite number`;
+  if (!Number.isFinite(at)) return `its time is ${display(at)}, expected a finite number`;
   if (typeof conversationId !== 'string') return 'its conversationId is not a text';
   if (runId !== null && typeof runId !== 'string') return 'its runId is neither a text nor null';
-  return typeof type === 'string' ? null : `its type is ${shown(type)}, expected a text`;
+  return typeof type === 'string' ? null : `its type is ${display(type)}, expected a text`;
 }
 
 /** A level takes at least two characters, so a short line needs no walk. */
@@ -185,4 +183,53 @@ function isTooDeep(value: object, length: number): boolean {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
+/** A way leads from this version to the newest. */
+function isReadable(version: unknown): version is number {
+  let reached = version;
+  while (typeof reached === 'number' && UPGRADES.has(reached)) reached += 1;
+  return reached === VERSION;
+}
+
+/** Null for a record that a step cannot make anything of. */
+function upgraded(record: StoredRecord, from: number): StoredRecord | null {
+  let value = record;
+  try {
+    for (let version = from; version < VERSION; version += 1) value = UPGRADES.get(version)?.(value) ?? value;
+    return value;
+  } catch {
+    return null;
+  }
+}
+
+const MAX_SHOWN = 80;
+
+/** Undefined for what is no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function isRecord(value: unknown): value is StoredRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function own(value: StoredRecord, key: string): unknown {
+  return Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** For a message. */
+export function display(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  // These have no JSON of their own: NaN, Infinity and what is no value of JSON at all.
+  if (typeof value !== 'string' && typeof value !== 'object') return String(value).slice(0, MAX_SHOWN);
+  try {
+    return JSON.stringify(value).slice(0, MAX_SHOWN);
+  } catch {
+    return 'an object that is no JSON';
+  }
 }

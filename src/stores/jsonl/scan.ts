@@ -1,22 +1,30 @@
 /**
  * The check of a whole log before it is opened for writing. Rule: of all that is wrong the first of encoding,
- * line_too_long, no_header, version, corrupt, gap, fork is reported; what a crash of the writer can leave at the end
- * is tolerated, with a notice, and cut at the next write. Scanning changes nothing.
+ * line_too_long, no_header, version, corrupt, gap, fork is reported. What a crash of the writer can leave at the end is
+ * tolerated with a notice and cut at the next write: a last line without newline that begins as a header or an object
+ * and holds no complete record in front. Scanning changes nothing.
  */
 import { isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Diagnostic, Json, LogEntry } from '../../machines/vocabulary.ts';
-import { CorruptLogError } from '../errors.ts';
-import { isBlank, withoutLostEnd } from './jsonlBytes.ts';
-import { FORMAT, type Form, type Judged, type JudgedHeader, judgeHeader, judgeLine } from './jsonlLine.ts';
-import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './jsonlLines.ts';
-import { isTornHeader, isTornRecord } from './jsonlTorn.ts';
-import { VERSION } from './jsonlVersions.ts';
+import type { Diagnostic, Json, LogEntry } from '../../../machines/vocabulary.ts';
+import { CorruptLogError } from '../../errors.ts';
+import { endOfObject, isBlank, voidBefore, withoutLostEnd } from './bytes.ts';
+import {
+  FORMAT,
+  HEADER_PREFIX,
+  type Judged,
+  type JudgedHeader,
+  judgeHeader,
+  judgeLine,
+  type LineFormat,
+} from './format.ts';
+import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './lines.ts';
+import { VERSION } from './versions.ts';
 
 export interface Scan {
   /** What the headers say, each of the entries from a seq on; empty where there is no header yet. */
-  forms: { from: number; form: Form }[];
+  formats: { from: number; format: LineFormat }[];
   /** Offset of the line that holds entry n, by n. */
   offsets: number[];
   /** Where the next line goes; what the file holds behind it is cut first. */
@@ -29,8 +37,8 @@ export interface Scan {
 }
 
 /** The form of the line that holds entry `seq`. `id`: the conversation a log without a header will be of. */
-export function formAt({ forms }: Scan, seq: number, id: string): Form {
-  return forms.filter(({ from }) => from <= seq).at(-1)?.form ?? { conversationId: id, version: VERSION };
+export function formatAt({ formats }: Scan, seq: number, id: string): LineFormat {
+  return formats.filter(({ from }) => from <= seq).at(-1)?.format ?? { conversationId: id, version: VERSION };
 }
 
 const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];
@@ -54,13 +62,13 @@ class Scanner {
   readonly #file: FileHandle;
   readonly #size: number;
   readonly #id: string;
-  readonly #scan: Scan = { forms: [], offsets: [], end: 0, open: false, zeros: null, notices: [] };
+  readonly #scan: Scan = { formats: [], offsets: [], end: 0, open: false, zeros: null, notices: [] };
   #number = 0;
   /** Blank lines and zero bytes, harmless as long as nothing follows: where they begin. */
   #blankSince: { line: number; code: string } | null = null;
   #headerSeen = false;
   /** Of the lines that come now. */
-  #form: Form;
+  #format: LineFormat;
   #next = 0;
   #worst: CorruptLogError | null = null;
 
@@ -68,7 +76,7 @@ class Scanner {
     this.#file = file;
     this.#size = size;
     this.#id = id;
-    this.#form = formAt(this.#scan, 0, id);
+    this.#format = formatAt(this.#scan, 0, id);
   }
 
   /** Nothing that follows can change what is reported. */
@@ -103,7 +111,7 @@ class Scanner {
     this.#number = line.number;
     const bytes = line.whole ? line.bytes : withoutLostEnd(line.bytes);
     const header = this.#headerSeen ? null : judgeHeader(bytes);
-    const judged = header ?? judgeLine(bytes, this.#form, this.#next, line.whole);
+    const judged = header ?? judgeLine(bytes, this.#format, this.#next, line.whole);
     if (judged.kind === 'blank') {
       this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero_bytes' : 'blank_tail' };
       return;
@@ -114,7 +122,7 @@ class Scanner {
     }
     if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);
     this.#headerSeen = true;
-    if (judged.kind === 'header') this.#takeHeader({ conversationId: this.#form.conversationId, ...judged });
+    if (judged.kind === 'header') this.#takeHeader({ conversationId: this.#format.conversationId, ...judged });
     else if (judged.kind === 'entry') await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
     else if (judged.kind === 'not_json') {
       const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
@@ -127,7 +135,7 @@ class Scanner {
 
   #isTorn({ kind }: Judged | JudgedHeader, bytes: Buffer, offset: number): boolean {
     if (kind !== 'not_json' && kind !== 'encoding') return false;
-    return this.#headerSeen ? isTornRecord(bytes, offset, this.#form, this.#next) : isTornHeader(bytes);
+    return this.#headerSeen ? isTornRecord(bytes, offset, this.#format, this.#next) : isTornHeader(bytes);
   }
 
   /** Keeps the failure that is to be reported. */
@@ -146,10 +154,10 @@ class Scanner {
   }
 
   #takeHeader({ conversationId, version }: { conversationId: string | null; version: number }): void {
-    this.#form = { conversationId: conversationId ?? this.#id, version };
-    this.#scan.forms.push({ from: this.#next, form: this.#form });
-    if (this.#form.conversationId === this.#id) return;
-    this.#notice('renamed', { conversationId: this.#form.conversationId });
+    this.#format = { conversationId: conversationId ?? this.#id, version };
+    this.#scan.formats.push({ from: this.#next, format: this.#format });
+    if (this.#format.conversationId === this.#id) return;
+    this.#notice('renamed', { conversationId: this.#format.conversationId });
   }
 
   async #takeEntry(entry: LogEntry, offset: number, zeros: number, spliced: boolean): Promise<void> {
@@ -174,7 +182,7 @@ class Scanner {
     const offset = this.#scan.offsets[seq];
     if (offset === undefined) return null;
     for await (const line of recordsOf(this.#file, offset, this.#size)) {
-      const judged = judgeLine(line.bytes, formAt(this.#scan, seq, this.#id), seq, line.whole);
+      const judged = judgeLine(line.bytes, formatAt(this.#scan, seq, this.#id), seq, line.whole);
       return judged.kind === 'entry' ? judged.entry : null;
     }
     return null;
@@ -190,4 +198,41 @@ class Scanner {
     if (this.#scan.notices.some((notice) => notice.code === code)) return;
     this.#scan.notices.push(seq === undefined ? { code, detail } : { code, seq, detail });
   }
+}
+
+/** Every block of a file system is a multiple of it. */
+const BLOCK_BYTES = 512;
+/** A header holds an id that fits a file's name. */
+const MAX_HEADER_BYTES = 4096;
+/** `{` */
+const OPENING = 0x7b;
+const BEFORE_ID = ',"conversationId":"';
+
+/** Of a file's first line. */
+function isTornHeader(bytes: Buffer): boolean {
+  if (bytes.length > MAX_HEADER_BYTES || bytes.includes(0)) return false;
+  const text = bytes.toString();
+  if (HEADER_PREFIX.startsWith(text)) return true;
+  const [, version = '', rest = ''] =
+    (text.startsWith(HEADER_PREFIX) && /^(\d+)(.*)$/s.exec(text.slice(HEADER_PREFIX.length))) || [];
+  if (rest === '') return version !== '';
+  if (BEFORE_ID.startsWith(rest)) return true;
+  return rest.startsWith(BEFORE_ID) && /^(?:[^"\\]|\\.)*(?:\\|"\}?)?$/.test(rest.slice(BEFORE_ID.length));
+}
+
+/** Of a later line, at this offset of the file; `next`: the seq that is due. In a log of ours half an object is half a record. */
+function isTornRecord(bytes: Buffer, offset: number, format: LineFormat, next: number): boolean {
+  const before = voidBefore(bytes);
+  const rest = bytes.subarray(before);
+  if (holdsRecord(rest, format, next)) return false;
+  // The block with the beginning was lost.
+  if (before > 0 && bytes[before - 1] === 0 && (offset + before) % BLOCK_BYTES === 0) return true;
+  return rest.length === 0 || rest[0] === 0 || rest[0] === OPENING;
+}
+
+function holdsRecord(bytes: Buffer, format: LineFormat, next: number): boolean {
+  const end = endOfObject(bytes);
+  if (end === -1) return false;
+  const { kind } = judgeLine(bytes.subarray(0, end), format, next, false);
+  return kind === 'entry' || kind === 'header' || kind === 'version';
 }
