@@ -1,4 +1,5 @@
 /** What a log says of its tool calls. Rule: the last durable record of a call decides where it stands. */
+import { printOf } from './print.ts';
 import type { Decision, Json, LogEntry, ToolOutcome } from './vocabulary.ts';
 
 /** Where a call stands; the last durable record decides. */
@@ -11,6 +12,8 @@ export interface CallRecord {
   changed?: true;
   /** The suspension that was decided before it was known which arguments it is about. */
   unseen?: number;
+  /** Stands for the name and the arguments that the model wrote. */
+  print: string;
   /** The run whose reply made it. */
   runId: string | null;
   status: 'called' | 'started' | 'suspended' | 'ended';
@@ -59,6 +62,7 @@ export function learnCall(
     callId,
     name,
     args,
+    print: printOf(name, argsText ?? args),
     runId,
     status: 'called',
     suspension: 0,

@@ -17,13 +17,13 @@ import type { NewEntry } from './vocabulary.ts';
 
 const WORDS = {
   cancelled: 'This call was cancelled before its result was known. It may have had an effect.',
-  unstarted: 'This call was cancelled before it started. It was not run.',
   skipped: 'This call was skipped: the run ended before it started.',
   not_started: 'This call was not run: an earlier call of the same reply still waits.',
   terminated: 'This call was not run: the run was ended after the reply.',
   unknown: 'The outcome of this call is unknown: it may have run.',
 } as const;
-type Code = Exclude<keyof typeof WORDS, 'unstarted'>;
+type Code = keyof typeof WORDS;
+const UNSTARTED = 'This call was cancelled before it started. It was not run.';
 
 function result(runId: string, callId: string, code: Code): ToolResultEntry {
   const isUnknown = code === 'unknown';
@@ -36,9 +36,7 @@ function result(runId: string, callId: string, code: Code): ToolResultEntry {
 export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
   const { runId, callId, outcome, code } = entry;
   if (outcome === 'unknown' && runId !== null) return result(runId, callId, 'skipped');
-  return outcome === code && code === 'cancelled'
-    ? { ...entry, content: [{ type: 'text', text: WORDS.unstarted }] }
-    : entry;
+  return outcome === code && code === 'cancelled' ? { ...entry, content: [{ type: 'text', text: UNSTARTED }] } : entry;
 }
 
 export const closed = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
@@ -84,7 +82,7 @@ const lostResults = (runId: string, lost: Lost) =>
   });
 
 /** Replayed calls that have come to something of which only the plugins have not heard. */
-const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCallOutput[] =>
+export const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCallOutput[] =>
   concluded.filter(({ callId }) => replaying.includes(callId));
 
 /** The decision with which a call was replayed is used. */

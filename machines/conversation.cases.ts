@@ -93,7 +93,7 @@ export const conversationCases = {
     'resume.requested': [
       { type: 'resume.requested', runId: 'n1' },
       { type: 'resume.requested', runId: 'n2', continuation: 'Go on.' },
-      { type: 'resume.requested', runId: 'n2', of: { runId: 'q', turns: 2 } },
+      { type: 'resume.requested', runId: 'n2', of: { runId: 'q', counters: { ...freshCounters, turns: 2 } } },
     ],
     'promotion.requested': [{ type: 'promotion.requested' }],
     'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', messageId, why: 'host' })),

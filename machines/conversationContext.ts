@@ -32,18 +32,24 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting' |
   next: Omit<QueuedMessage, 'kind'> | undefined;
 }
 
-/** The last run that is in the log. */
+/** The last run that is in the log, and what the log counts. */
 export interface Continued {
   runId: string;
-  turns: number;
+  counters: Counters;
 }
 
 export type ConversationEvent =
-  | { type: 'message.sent'; messageId: string; content: StoredPart[]; kind: 'direct' | 'steer' | 'followUp' }
+  | {
+      type: 'message.sent';
+      messageId: string;
+      content: StoredPart[];
+      kind: 'direct' | 'steer' | 'followUp';
+      of?: Continued;
+    }
   /** `runId`: of the run that continues; `continuation`: what the model is told where its own words came last. */
   | { type: 'resume.requested'; runId: string; continuation?: string; of?: Continued }
   /** Start the first queued followUp. */
-  | { type: 'promotion.requested' }
+  | { type: 'promotion.requested'; of?: Continued }
   /** The host takes a queued message back, or closes before it could be delivered. */
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }

@@ -6,15 +6,9 @@ import { closed } from './closing.ts';
 import type { Continued, ConversationContext, ConversationEvent } from './conversationContext.ts';
 import { expired } from './decisions.ts';
 import { answers, gatedAgain } from './gateWork.ts';
+import { newCycle } from './limits.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
-import {
-  type Counters,
-  type HeldDecision,
-  noOpenCalls,
-  type OpenCalls,
-  type RunChartOutput,
-  type RunInput,
-} from './runContext.ts';
+import { type HeldDecision, noOpenCalls, type OpenCalls, type RunChartOutput, type RunInput } from './runContext.ts';
 import { stopReason } from './runEnd.ts';
 import { counted, subAgentEntries } from './spending.ts';
 import { ask, log } from './verbs.ts';
@@ -35,19 +29,17 @@ export const queued = ({ messageId, kind, content }: Sent): QueuedMessage => ({
 export const nextFollowUp = (queue: readonly QueuedMessage[]): QueuedMessage | undefined =>
   queue.find(({ kind }) => kind === 'followUp');
 
-/** A new request counts its turns anew. */
-const freshCycle = (counters: Counters): Counters => ({ ...counters, turns: 0, emptyReplies: 0, streaks: [] });
-
 export function startWith(
   context: ConversationContext,
   message: { messageId: string; content: StoredPart[] },
   kind: 'direct' | 'followUp',
+  of?: Continued,
 ) {
   const { messageId, content } = message;
   return {
     runId: runOf(messageId),
     trigger: { kind: 'message' as const, message: { messageId, kind, content } },
-    counters: freshCycle(context.counters),
+    counters: newCycle(of?.counters ?? context.counters),
     queue: context.queue.filter((candidate) => candidate.messageId !== messageId),
     waiting: false,
     drained: [],
@@ -55,10 +47,10 @@ export function startWith(
   };
 }
 
-export function promote(context: ConversationContext) {
+export function promote(context: ConversationContext, of?: Continued) {
   const message = nextFollowUp(context.queue);
   if (!message) return {};
-  const started = startWith(context, message, 'followUp');
+  const started = startWith(context, message, 'followUp', of);
   if (context.settings.policies.queueDrain === 'one') return started;
   const drained = started.queue.filter(({ kind }) => kind === 'followUp').map(({ messageId }) => messageId);
   return { ...started, drained };
@@ -69,12 +61,11 @@ export function resumeAs(
   context: ConversationContext,
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
 ) {
-  const lost = logged !== undefined && logged.runId !== context.runId;
-  const { runId: of, turns } = lost ? logged : { runId: context.runId, turns: context.counters.turns };
+  const { runId: of, counters } = logged ?? context;
   return {
     runId,
     trigger: { kind: 'resume' as const, of, ...(continuation && { continuation }) },
-    counters: { ...context.counters, turns },
+    counters,
     open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
     retries: [],
     waiting: false,
@@ -196,8 +187,9 @@ export const logSettled = log(({ context: { runId }, event }: Args): NewEntry[] 
 type Change = Partial<ConversationContext>;
 
 export const runStarted = ({ context, event }: Args): Change =>
-  event.type === 'message.sent' ? startWith(context, event, 'direct') : {};
-export const followUpPromoted = ({ context }: Args): Change => promote(context);
+  event.type === 'message.sent' ? startWith(context, event, 'direct', event.of) : {};
+export const followUpPromoted = ({ context, event }: Args): Change =>
+  promote(context, event.type === 'promotion.requested' ? event.of : undefined);
 export const runResumed = ({ context, event }: Args): Change =>
   event.type === 'resume.requested' ? resumeAs(context, event) : ownResume(context);
 

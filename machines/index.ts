@@ -11,7 +11,7 @@ export { runOf } from './conversationSteps.ts';
 export { type Judgement, judge } from './decisions.ts';
 export { gatedAgain, gateWork } from './gateWork.ts';
 export { createTranscript, modelMessages, type Transcript } from './history.ts';
-export { type Knowledge, learn, nothingKnown } from './knowledge.ts';
+export { countersOf, type Knowledge, learn, nothingKnown } from './knowledge.ts';
 export { CHARACTERS_A_TOKEN } from './messageSize.ts';
 export { modelCallMachine } from './modelCall.machine.ts';
 export { type ChartEffect, type NextState, nextState } from './nextState.ts';
@@ -24,6 +24,7 @@ export { runMachine } from './run.machine.ts';
 export * from './runContext.ts';
 export { stopReason } from './runEnd.ts';
 export { sequel } from './sequel.ts';
+export { isVisible } from './shownText.ts';
 export {
   countedIn,
   nothingSpent,

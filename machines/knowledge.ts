@@ -5,8 +5,12 @@
  */
 import { type CallsKnown, learnCall, learnExpired, learnOfCall } from './callRecord.ts';
 import { warnedBy } from './contextUse.ts';
+import { countReply, countResults, newCycle } from './limits.ts';
+import { printOfResult } from './print.ts';
+import { type Counters, freshCounters } from './runContext.ts';
+import { isVisible } from './shownText.ts';
 import { counted, spentIn } from './spending.ts';
-import type { Json, LogEntry, QueuedMessage, StopReason } from './vocabulary.ts';
+import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from './vocabulary.ts';
 
 export interface Knowledge extends CallsKnown {
   cwd: string;
@@ -26,14 +30,19 @@ export interface Knowledge extends CallsKnown {
   /** Until when a run of this cycle is known to have been at work, and how long its runs were, in milliseconds. */
   workedUntil: number;
   cycleMs: number;
-  /** Replies in this cycle, and in all. */
-  cycleTurns: number;
+  /** Replies in all. */
   turns: number;
-  tokens: number;
-  costUsd: number | null;
+  /** Without `results`: `countersOf` has both. */
+  counters: Counters;
+  /** Of calls, since results were counted last: they are counted by the round, since a round may be long. */
+  results: { callId: string; print: string }[];
+  /** Of the reply under way: something to see, and its calls. */
+  reply: { empty: boolean; calls: { callId: string }[] };
   /** The context window was last known to be fuller than the warning allows. */
   warned: boolean;
 }
+
+const noReply = (): Knowledge['reply'] => ({ empty: true, calls: [] });
 
 export const nothingKnown = (): Knowledge => ({
   cwd: '',
@@ -52,10 +61,10 @@ export const nothingKnown = (): Knowledge => ({
   asked: false,
   workedUntil: 0,
   cycleMs: 0,
-  cycleTurns: 0,
   turns: 0,
-  tokens: 0,
-  costUsd: 0,
+  counters: freshCounters,
+  results: [],
+  reply: noReply(),
   warned: false,
 });
 
@@ -89,10 +98,28 @@ function unqueue(known: Knowledge, messageId: string) {
   }
 }
 
-function learnSpent(known: Knowledge, entry: LogEntry) {
-  const { tokens, costUsd } = counted({ tokens: known.tokens, costUsd: known.costUsd }, spentIn(entry));
-  known.tokens = tokens;
-  known.costUsd = costUsd;
+function learnItem(known: Knowledge, runId: string | null, item: AgentItem) {
+  if (item.type === 'assistant') known.reply.empty &&= !isVisible(item.text);
+  if (item.type !== 'tool-call') return;
+  known.reply.empty = false;
+  known.reply.calls.push(item);
+  learnCall(known, runId, item);
+}
+
+/** A result that says that a call did not run, or that nobody knows, is none to compare. */
+function learnCounted(known: Knowledge, { callId, outcome, ...result }: Extract<LogEntry, { type: 'tool-result' }>) {
+  const record = known.calls.get(callId);
+  if (!record || (outcome !== 'succeeded' && outcome !== 'failed')) return;
+  known.results.push({ callId, print: printOfResult(record.print, { outcome, ...result }) });
+}
+
+/** What limits are held against. */
+export function countersOf(known: Knowledge): Counters {
+  if (known.results.length > 0) {
+    known.counters = countResults(known.counters, known.results);
+    known.results = [];
+  }
+  return known.counters;
 }
 
 /** Takes one more entry into account. */
@@ -110,6 +137,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       if (entry.type === 'run-started') known.asked = false;
       known.runId = entry.runId ?? '';
       known.cycle = 'running';
+      known.reply = noReply();
       known.workedUntil = entry.at;
       return;
     case 'run-suspended':
@@ -124,7 +152,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'user-message':
       if (entry.kind !== 'steer') {
         known.asked = true;
-        known.cycleTurns = 0;
+        known.counters = newCycle(countersOf(known));
         known.cycleMs = 0;
       }
       return unqueue(known, entry.messageId);
@@ -136,16 +164,17 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'message-returned':
       return unqueue(known, entry.messageId);
     case 'agent-output':
-      if (entry.item.type === 'tool-call') learnCall(known, entry.runId, entry.item);
-      return;
+      return learnItem(known, entry.runId, entry.item);
     case 'model-reply':
-      known.cycleTurns += 1;
       known.turns += 1;
-      return learnSpent(known, entry);
+      known.counters = countReply(countersOf(known), { ...entry, ...known.reply });
+      known.reply = noReply();
+      return;
     case 'context-warning':
     case 'extension':
       known.warned = warnedBy(entry) ?? known.warned;
-      return learnSpent(known, entry);
+      known.counters = counted(known.counters, spentIn(entry));
+      return;
     case 'diagnostic':
       if (entry.code === 'decision_expired') learnExpired(known, entry.detail);
       return;
@@ -153,6 +182,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       for (const [key, value] of Object.entries(entry.writes)) known.state.set(key, value);
       return;
     default:
+      if (entry.type === 'tool-result') learnCounted(known, entry);
       if ('callId' in entry && entry.callId !== undefined)
         learnOfCall(known, entry as Extract<LogEntry, { callId: string }>);
   }

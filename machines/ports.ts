@@ -129,9 +129,9 @@ export type GateValue =
   /** `args`: what waits, where it is not what the log has of the call. */
   | { kind: 'suspend'; reason: string; payload?: Json; args?: Json };
 export type ToolValue =
-  | { kind: 'succeeded'; content: StoredPart[]; print: string; writes?: { [key: string]: Json } }
+  | { kind: 'succeeded'; content: StoredPart[]; writes?: { [key: string]: Json } }
   /** `retry`: the tool may be executed again; `random` is 0 to 1, from the host. */
-  | { kind: 'erred'; content: StoredPart[]; print: string; code: string; retry?: { random: number } }
+  | { kind: 'erred'; content: StoredPart[]; code: string; retry?: { random: number } }
   /** `within`: it is calls of its sub-agents that wait, each within limits of its own. */
   | { kind: 'pending'; reason: string; payload?: Json; within?: true };
 /** Tokens: the next request with the room kept for its reply, and the window. */

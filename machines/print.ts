@@ -1,5 +1,5 @@
 /** A short stand-in for a value, equal for equal values: how rounds are compared. No secret, no identity. */
-import type { Json } from './vocabulary.ts';
+import type { Json, StoredPart, ToolOutcome } from './vocabulary.ts';
 
 /** JSON with sorted keys, so that two orders of the same fields read alike. */
 export function canonical(value: Json): string {
@@ -22,5 +22,14 @@ export function hash(text: string): string {
   b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
   return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36);
 }
+
+/** A call with its result, as it is logged. */
+export const printOfResult = (
+  print: string,
+  { outcome, code = '', content }: { outcome: ToolOutcome; code?: string; content: readonly StoredPart[] },
+): string => {
+  const parts = content.map((part) => (part.type === 'text' ? part.text : part.data));
+  return `${print}:${hash([outcome, code, ...parts].join('\n'))}`;
+};
 
 export const printOf = (name: string, args: Json): string => hash(`${name} ${canonical(args)}`);

@@ -8,15 +8,14 @@ import type { CallRecord } from './callRecord.ts';
 import type { ConversationInput } from './conversationContext.ts';
 import { runOf } from './conversationSteps.ts';
 import { expired } from './decisions.ts';
-import type { Knowledge } from './knowledge.ts';
+import { countersOf, type Knowledge } from './knowledge.ts';
 import type { RoundCall } from './ports.ts';
-import { printOf } from './print.ts';
-import type { Counters, HeldDecision, KeptCall, OpenCalls, Rerun, Settings, SuspendedCall } from './runContext.ts';
+import type { HeldDecision, KeptCall, OpenCalls, Rerun, Settings, SuspendedCall } from './runContext.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 /** A call as gates and replays see it: it always passes the gates again. */
-export function replayable({ callId, name, args }: CallRecord): RoundCall {
-  return { callId, name, gated: true, readOnly: false, print: printOf(name, args) };
+export function replayable({ callId, name, print }: CallRecord): RoundCall {
+  return { callId, name, gated: true, readOnly: false, print };
 }
 
 /** The call as it runs once more. Nobody is asked again for what was decided already. */
@@ -100,14 +99,6 @@ export function openCalls(known: Knowledge): OpenCalls {
 /** Calls whose outcome was unknown, and that the host wants run again. */
 export const retriesOf = (known: Knowledge): Rerun[] =>
   [...known.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
-
-export const countersOf = ({ cycleTurns, tokens, costUsd }: Knowledge): Counters => ({
-  turns: cycleTurns,
-  emptyReplies: 0,
-  streaks: [],
-  tokens,
-  costUsd,
-});
 
 /** What the conversation's chart starts with, from a log that is at rest. */
 export const restored = (known: Knowledge, settings: Settings): ConversationInput => ({

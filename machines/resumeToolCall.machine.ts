@@ -7,6 +7,7 @@
 import { type DoneActorEvent, setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
 import type { EffectDone, EffectRequest, Phases, RoundCall } from './ports.ts';
+import { printOfResult } from './print.ts';
 import {
   type CallConcluded,
   type ToolCallInput,
@@ -68,9 +69,17 @@ function denied({ context }: Args): Partial<ResumeToolCallContext> {
   if (!replay) return {};
   const { callId, name, print } = replay.call;
   const { suspension } = replay;
-  const code = 'denied';
-  const output: ToolCallOutput = { callId, name, outcome: 'failed', code, print: `${print}:denied`, suspension };
+  const [result] = denialOf(context);
+  const as = result ? printOfResult(print, result) : print;
+  const output: ToolCallOutput = { callId, name, outcome: 'failed', code: 'denied', print: as, suspension };
   return { outputs: [...context.outputs, output] };
+}
+
+/** A plugin has changed what is logged of a denial. */
+function shown(args: Args): Partial<ResumeToolCallContext> {
+  const { outputs, rest } = args.context;
+  const [last, [result], print] = [outputs.at(-1), deniedResult(args), rest[0]?.call.print ?? ''];
+  return last && result ? { outputs: [...outputs.slice(0, -1), { ...last, print: printOfResult(print, result) }] } : {};
 }
 
 function deniedRequest({ context }: Args): EffectRequest | undefined {
@@ -204,7 +213,7 @@ export const resumeToolCallMachine = setup({
     ReplayCancel: {
       entry: [update(denied), tell(callConcluded), ask(deniedRequest)],
       always: { guard: 'nobodyAfter', target: 'ClearResolved', actions: log(deniedResult) },
-      on: { 'effect.done': { target: 'ClearResolved', actions: log(deniedResult) } },
+      on: { 'effect.done': { target: 'ClearResolved', actions: [log(deniedResult), update(shown)] } },
     },
     ReplayResume: { always: { target: 'ExecuteReplayedTool' } },
     ExecuteReplayedTool: {

@@ -3,7 +3,7 @@
  * context and event and returns data; a call that was not started keeps its turn, or gets a result that says why not.
  */
 import { closed } from './closing.ts';
-import { countRound } from './limits.ts';
+import { countOutputs } from './limits.ts';
 import type { Failure } from './ports.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { RunContext } from './runContext.ts';
@@ -67,7 +67,7 @@ const isAnswered = ({ status, call }: Slot, steered: string | undefined): boolea
 /** Calls behind a suspended one keep their turn, each behind the one before; where a steer came they are answered. */
 export function roundCollected({ context, event }: Args): Partial<RunContext> {
   const round = roundOf(event);
-  const counters = countRound(context.counters, round.slots);
+  const counters = countOutputs(context.counters, outputsIn(round));
   const slots = round.slots.map(
     (slot): Slot => (isAnswered(slot, round.steered) ? { ...slot, status: 'skipped' } : slot),
   );

@@ -20,16 +20,24 @@ export interface Settings {
   context?: { warn?: number; prune?: number; exhaust?: number };
 }
 
+/** The calls of one reply: those without a result, and what the others came to. */
+export interface Round {
+  open: readonly string[];
+  prints: readonly string[];
+}
+
 /** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
 export interface Counters {
   turns: number;
   emptyReplies: number;
-  /** For each call of the last round, for how many rounds in a row it was made with the same result. */
+  /** Of the last round before `rounds`: for how many rounds in a row each of its calls came with the same result. */
   streaks: readonly { print: string; count: number }[];
+  /** From the first round on that has a call without a result. */
+  rounds: readonly Round[];
   tokens: number;
   costUsd: number | null;
 }
-export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [], tokens: 0, costUsd: 0 };
+export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 };
 
 export interface SuspendedCall {
   call: RoundCall;

@@ -2,14 +2,14 @@
  * How a run ends: what it writes for the calls it leaves behind, what is said of its end, and what outlives it. Rule:
  * every way out writes exactly one stop or suspension, and each of its calls has one result or still waits.
  */
-import { closeCalls, closed, leftWaiting, nothingLeft } from './closing.ts';
+import { closeCalls, closed, heardOf, leftWaiting, nothingLeft } from './closing.ts';
 import { expired } from './decisions.ts';
-import { limitReached } from './limits.ts';
+import { countOutputs, limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
 import type { EffectRequest, Failure } from './ports.ts';
 import { outputsIn, roundOf } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
-import type { End, Lost, RunChartOutput, RunContext } from './runContext.ts';
+import type { Counters, End, Lost, RunChartOutput, RunContext } from './runContext.ts';
 import { askPhases } from './runSteps.ts';
 import type { NewEntry, StopReason, Termination } from './vocabulary.ts';
 import { conflicts, writesOf } from './writes.ts';
@@ -52,8 +52,17 @@ const withRound = (context: RunContext, event: RunEvent): RunContext =>
   event.type === 'xstate.done.actor.round' ? { ...context, slots: event.output.slots } : context;
 
 /** What stays open behind an end that is no cancel. */
-export const leftOpen = ({ context, event }: Args): Partial<RunContext> => leftWaiting(withRound(context, event));
-export const closedAll = ({ context, event }: Args): Partial<RunContext> => nothingLeft(withRound(context, event));
+export const leftOpen = (args: Args): Partial<RunContext> => ({
+  ...leftWaiting(withRound(args.context, args.event)),
+  counters: countLeft(args),
+});
+export const closedAll = (args: Args): Partial<RunContext> => ({
+  ...nothingLeft(withRound(args.context, args.event)),
+  counters: countLeft(args),
+});
+/** With the results of calls whose round or gate did not come to its end. */
+const countLeft = ({ context, event }: Args): Counters =>
+  countOutputs(context.counters, [...outputsIn(roundOf(event)), ...heardOf(context)]);
 
 /** What calls with a result wrote to the state, where neither their round nor their gate came to its end. */
 function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {

@@ -3,6 +3,7 @@
  * and returns what changes; nothing that comes is lost because of where the run stands.
  */
 import { afterReplay } from './gateWork.ts';
+import { countOutputs } from './limits.ts';
 import { failureOf } from './roundSteps.ts';
 import type { RunEvent } from './run.machine.ts';
 import type { HeldDecision, RunContext } from './runContext.ts';
@@ -50,7 +51,8 @@ export function settleCall({ context, event }: Args): Change {
   const replayed = context.replayed + 1;
   const concluded = [...context.concluded.filter(({ callId }) => callId !== output.callId), output];
   const failure = failureOf(context, [output]);
-  return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded, failure };
+  const counters = countOutputs(context.counters, [output]);
+  return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded, failure, counters };
 }
 
 export const countSpent = ({ context, event }: Args): Change =>

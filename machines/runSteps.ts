@@ -130,7 +130,7 @@ export function replyEntries({ context, event }: Args): NewEntry[] {
 export function replyArrives({ context, event }: Args): Partial<RunContext> {
   if (event.type !== 'effect.done' || event.value.kind !== 'reply') return {};
   const { calls, finish, empty } = event.value;
-  const counters = countReply(context.counters, event.value, context.turn);
+  const counters = countReply(context.counters, event.value);
   return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters, untold: context.settled };
 }
 

@@ -6,6 +6,9 @@ import type { Message, StoredPart, ToolOutcome } from './vocabulary.ts';
 
 export const textPart = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 
+/** Something besides white space and characters that only format, such as a zero width space. */
+export const isVisible = (text: string): boolean => /[^\s\p{Cf}]/u.test(text);
+
 export const NO_RESULT = 'No result of this call is known.';
 export const PRUNED_RESULT = '[This old result was removed to make room. Make the call again if it is needed.]';
 

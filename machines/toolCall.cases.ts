@@ -45,10 +45,10 @@ const gate: readonly GateValue[] = [
   { kind: 'suspend', reason: 'permission' },
 ];
 const tool: readonly ToolValue[] = [
-  { kind: 'succeeded', content, print: 'a:done' },
-  { kind: 'succeeded', content, print: 'a:done', writes: { mode: 'edit' } },
-  { kind: 'erred', content, print: 'a:error', code: 'error' },
-  { kind: 'erred', content, print: 'a:error', code: 'error', retry: { random: 0.5 } },
+  { kind: 'succeeded', content },
+  { kind: 'succeeded', content, writes: { mode: 'edit' } },
+  { kind: 'erred', content, code: 'error' },
+  { kind: 'erred', content, code: 'error', retry: { random: 0.5 } },
   { kind: 'pending', reason: 'form', payload: { field: 'name' } },
   { kind: 'pending', reason: 'sub-agent', within: true },
 ];

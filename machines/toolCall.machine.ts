@@ -8,6 +8,7 @@
 import { setup } from 'xstate';
 import type { ToolRetry } from './policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, Failure, RoundCall, TimerElapsed } from './ports.ts';
+import { printOfResult } from './print.ts';
 import { askWait, retries, retryNotice } from './toolRetry.ts';
 import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
 import type { Decision, Json, NewEntry, StoredPart, ToolOutcome } from './vocabulary.ts';
@@ -95,33 +96,22 @@ function contentOf({ context, event }: Args): StoredPart[] {
 function outputOf({ context, event }: Args): ToolCallOutput {
   if (context.output) return context.output;
   const { callId, name, print, refused } = context.call;
-  const base = { callId, name, suspension: context.suspension };
+  const base = { callId, name, print, suspension: context.suspension };
   const value = answerOf(event);
   if (!value) {
     const code = refused?.code ?? 'error';
-    return { ...base, outcome: 'failed', code, print: `${print}:${code}` };
+    return { ...base, outcome: 'failed', code };
   }
   switch (value.kind) {
     case 'succeeded':
-      return {
-        ...base,
-        outcome: 'succeeded',
-        print: `${print}:${value.print}`,
-        ...(value.writes && { writes: value.writes }),
-      };
+      return { ...base, outcome: 'succeeded', ...(value.writes && { writes: value.writes }) };
     case 'erred':
-      return {
-        ...base,
-        outcome: 'failed',
-        code: value.code,
-        failure: failureOf(value),
-        print: `${print}:${value.print}`,
-      };
+      return { ...base, outcome: 'failed', code: value.code, failure: failureOf(value) };
     case 'block':
     case 'refuse':
-      return { ...base, outcome: 'failed', code: value.code, print: `${print}:${value.code}` };
+      return { ...base, outcome: 'failed', code: value.code };
     default:
-      return { ...base, outcome: 'failed', code: 'suspend_limit', print: `${print}:suspend_limit` };
+      return { ...base, outcome: 'failed', code: 'suspend_limit' };
   }
 }
 
@@ -187,6 +177,13 @@ function resultEntries(args: Args): ToolResultEntry[] {
   return [code === undefined ? entry : { ...entry, code }];
 }
 
+/** What the call has come to, as it is logged and compared. */
+function concludedOf(args: Args): ToolCallOutput {
+  const [result] = resultEntries(args);
+  const output = outputOf(args);
+  return result ? { ...output, print: printOfResult(args.context.call.print, result) } : output;
+}
+
 function suspendedEntries({ context, event }: Args): NewEntry[] {
   const { runId, call, output } = context;
   const value = answerOf(event);
@@ -202,7 +199,7 @@ function suspendedEntries({ context, event }: Args): NewEntry[] {
 function concluded(args: Args): Message<'parent', CallConcluded> | undefined {
   if (!args.context.after) return undefined;
   const [result] = resultEntries(args);
-  return { to: 'parent', event: { type: 'call.concluded', output: { ...outputOf(args), result } } };
+  return { to: 'parent', event: { type: 'call.concluded', output: { ...concludedOf(args), result } } };
 }
 
 const mayNot = ({ context }: { context: ToolCallContext }): boolean => context.suspension >= context.suspensionsMax;
@@ -285,6 +282,6 @@ export const toolCallMachine = setup({
         'effect.done': { target: 'Done', actions: log(resultEntries) },
       },
     },
-    Done: { type: 'final', output: (args: Args) => outputOf(args) },
+    Done: { type: 'final', output: (args: Args) => concludedOf(args) },
   },
 });

@@ -5,6 +5,7 @@
 import {
   type Completion,
   type ConversationEvent,
+  countersOf,
   type Decision,
   type DecisionReceipt,
   type EffectRequest,
@@ -107,8 +108,7 @@ export function admit(act: { type: string }, known: Knowledge, now: Now): Admitt
     case 'resume.requested':
     case 'promotion.requested': {
       const { aborted, ...asked } = given;
-      const of = { runId: known.runId, turns: known.cycleTurns };
-      const event = asked.type === 'resume.requested' ? { ...asked, of } : asked;
+      const event = { ...asked, of: { runId: known.runId, counters: countersOf(known) } };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
       if (event.type === 'message.sent' && !now.isIdle) return { events: [], answer: 'returned' };

@@ -40,8 +40,9 @@ export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, d
   const act = { type: 'decision.proposed', decision } as const;
   return (await runtime.tickets.turns.take(callId, () => {
     const { receipt } = judge(known.calls.get(callId), decision);
-    const isKept = receipt === 'applied' || receipt === 'held';
-    if (isKept && known.held + runtime.tickets.underWay(act.type) >= most) {
+    // Who says the same again is told so; another word would be one more.
+    const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
+    if (isNew && known.held + runtime.tickets.underWay(act.type) >= most) {
       throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
     }
     return runtime.act(act);

@@ -87,7 +87,8 @@ export function tableStore(table = new Table()): LogStore {
         if (entries[0]?.type === 'conversation' && entries[0].parent) return []; // a sub-agent's
         const known = nothingKnown();
         for (const entry of entries) learn(known, entry);
-        const { cwd, createdAt, updatedAt, turns, costUsd, cycle, stop } = known;
+        const { cwd, createdAt, updatedAt, turns, cycle, stop } = known;
+        const { costUsd } = known.counters;
         const status = cycle === 'suspended' ? 'waiting' : cycle === 'running' && held.has(id) ? 'active' : 'idle';
         const info: ConversationInfo = { id, cwd, createdAt, updatedAt, turns, costUsd, status };
         return stop?.cause === undefined ? [info] : [{ ...info, lastCause: stop.cause }];

@@ -3,7 +3,16 @@
  * call ids are unique in a log, arguments are parsed here and nowhere else, secrets are taken out before anything is
  * parsed (log, check and tool see one value), and what cannot run says why.
  */
-import type { AgentItem, Json, Knowledge, ModelValue, RoundCall, ToolCall, Usage } from '../../machines/index.ts';
+import {
+  type AgentItem,
+  isVisible,
+  type Json,
+  type Knowledge,
+  type ModelValue,
+  type RoundCall,
+  type ToolCall,
+  type Usage,
+} from '../../machines/index.ts';
 import { deepFreeze } from '../freeze.ts';
 import type { Redact } from '../redact.ts';
 import { nestedIn } from '../subAgents/nested.ts';
@@ -37,8 +46,6 @@ export interface ReplyOptions {
 }
 
 const ID_LONGEST = 256;
-/** Neither white space nor a character that only formats, such as a zero width space. */
-const VISIBLE = /[^\s\p{Cf}]/u;
 
 /** USD of one reply; null where a price is unknown. */
 export function costOf(usage: Usage, prices: Prices | undefined): number | null {
@@ -130,7 +137,7 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   let empty = true;
   for (const item of [...raw.items, ...found]) {
     if (item.type !== 'call') {
-      if (item.type === 'assistant' && VISIBLE.test(item.text)) empty = false;
+      if (item.type === 'assistant' && isVisible(item.text)) empty = false;
       items.push(item as AgentItem);
       continue;
     }

@@ -147,7 +147,7 @@ export class Gate {
     const { call, tool } = prepared;
     const { decision, runId } = request;
     const context = {
-      ...phaseContext(around, runId, around.known.cycleTurns, signal),
+      ...phaseContext(around, runId, around.known.counters.turns, signal),
       call,
       tool,
       ...(decision && { decision }),

@@ -94,7 +94,7 @@ export class PhaseRunner {
       if (!plugin.afterToolExecute) continue;
       const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
       const context = {
-        ...phaseContext(this.#around, runId, this.#around.known.cycleTurns, signal),
+        ...phaseContext(this.#around, runId, this.#around.known.counters.turns, signal),
         call,
         outcome,
         result: content,

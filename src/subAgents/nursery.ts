@@ -177,7 +177,7 @@ export class Nursery implements Nested {
     const nest: Nest = (around) => new Nursery({ ...around, claims, spawns: new Map() });
     const uncounted = () =>
       [...this.#broods.values()].flatMap(({ children }) => children.flatMap((child) => child.uncounted ?? []));
-    const broke = (): boolean => overBudget(policies.limits, this.#known, uncounted);
+    const broke = (): boolean => overBudget(policies.limits, this.#known.counters, uncounted);
     return new Child({
       task,
       told: this.#told.of(callId, id),

@@ -2,7 +2,7 @@
  * What a tool answered, in the form it is stored in. Rule: bounded, JSON, free of secrets before anything is cut (half
  * a secret is one that nobody finds), and never half a value without a word about it.
  */
-import { hash, type Json, type StoredPart, type ToolValue } from '../../machines/index.ts';
+import type { Json, StoredPart, ToolValue } from '../../machines/index.ts';
 import { type Content as GivenContent, storedContent } from '../content.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../redact.ts';
@@ -32,7 +32,6 @@ export const erred = (code: string, words: string): Erred => ({
   kind: 'erred',
   code,
   content: text(words),
-  print: hash(`${code} ${words}`),
 });
 
 /** How many units from one end fit into `bytes`; a surrogate pair is not split. */
@@ -100,9 +99,6 @@ function contentOf(value: unknown, limits: ResultLimits): Content {
   return text(cut(redact(JSON.stringify(json.value)), resultBytes));
 }
 
-const printOf = (content: readonly StoredPart[]): string =>
-  hash(content.map((part) => (part.type === 'text' ? part.text : part.data)).join('\n'));
-
 /** A value that is stored or told beside the result; it cannot be cut, so it is refused where it is too long. */
 export function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | ToolValue {
   const json = toJson(value, 'refused');
@@ -142,14 +138,13 @@ export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
   }
   const content = contentOf(answer.content, limits);
   if ('code' in content) return erred(content.code, cut(limits.redact(content.why), limits.resultBytes));
-  const print = printOf(content);
-  if (answer.status === 'error') return { kind: 'erred', code: codeOf(answer.code, limits), content, print };
-  if (answer.state === undefined) return { kind: 'succeeded', content, print };
+  if (answer.status === 'error') return { kind: 'erred', code: codeOf(answer.code, limits), content };
+  if (answer.state === undefined) return { kind: 'succeeded', content };
   const state = side('the state the tool writes', answer.state, limits);
   if ('kind' in state) return state;
   const { value } = state;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return erred('not_json', 'the state a tool writes must be an object of keys and values');
   }
-  return { kind: 'succeeded', content, print, writes: value };
+  return { kind: 'succeeded', content, writes: value };
 }

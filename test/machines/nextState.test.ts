@@ -4,7 +4,7 @@ import { chartCases, conversationMachine, nextState, runMachine, toolCallMachine
 const [plain, , , heard] = chartCases.toolCall.inputs;
 const [request] = chartCases.run.inputs;
 const [fresh] = chartCases.conversation.inputs;
-const done = { type: 'effect.done', id: '', value: { kind: 'succeeded', content: [], print: 'p' } };
+const done = { type: 'effect.done', id: '', value: { kind: 'succeeded', content: [] } };
 const sent = { type: 'message.sent', messageId: 'm', content: [], kind: 'direct' };
 
 describe('BED-1 the next state and its effects are a pure function', () => {
@@ -31,7 +31,7 @@ describe('BED-1 the next state and its effects are a pure function', () => {
     const { state } = nextState(toolCallMachine, undefined, { input: plain });
     const refused = nextState(toolCallMachine, state, {
       ...done,
-      value: { kind: 'erred', content: [], print: 'p', code: 'x' },
+      value: { kind: 'erred', content: [], code: 'x' },
     });
     expect(refused.through).toEqual(['Failed', 'AfterToolExecute', 'Done']);
     expect(refused.state).toMatchObject({ status: 'done', output: { outcome: 'failed', code: 'x' } });

@@ -12,13 +12,13 @@ describe('what sub-agents used', () => {
     const known = nothingKnown();
     learn(known, entry(counts));
     learn(known, { ...entry(counts), seq: 1 });
-    expect(known).toMatchObject({ tokens: 10, costUsd: 1, turns: 0, cycleTurns: 0 });
+    expect(known).toMatchObject({ turns: 0, counters: { tokens: 10, costUsd: 1, turns: 0 } });
   });
 
   it('of unknown price makes the cost unknown', () => {
     const known = nothingKnown();
     learn(known, entry({ ...counts, costUsd: null }));
-    expect(known).toMatchObject({ tokens: 5, costUsd: null });
+    expect(known.counters).toMatchObject({ tokens: 5, costUsd: null });
   });
 
   it.each([null, 1, 'x', [], {}, { usage: [], costUsd: '1' }, { usage: { inputTokens: -1, outputTokens: '2' } }])(

@@ -1,4 +1,6 @@
 /** What CONVERSATION must and must not do (semantics 2, 3, 7 and 14; conversation-requirements). */
+
+import type { Continued } from '../../machines/conversationContext.ts';
 import type { HeldDecision, NewEntry } from '../../machines/index.ts';
 import { commitsOf } from './anyChart.invariants.ts';
 import {
@@ -53,7 +55,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const direct = sentOf(trace) ?? (wasIn(trace) === 'superseding' ? superseder(trace) : undefined);
       same('the message', [message.kind, message.content], [direct ? 'direct' : 'followUp', []]);
       same('the run', run.runId, `run_${message.messageId}`);
-      same('its counts', [run.counters.turns, run.counters.emptyReplies, run.counters.streaks], [0, 0, []]);
+      const { turns, emptyReplies, streaks, rounds } = run.counters;
+      same('its counts', [turns, emptyReplies, streaks, rounds], [0, 0, [], []]);
       same('calls to run again', run.reruns, []);
     },
   },
@@ -62,7 +65,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     holds: (trace) => {
       const run = startOf(trace);
       if (run?.trigger.kind !== 'resume' || !trace.before) return;
-      const { runId, continuation, of } = cameOf(trace) as Came & { of?: { runId: string; turns: number } };
+      const { runId, continuation, of } = cameOf(trace) as Came & { of?: Continued };
       const last = lastRun(trace.before);
       const named = cameOf(trace).type === 'resume.requested';
       same('the run', run.runId, named ? runId : `${last}~`);
@@ -72,7 +75,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('suspended', run.suspended, open.suspended);
       same('decided', run.decisions, open.decisions);
       same('to run again', idsOf(run.reruns), [...idsOf(open.reruns), ...retriesOf(trace.before)]);
-      if (named && of && of.runId !== last) same('turns', run.counters.turns, of.turns);
+      if (named && of) same('its counts', run.counters, of.counters);
     },
   },
   {

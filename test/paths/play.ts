@@ -38,7 +38,7 @@ export function reply(calls = ''): ModelValue {
   };
 }
 const content = [{ type: 'text' as const, text: 'done' }];
-export const succeeded: EffectValue = { kind: 'succeeded', content, print: 'done' };
+export const succeeded: EffectValue = { kind: 'succeeded', content };
 export const pending: EffectValue = { kind: 'pending', reason: 'form' };
 export const suspend: EffectValue = { kind: 'suspend', reason: 'permission' };
 export const allow: EffectValue = { kind: 'allow' };

@@ -86,7 +86,7 @@ export const runScripts: readonly RunScript[] = [
       ['model', reply('ab')],
       commit,
       ['tool', succeeded, 'b'],
-      ['tool', { kind: 'erred', content: [], print: 'x', code: 'error' }, 'a'],
+      ['tool', { kind: 'erred', content: [], code: 'error' }, 'a'],
       commit,
       ['model', reply()],
     ],

@@ -1,5 +1,6 @@
 /** What TOOL_CALL must and must not do (run-lifecycle, TOOL_CALL Sub-State Machine; semantics 5, 6 and 14). */
 import type { EffectRequest, GateValue, NewEntry, ToolValue } from '../../machines/index.ts';
+import { printOfResult } from '../../machines/print.ts';
 import type { ToolCallInput, ToolCallOutput } from '../../machines/toolCall.machine.ts';
 import type { Sent } from '../../src/testing/answers.ts';
 import { hold } from './invariants.ts';
@@ -199,11 +200,10 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     says: 'semantics 16: a call is identical when its result is: another result is another print',
     holds: (trace) => {
       const output = outputOf(trace);
-      const due = dueOf(trace);
-      if (!output || !due || due.outcome === 'suspended') return;
-      const value = outcomeOf(trace);
-      const result = value && 'print' in value ? value.print : due.code;
-      hold(output.print.includes(result ?? ''), `${output.print} does not tell ${result}`);
+      const [result] = trace.all('tool-result');
+      if (!output || !result) return;
+      const told = printOfResult(inputOf(trace).call.print, result);
+      hold(output.print === told, `${output.print} is not ${told}, the print of what is logged`);
     },
   },
   {

@@ -3,7 +3,7 @@ import type { EffectValue } from '../../machines/index.ts';
 import { allow, decision, type Move, reply, succeeded, suspend } from './play.ts';
 import { commit, decided, input, type RunScript, resumed, steered, waiting } from './runScripts.ts';
 
-const erred: EffectValue = { kind: 'erred', content: [], print: 'x', code: 'error' };
+const erred: EffectValue = { kind: 'erred', content: [], code: 'error' };
 const retryable: EffectValue = { ...erred, retry: { random: 0 } };
 const toolRetry = { attempts: 3, baseMs: 100, factor: 2, capMs: 1000, jitter: 0 };
 const failRun = { onToolFailure: 'failRun' } as const;

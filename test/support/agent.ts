@@ -30,6 +30,8 @@ export interface Bench {
   store: LogStore;
   /** Ids of the actors that are alive, the conversation's own left out. */
   alive(): string[];
+  /** What the newest actor of this id holds in its context. */
+  contextOf(id: string): unknown;
 }
 
 /** An agent with one open conversation `c`. Calling it again with the same store is a restart. */
@@ -66,7 +68,12 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
   const conversation = await agent.open('c');
   const alive = (): string[] =>
     [...actors].filter((actor) => actor._parent && actor.getSnapshot().status === 'active').map(({ id }) => id);
-  return { agent, conversation, model, clock, store, alive };
+  const contextOf = (id: string): unknown =>
+    [...actors]
+      .filter((actor) => actor.id === id)
+      .at(-1)
+      ?.getSnapshot().context;
+  return { agent, conversation, model, clock, store, alive, contextOf };
 }
 
 let births = 0;

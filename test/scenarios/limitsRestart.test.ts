@@ -1,0 +1,254 @@
+/** Limits are counted from the log: a restart changes nothing of where they stand (run-lifecycle, Terminate). */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Counters, countersOf, type LogEntry, learn, nothingKnown } from '../../machines/index.ts';
+import { defineTool, type ModelPart, type Plugin, type Tool } from '../../src/index.ts';
+import { type Bench, type BenchOptions, bench, restart, storeWith } from '../support/agent.ts';
+import { call, during, finish, type Reply, scripted, t } from '../support/model.ts';
+import { asks, boom, echoTool } from '../support/tools.ts';
+
+const nothing: ModelPart[] = [finish('stop')];
+const echo = (callId: string, m = 'same', tokens = 0): ModelPart[] => [
+  call(callId, 'echo', { m }),
+  finish('tool-calls', tokens),
+];
+const ask = (callId: string): ModelPart[] => [call(callId, 'ask', { m: 'same' })];
+const given = (): BenchOptions => ({ tools: [echoTool().tool, echoTool('ask').tool, boom], plugins: [asks().plugin] });
+
+/** The process dies while its model is asked for the reply behind these; another one opens what it left, and resumes. */
+async function died(replies: readonly Reply[], rest: readonly Reply[], more: BenchOptions = {}) {
+  let ask = (): void => {};
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve;
+  });
+  const hangs = during(() => {
+    ask();
+    return new Promise(() => undefined);
+  }, '');
+  const before = await bench({ ...given(), ...more, replies: [...replies, hangs] });
+  void before.conversation.send('hi');
+  await asked;
+  const on = await bench({ ...given(), ...more, replies: rest, store: await storeWith(before.conversation.log()) });
+  return on.conversation.resume().result;
+}
+
+describe('limits after a crash and a resumption', () => {
+  it('empty replies go on counting', async () => {
+    const result = await died([nothing, nothing], [nothing, 'never']);
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'empty_replies', turns: 1 });
+  });
+
+  it('a reply with text or a call in between has started their count anew', async () => {
+    const result = await died([nothing, nothing, echo('c1')], [nothing, nothing, 'done']);
+    expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 3 });
+  });
+
+  it('H-036: identical calls go on counting', async () => {
+    const policies = { limits: { identicalCalls: 3 } };
+    const result = await died([echo('c1'), echo('c2')], [echo('c3'), 'never'], { policies });
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress', turns: 1 });
+  });
+
+  it('tokens go on counting: two replies, and the third is max_total_tokens', async () => {
+    const policies = { limits: { tokens: 120 } };
+    const replies = [echo('c1', 'a', 20), echo('c2', 'b', 20)];
+    const result = await died(replies, [echo('c3', 'c', 20), 'never'], { policies });
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_total_tokens', turns: 1 });
+  });
+
+  it('also where a message goes on with what waited, and nobody resumed it', async () => {
+    const policies = { limits: { tokens: 100, turns: 3 } };
+    const replies = [echo('c1', 'a', 20), [...ask('c2'), finish('tool-calls', 30)]];
+    const before = await bench({ ...given(), replies, policies });
+    expect((await before.conversation.send('hi').result).termination).toBe('Suspended');
+    const { conversation, model } = await restart(before, { ...given(), replies: ['never'], policies });
+    await conversation.decide({ callId: 'c2', action: 'approve' });
+    conversation.send('more');
+    expect(await conversation.resume().result).toMatchObject({ cause: 'max_total_tokens', turns: 0 });
+    expect(model.calls).toHaveLength(0);
+  });
+
+  it('turns go on counting', async () => {
+    const result = await died([echo('c1'), echo('c2')], [echo('c3'), 'never'], { policies: { limits: { turns: 3 } } });
+    expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_turns', turns: 1 });
+  });
+
+  it('a reply of unknown price is beyond every budget: the run is stopped before its first call', async () => {
+    const free = await bench({ replies: ['ok'] });
+    await free.conversation.send('hi').result;
+    const model = scripted(['never'], { prices: { input: 1, output: 1 } });
+    const store = await storeWith(free.conversation.log());
+    const on = await bench({ model, policies: { limits: { costUsd: 1000 } }, store });
+    expect(await on.conversation.send('more').result).toMatchObject({ cause: 'max_budget', turns: 0 });
+    expect(model.calls).toHaveLength(0);
+  });
+});
+
+describe('what counts as identical', () => {
+  const policies = { limits: { identicalCalls: 3 } };
+
+  it('tokens that are reached exactly are reached', async () => {
+    const on = await bench({
+      ...given(),
+      replies: [echo('c1', 'a', 20), 'never'],
+      policies: { limits: { tokens: 40 } },
+    });
+    expect(await on.conversation.send('hi').result).toMatchObject({ cause: 'max_total_tokens', turns: 1 });
+  });
+
+  it('a different round in between begins anew', async () => {
+    const replies = [echo('c1'), echo('c2'), echo('c3', 'other'), echo('c4'), echo('c5'), 'done'];
+    const on = await bench({ ...given(), replies, policies });
+    expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', turns: 6 });
+  });
+
+  it('the same call with another result is another call', async () => {
+    let count = 0;
+    const plugin: Plugin = {
+      name: 'counts',
+      afterToolExecute: () => {
+        count += 1;
+        return { result: `${count}` };
+      },
+    };
+    const replies = [echo('c1'), echo('c2'), echo('c3'), echo('c4'), 'done'];
+    const on = await bench({ ...given(), plugins: [plugin], replies, policies });
+    expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', turns: 5 });
+  });
+
+  it.each(['approve', 'deny'] as const)(
+    'calls that wait and are decided count with their result, in one process or in many (%s)',
+    async (action) => {
+      for (const restarts of [false, true]) {
+        const replies = [ask('c1'), ask('c2'), ask('c3'), 'never'];
+        let on: Bench = await bench({ ...given(), replies, policies });
+        await on.conversation.send('hi').result;
+        for (const [index, callId] of ['c1', 'c2', 'c3'].entries()) {
+          if (restarts) on = await restart(on, { ...given(), replies: replies.slice(index + 1), policies });
+          expect(await on.conversation.decide({ callId, action })).toBe('applied');
+          const result = await on.conversation.resume().result;
+          if (callId === 'c3') expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress' });
+          else expect(result.termination).toBe('Suspended');
+        }
+      }
+    },
+  );
+
+  it('a result that comes late counts in the round of its call', async () => {
+    const beside = (callId: string): ModelPart[] => [...ask(`a${callId}`), call(callId, 'echo', { m: callId })];
+    const replies = [beside('c1'), beside('c2'), beside('c3'), 'waits', 'never'];
+    const on = await bench({ ...given(), replies, policies });
+    expect((await on.conversation.send('hi').result).termination).toBe('Suspended');
+    for (const callId of ['ac2', 'ac1', 'ac3']) await on.conversation.decide({ callId, action: 'approve' });
+    expect(await on.conversation.resume().result).toMatchObject({ termination: 'Stopped', cause: 'no_progress' });
+  });
+});
+
+/** The counts of a log, and those of a chart, in one order. */
+const ordered = ({ streaks, rounds, ...rest }: Counters) => ({
+  ...rest,
+  streaks: streaks.map(({ print, count }) => `${print} ${count}`).sort(),
+  rounds: rounds.map(({ open, prints }) => ({ open: open.slice().sort(), prints: prints.slice().sort() })),
+});
+function reloaded(log: readonly LogEntry[]) {
+  const known = nothingKnown();
+  for (const each of log) learn(known, each);
+  return ordered(countersOf(known));
+}
+const inMemory = (on: Bench) => ordered((on.contextOf('run') as { counters: Counters }).counters);
+
+/** Replies by a letter; ids are made unique by the library. */
+const REPLIES: { readonly [letter: string]: Reply } = {
+  t: [t('text'), finish('stop', 3)],
+  n: nothing,
+  s: [t(' \n'), finish('stop')],
+  e: echo('e', 'same', 2),
+  o: echo('o', 'other'),
+  b: [call('b', 'boom')],
+  u: [call('u', 'unheard_of')],
+  i: [call('i', 'echo', { wrong: 1 })],
+  a: ask('a'),
+  d: [...ask('a'), call('e', 'echo', { m: 'same' }), call('e', 'echo', { m: 'same' })],
+  p: [t('one moment'), finish('pause', 1)],
+  c: [call('e', 'echo', { m: 'same' }), call('c', 'cuts'), call('a', 'ask', { m: 'same' })],
+  w: [call('c', 'cuts', {}), ...ask('a')],
+};
+type Act = 'send' | 'resume' | 'approve' | 'deny' | 'cancel' | 'restart' | 'crash';
+const acts = fc.array(
+  fc.constantFrom<Act>('send', 'resume', 'approve', 'deny', 'resume', 'cancel', 'restart', 'crash'),
+  {
+    maxLength: 10,
+  },
+);
+const plan = fc.array(fc.constantFrom(...Object.keys(REPLIES)), { minLength: 4, maxLength: 30 });
+
+describe('the counts that a run is held to', () => {
+  /** Lives through the acts; at each model call and behind each run what the chart counts is what its log says. */
+  async function live(letters: readonly string[], todo: readonly Act[], sequential: boolean) {
+    let on: Bench | undefined;
+    let left = letters.slice();
+    let compared = 0;
+    const check = (): void => {
+      if (!on || on.contextOf('run') === undefined) return;
+      compared += 1;
+      expect(inMemory(on)).toEqual(reloaded(on.conversation.log()));
+    };
+    const told: Plugin = {
+      name: 'told',
+      afterToolExecute: ({ call: { callId } }) => (callId === 'e_2' ? { result: 'told' } : undefined),
+    };
+    const cuts: Tool = defineTool({
+      name: 'cuts',
+      description: 'Cancels the run that it belongs to.',
+      parameters: z.object({}),
+      execute: async () => void (await on?.conversation.cancel()),
+    });
+    const tools = [...(given().tools ?? []), cuts];
+    const opened = async (store?: Bench['store']): Promise<Bench> => {
+      const replies = left.map((letter) =>
+        during(() => {
+          left = left.slice(1);
+          check();
+        }, REPLIES[letter] as never),
+      );
+      const policies = {
+        limits: { identicalCalls: 4, turns: 12 },
+        toolExecution: sequential ? 'sequential' : 'parallel',
+      } as const;
+      return bench({ ...given(), tools, plugins: [asks().plugin, told], replies, policies, ...(store && { store }) });
+    };
+    const ended = async (run: { result: Promise<unknown> }): Promise<void> => {
+      await run.result;
+      check();
+    };
+    on = await opened();
+    await ended(on.conversation.send('hi'));
+    for (const act of todo) {
+      const { conversation } = on;
+      const [pending] = conversation.pending;
+      if (act === 'send' && conversation.status === 'idle') await ended(conversation.send('more'));
+      else if (act === 'resume') await ended(conversation.resume());
+      else if (act === 'cancel') await conversation.cancel();
+      else if (act === 'restart') {
+        await on.agent.close();
+        on = await opened(on.store);
+      } else if (act === 'crash') {
+        const log = conversation.log();
+        on = await opened(await storeWith(log.slice(0, 1 + ((log.length * 7) % 11) + Math.floor(log.length / 2))));
+      } else if (pending && (act === 'approve' || act === 'deny')) {
+        await conversation.decide({ callId: pending.callId, action: act });
+      }
+    }
+    return compared;
+  }
+
+  it('are those of its log, at each model call and each end of random conversations', async () => {
+    let compared = 0;
+    const property = fc.asyncProperty(plan, acts, fc.boolean(), async (letters, todo, sequential) => {
+      compared += await live(letters, todo, sequential);
+    });
+    await fc.assert(property, { numRuns: 60 });
+    expect(compared).toBeGreaterThan(200);
+  }, 60_000);
+});
