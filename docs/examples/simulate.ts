@@ -15,7 +15,7 @@ const book = defineTool({
 for (let seed = 1; seed <= 100; seed++) {
   const report = await simulate({
     seed,
-    agent: (ports, { model, store }) => createAgent({ model, tools: [book], store, ports }),
+    agent: (world) => createAgent({ tools: [book], ...world }),
   });
   for (const { invariant, detail } of report.violations) console.log(`seed ${seed}: ${invariant}: ${detail}`);
 }

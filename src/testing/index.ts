@@ -27,6 +27,6 @@ export {
   scriptedModel,
 } from './scriptedModel.ts';
 export { shrink } from './simulation/shrink.ts';
-export { type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
+export { type AgentWorld, type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
 export type { Violation } from './simulation/world.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

@@ -49,7 +49,7 @@ describe('a simulated life', () => {
     let made = 0;
     const report = await simulate({
       seed: 7,
-      agent: (ports, { store }) => {
+      agent: ({ ports, store }) => {
         made += 1;
         return createAgent({ model: scriptedModel(Array(50).fill('hello')), store, ports });
       },
@@ -65,7 +65,7 @@ describe('an agent of the caller', () => {
   it('needs no store of its own: its log outlives each crash', async () => {
     const lives = [];
     for (let seed = 1; seed <= 20; seed++) {
-      lives.push(await simulate({ seed, agent: (ports) => createAgent({ model: model(), ports }) }));
+      lives.push(await simulate({ seed, agent: ({ ports }) => createAgent({ model: model(), ports }) }));
     }
     expect(lives.flatMap(({ violations }) => violations)).toEqual([]);
     expect(lives.filter(({ crashes, log }) => crashes > 2 && log.length > 10)).not.toEqual([]);
@@ -74,7 +74,7 @@ describe('an agent of the caller', () => {
   it('is told where it keeps its log in a place that no crash takes it from', async () => {
     const { violations } = await simulate({
       seed: 1,
-      agent: (ports) => createAgent({ model: model(), ports, store: memoryStore() }),
+      agent: ({ ports }) => createAgent({ model: model(), ports, store: memoryStore() }),
     });
     expect(violations[0]).toMatchObject({ invariant: 'setup', detail: expect.stringContaining('another store') });
   });
@@ -82,7 +82,7 @@ describe('an agent of the caller', () => {
   it('is told where it leaves out the ports, so that no seed decides what it does', async () => {
     const { violations } = await simulate({
       seed: 1,
-      agent: (_, { store }) => createAgent({ model: model(), store }),
+      agent: ({ store }) => createAgent({ model: model(), store }),
     });
     expect(violations).toContainEqual({ invariant: 'setup', detail: expect.stringContaining('ports') });
   });

@@ -5,7 +5,7 @@ import { type SimulationOptions, scriptedModel, simulate } from '../../src/testi
 
 type Make = NonNullable<SimulationOptions['agent']>;
 
-const good: Make = (ports, { store }) => createAgent({ model: scriptedModel(Array(50).fill('hello')), store, ports });
+const good: Make = ({ ports, store }) => createAgent({ model: scriptedModel(Array(50).fill('hello')), store, ports });
 const none = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.5, '3', null, 10n, {}, []];
 const noLists = [5, null, 'abc', {}, new Uint8Array(3), [1.5], [-1], [Number.NaN], [1, '2'], [null]];
 
@@ -16,13 +16,15 @@ describe('a simulation', () => {
     ['tape', noLists, /tape must be a list of whole numbers of at least 0, got /],
     ['prefix', noLists, /prefix must be a list of whole numbers of at least 0, got /],
     ['agent', [5, null, {}, Promise.resolve()], /agent must be a function, got /],
+    ['args', [5, null, [], { book: 5 }], /args must be lists of arguments by the names of tools, got /],
+    ['invariants', [5, null, {}, [5]], /invariants must be a list of functions, got /],
     ['inspect', [true, null, {}], /inspect must be a function, got /],
     ['maxStep', [3], /the option maxStep is unknown; known are seed, agent, /],
   ])('is refused with an impossible %s before a life begins', async (key, values, said) => {
     let made = 0;
-    const agent: Make = (...world) => {
+    const agent: Make = (world) => {
       made += 1;
-      return good(...world);
+      return good(world);
     };
     for (const value of values) {
       const simulated = simulate({ seed: 1, agent, [key]: value });
@@ -52,9 +54,9 @@ describe('a simulation', () => {
 /** Gives what `later` gives from its second call on. */
 const second = (later: () => unknown): Make => {
   let calls = 0;
-  return (ports, world) => {
+  return (world) => {
     calls += 1;
-    return calls === 1 ? good(ports, world) : (later() as Agent);
+    return calls === 1 ? good(world) : (later() as Agent);
   };
 };
 const failing = (): never => {

@@ -164,8 +164,9 @@ export class CallWatch {
     const { callId, idempotencyKey, args } = entry;
     const rewritten = this.#world.facts.rewritten.get(callKey(entry.conversationId, callId));
     const due = rewritten ?? editedBy(call.decisions.get(call.suspension));
-    // A start that is repeated runs on what it ran on before.
-    if (args !== undefined && JSON.stringify(args) === JSON.stringify(due)) call.waiting = args;
+    // A start that is repeated runs on what it ran on before, as a fork's does on what was copied.
+    const isCopy = this.#world.facts.forks.has(entry.conversationId);
+    if (args !== undefined && (isCopy || JSON.stringify(args) === JSON.stringify(due))) call.waiting = args;
     const key = call.keyOf.get(call.suspension);
     const used = key === undefined && call.keys.includes(idempotencyKey);
     const fits = !used && (key === undefined || key === idempotencyKey);

@@ -1,4 +1,5 @@
 /** What a host does to a conversation, and what it is told of it. Rule: what is told is held against the durable log. */
+import type { Decision, Json } from '../../../machines/index.ts';
 import type { Conversation } from '../../conversation.ts';
 import { drawDecision } from './decision.ts';
 import type { SimulatedStore } from './store.ts';
@@ -10,6 +11,7 @@ const CANCEL_MS = 100;
 
 export class Deeds {
   #decisions = 0;
+  #last: Decision | undefined;
   readonly #world: World;
   readonly #store: SimulatedStore;
   readonly #told: Told;
@@ -22,15 +24,23 @@ export class Deeds {
 
   cancel(conversation: Conversation): void {
     const world = this.#world;
-    const since = world.steady;
     const watch = this.#store.watchOf(CONVERSATION);
     const { cycle, runId } = watch;
-    conversation.cancel().then(() => {
-      world.hold(world.steady - since <= CANCEL_MS, 'I26', () => `a cancel took ${world.steady - since} ms`);
+    this.inTime(conversation.cancel(), 'a cancel').then(() => {
       // A store that refuses, or does not answer in time, leaves the stop to what begins next.
       if (this.#told.isMisled || world.faults.has('store-refused') || conversation.status === 'error') return;
       if (cycle !== 'running') return;
       world.hold(watch.ended.has(runId ?? ''), 'I22', () => `${runId} was cancelled and has no stop`);
+    });
+  }
+
+  /** Whatever ends a run does so at once, wherever it stands. */
+  inTime(over: Promise<void>, what: string): Promise<void> {
+    const world = this.#world;
+    const since = world.steady;
+    return over.then(() => {
+      const took = world.steady - since;
+      world.hold(took <= CANCEL_MS, 'I26', () => `${what} took ${took} ms`);
     });
   }
 
@@ -39,9 +49,14 @@ export class Deeds {
     const { calls } = this.#store.watchOf(CONVERSATION);
     this.#decisions += 1;
     const by = `person ${this.#decisions}`;
-    const decision = drawDecision(world.tape, conversation.pending, [...calls.calls.keys()], by);
+    const { pending } = conversation;
+    const argsOf = (name: string): Json => world.argsFor(name);
+    const asked = { pending, calls: calls.calls, last: this.#last, argsOf };
+    const { whom, decision } = drawDecision(world.tape, asked, by);
+    this.#last = decision;
     conversation.decide(decision).then(
       (receipt) => {
+        world.reach('receipts', `${whom} ${receipt}`);
         if (this.#told.isMisled) return;
         const taken = receipt === 'applied' || receipt === 'held';
         // What a hurried cancel overtook is about a call that has its end by then.

@@ -4,7 +4,16 @@
  */
 import type { Json } from '../../../machines/index.ts';
 
+/** A model that was asked, in the process with this number. */
+export interface Stream {
+  readonly signal: AbortSignal;
+  readonly life: number;
+  isOver: boolean;
+}
+
 export class Facts {
+  /** Every call of a model. */
+  readonly streams: Stream[] = [];
   /** Texts that a model began to say, and those that it said to a proper end. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();
@@ -12,6 +21,8 @@ export class Facts {
   readonly blocked = new Set<string>();
   /** Arguments that a check put in place of a call's own when it was last asked, by conversation and call. */
   readonly rewritten = new Map<string, Json>();
+  /** Forks, and what each was made of. */
+  readonly forks = new Map<string, string>();
   /** How often the calls wrote to the state, by conversation and call. */
   readonly writes = new Map<string, number>();
   /** Whose run it is, by the log in which it began. */

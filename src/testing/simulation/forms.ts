@@ -12,9 +12,20 @@ const numbers: Form = {
   takes: (value) => isList(value) && value.every((each) => Number.isInteger(each) && (each as number) >= 0),
 };
 
+const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null && !isList(value);
+const examples: Form = {
+  wanted: 'lists of arguments by the names of tools',
+  takes: (value) => isRecord(value) && Object.values(value).every(isList),
+};
+const checks: Form = {
+  wanted: 'a list of functions',
+  takes: (value) => isList(value) && value.every((each) => typeof each === 'function'),
+};
 export const simulationForms: Forms = new Map([
   ['seed', seed],
   ['agent', callback],
+  ['args', examples],
+  ['invariants', checks],
   ['tape', numbers],
   ['prefix', numbers],
   ['maxSteps', steps],

@@ -6,7 +6,9 @@ import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation.ts';
 import type { Run } from '../../run.ts';
 import { Deeds } from './deeds.ts';
+import { IMAGE } from './image.ts';
 import { Observer } from './observer.ts';
+import { Others } from './others.ts';
 import { CallerSignal } from './signal.ts';
 import type { SimulatedStore } from './store.ts';
 import { Told } from './told.ts';
@@ -40,6 +42,7 @@ export class Host {
   #runs: Run[] = [];
   readonly #told: Told;
   readonly #deeds: Deeds;
+  readonly others: Others;
   #agent: Agent | undefined;
   #opening = false;
   readonly #world: World;
@@ -53,6 +56,7 @@ export class Host {
     this.#make = make;
     this.#told = new Told(world, store);
     this.#deeds = new Deeds(world, store, this.#told);
+    this.others = new Others(world, store, this.#told);
   }
 
   /** Nothing is open, and nothing opens. */
@@ -94,6 +98,45 @@ export class Host {
     this.#runs = [];
     this.#store.crashed();
     this.#told.crashed();
+    this.others.crashed();
+  }
+
+  /** A call waits for a person. */
+  get isAsked(): boolean {
+    return this.conversation !== undefined && this.conversation.pending.length > 0;
+  }
+
+  decide(): void {
+    if (this.conversation) this.#deeds.decide(this.conversation);
+  }
+
+  /** Something happens in another conversation of the agent. */
+  beside(): void {
+    if (this.#agent) this.others.act(this.#agent);
+  }
+
+  /** Everybody who is asked says yes, and the cycle goes on. */
+  approve(): void {
+    const { conversation } = this;
+    if (!conversation || conversation.pending.length === 0) return;
+    for (const { callId } of conversation.pending) {
+      conversation
+        .decide({ callId, action: 'approve', by: 'at rest' })
+        .catch((error: unknown) => this.#told.refused('decide', error));
+    }
+    this.#told.over(conversation.resume());
+  }
+
+  /** The conversation is closed, and a fork of it goes on. */
+  async fork(settle: () => Promise<void>): Promise<void> {
+    this.close();
+    await settle();
+    if (!this.#agent) return;
+    const forked = this.others.fork(this.#agent);
+    await settle();
+    await forked;
+    await settle();
+    this.others.holds();
   }
 
   act(): void {
@@ -112,8 +155,10 @@ export class Host {
   send(text = `hello ${this.#world.tape.next(3)}`): void {
     const { conversation } = this;
     if (!conversation) return;
-    const caller = this.#world.tape.chance(0.2) ? new CallerSignal() : undefined;
-    const run = conversation.send(text, caller && { signal: caller.signal });
+    const { tape, profile } = this.#world;
+    const content = profile.images && tape.chance(0.3) ? [{ type: 'text' as const, text }, IMAGE] : text;
+    const caller = tape.chance(0.2) ? new CallerSignal() : undefined;
+    const run = conversation.send(content, caller && { signal: caller.signal });
     this.#runs.push(run);
     this.#told.over(run);
     if (!caller) return;
@@ -137,6 +182,7 @@ export class Host {
     const { conversation } = this;
     const { life } = this.#world;
     this.conversation = undefined;
+    this.observer?.leave();
     this.#opening = true;
     const over = (): void => {
       if (life === this.#world.life) this.#opening = false;
@@ -161,7 +207,7 @@ export class Host {
       case 'abort':
         return this.signals[tape.next(this.signals.length)]?.abort();
       case 'withdraw':
-        return void this.#runs[tape.next(this.#runs.length)]?.cancel();
+        return this.#withdraw();
       case 'look':
         return this.observer?.again();
       case 'close':
@@ -173,6 +219,15 @@ export class Host {
       default:
         return this.#deeds[act](conversation);
     }
+  }
+
+  #withdraw(): void {
+    const run = this.#runs[this.#world.tape.next(this.#runs.length)];
+    if (!run) return;
+    // One that waits in the queue is given back when the store says so.
+    const { cycle, runId } = this.#store.watchOf(CONVERSATION);
+    const cancelled = run.cancel();
+    if (cycle === 'running' && runId === run.id) this.#deeds.inTime(cancelled, 'a withdrawal');
   }
 
   /** Somebody else opens what is open, as the same agent or as another one. */

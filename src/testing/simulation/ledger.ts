@@ -19,6 +19,8 @@ export interface Kind {
   writes?: true;
   /** Answers with an image. */
   shows?: true;
+  /** Waits on the clock of its agent. */
+  sleeps?: true;
 }
 
 export class Ledger {

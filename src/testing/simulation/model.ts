@@ -3,6 +3,7 @@
  * called; each request is held against what providers accept.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../models/model.ts';
+import type { Stream } from './facts.ts';
 import { pairingFaults } from './pairing.ts';
 import { Past } from './past.ts';
 import { Replies } from './reply.ts';
@@ -51,11 +52,16 @@ export class SimulatedModel implements Model {
     return this.#speak(this.#replies.next(request, this.requests), fault, call.signal);
   }
 
-  #holds({ messages, system }: ModelRequest, { signal, attempt }: Call): void {
+  #holds({ messages, system, tools }: ModelRequest, { signal, attempt }: Call): void {
     const world = this.#world;
+    for (const { name, parameters } of tools) world.schemas.set(name, parameters);
+    for (const part of messages.flatMap(({ content }) => content)) {
+      const shown = part.type !== 'image' || !part.data.startsWith('blob:');
+      world.hold(shown, 'IMAGE', () => 'a model is shown the name of an image in place of its bytes');
+    }
     const { running } = world.facts;
     for (const fault of pairingFaults(messages)) world.violate('I13', fault);
-    const rewritten = this.#past.learn(messages);
+    const rewritten = this.#past.learn(messages, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
     world.hold(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
     world.hold(running.size > 0, 'I2', () => 'a model is called while no run is under way');
@@ -69,6 +75,17 @@ export class SimulatedModel implements Model {
   }
 
   async *#speak(parts: readonly ModelPart[], fault: Fault | undefined, signal: AbortSignal): AsyncGenerator<ModelPart> {
+    const world = this.#world;
+    const stream: Stream = { signal, life: world.life, isOver: false };
+    world.facts.streams.push(stream);
+    try {
+      yield* this.#says(parts, fault, signal);
+    } finally {
+      stream.isOver = true;
+    }
+  }
+
+  async *#says(parts: readonly ModelPart[], fault: Fault | undefined, signal: AbortSignal): AsyncGenerator<ModelPart> {
     const world = this.#world;
     const breaksAt = fault ? world.tape.next(parts.length + 1) : parts.length;
     const slowly = world.tape.chance(0.2);

@@ -40,9 +40,14 @@ export class Observer {
     this.#follow();
   }
 
+  /** The conversation is being closed: what streamed is dropped, and what is under way may land all the same. */
+  leave(): void {
+    for (const subscription of this.#subscriptions.splice(0)) subscription.unsubscribe();
+  }
+
   /** Another listener joins in the middle, in place of the one before. */
   again(): void {
-    for (const subscription of this.#subscriptions.splice(0)) subscription.unsubscribe();
+    this.leave();
     this.#streamed = nothing();
     this.#committed = nothing();
     this.#follow();

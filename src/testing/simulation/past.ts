@@ -14,7 +14,8 @@ function rewritten(before: readonly Message[], now: readonly Message[]): number 
   const answered = lastWords(before);
   for (const [index, message] of before.entries()) {
     const later = now[index];
-    if (index <= answered ? !same(message, later) : message.role !== later?.role) return index;
+    const mayChange = index > answered && message.role === 'tool';
+    if (mayChange ? message.role !== later?.role : !same(message, later)) return index;
   }
   return undefined;
 }
@@ -23,8 +24,8 @@ export class Past {
   /** The last request of each conversation; which is whose is seen by what they have in common. */
   readonly #requests: (readonly Message[])[] = [];
 
-  /** What is wrong with a request, held against those before it. */
-  learn(messages: readonly Message[]): string | undefined {
+  /** What is wrong with a request, held against those before it. A fork tells part of the past, and goes on otherwise. */
+  learn(messages: readonly Message[], forks: boolean): string | undefined {
     if (lastWords(messages) < 0) {
       this.#requests.push(messages);
       return undefined;
@@ -38,6 +39,7 @@ export class Past {
       }
       closest = Math.max(closest, at);
     }
-    return `message ${closest} of ${messages.length} is not the one that was shown before`;
+    if (forks) this.#requests.push(messages);
+    return forks ? undefined : `message ${closest} of ${messages.length} is not the one that was shown before`;
   }
 }

@@ -54,7 +54,8 @@ export class PolicyWatch {
     switch (entry.type) {
       case 'run-started':
         this.#freshCycle();
-        this.#since = this.#world.steady;
+        // What a fork copies took its time elsewhere.
+        this.#since = this.#world.facts.forks.has(entry.conversationId) ? undefined : this.#world.steady;
         return;
       case 'run-resumed':
         this.#since = undefined;
@@ -176,7 +177,7 @@ export class PolicyWatch {
     if (world.profile.spawns && typeof limits?.costUsd === 'number')
       reached.set('max_budget', this.#usd + 1e-12 >= limits.costUsd);
     if (cause === 'no_progress' && this.#isVague) return;
-    // A reply that the store lost was spoken all the same.
+    // A reply that the store lost was spoken all the same; and a run may begin again behind what the store refused.
     if (world.storeFailed) return;
     world.hold(
       reached.get(cause ?? '') !== false,
@@ -235,7 +236,7 @@ export class PolicyWatch {
     const index = this.#round.findIndex((call) => call.callId === callId);
     const call = this.#round[index];
     // What had to wait is compared when it has its result; which round it counts for is not seen here.
-    if (!call || !this.#isOpen) this.#isVague = true;
+    if (!call || !this.#isOpen || this.#world.faults.has('plugin-rewrites')) this.#isVague = true;
     if (call) call.result = JSON.stringify([outcome, code ?? null, content]);
     const most = this.#world.policies?.limits?.toolCallsPerTurn ?? Number.POSITIVE_INFINITY;
     const fits = code !== 'too_many_calls' || index < 0 || index >= most;

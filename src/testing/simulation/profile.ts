@@ -2,6 +2,7 @@
  * How one simulated run goes wrong. Rule: rates and policies are drawn anew for each seed, since one fixed mixture
  * finds fewer faults than many different ones.
  */
+import type { LogEntry } from '../../../machines/index.ts';
 import type { DeepPartial, Policies } from '../../options.ts';
 import type { Tape } from './tape.ts';
 
@@ -32,6 +33,18 @@ export interface Profile {
   looksEach: number;
   /** The models have prices. */
   priced: boolean;
+  /** Share of the steps in which somebody decides a call that waits. */
+  asked: number;
+  /** Share of the replies that say the same again. */
+  habit: number;
+  /** Messages hold images at times, and the store keeps their bytes by themselves. */
+  images: boolean;
+  blobs: boolean;
+  /** The agent holds another conversation, and this one is forked in the end. */
+  neighbour: boolean;
+  fork: boolean;
+  /** Appends of this kind of entry are often overtaken, and refused then. */
+  unlucky: string;
   /** Somebody listens to what is streamed. */
   listens: boolean;
   /** Steps before everything is let come to rest. */
@@ -41,6 +54,14 @@ export interface Profile {
 const RATES = [0, 0.02, 0.1, 0.3] as const;
 /** Most faults show in a short life, some only in a long one. */
 const STEPS = [12, 24, 60, 60] as const;
+
+/** Each kind of entry that a run writes. */
+const UNLUCKY: readonly LogEntry['type'][] = [
+  ...(['run-started', 'run-resumed', 'run-suspended', 'run-stop', 'checkpoint', 'user-message'] as const),
+  ...(['message-queued', 'message-returned', 'agent-output', 'model-reply', 'model-retry'] as const),
+  ...(['tool-allowed', 'tool-started', 'tool-suspended', 'tool-result', 'decision', 'decision-consumed'] as const),
+  ...(['call-settled', 'state-changed', 'continuation', 'notice', 'diagnostic', 'extension', 'sub-agent'] as const),
+];
 
 const POLICIES: { [K in keyof Policies]?: readonly Policies[K][] } = {
   whileActive: ['reject', 'steer', 'followUp'],
@@ -83,7 +104,7 @@ export function drawProfile(tape: Tape): Profile {
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
     spawns: tape.next(4) === 3,
-    window: tape.pick([0, 0, 0, 0, 0, 0, 800, 1200]),
+    window: tape.pick([0, 0, 0, 0, 0, 0, 1200, 2000]),
     fallback: tape.next(3) === 2,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
@@ -91,6 +112,13 @@ export function drawProfile(tape: Tape): Profile {
     looksEach: tape.pick([17, 5, 1]),
     listens: tape.next(2) === 1,
     priced: tape.next(2) === 1,
+    asked: tape.pick([0, 0.1, 0.3]),
+    habit: tape.pick([0, 0, 0.6]),
+    images: tape.next(4) === 3,
+    blobs: tape.next(2) === 1,
+    neighbour: tape.next(6) === 5,
+    fork: tape.next(4) === 3,
+    unlucky: tape.next(4) === 3 ? tape.pick(UNLUCKY) : '',
   };
   return { ...profile, policies: { ...profile.policies, limits: { ...limits, ...moreLimits(tape, profile.priced) } } };
 }
@@ -99,7 +127,7 @@ export function drawProfile(tape: Tape): Profile {
 function moreLimits(tape: Tape, priced: boolean): Partial<Policies['limits']> {
   return {
     emptyReplies: 1 + tape.next(3),
-    tokens: tape.pick([false, false, false, 500, 1200]),
+    tokens: tape.pick([false, false, false, false, 1200, 2500]),
     costUsd: priced ? tape.pick([false, false, 0.004, 0.01]) : false,
     decisions: tape.pick([1000, 1000, 1, 3]),
     toolMs: tape.pick([120_000, 120_000, 3_000]),

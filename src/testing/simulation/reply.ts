@@ -1,7 +1,7 @@
 /** What a model says, drawn from the tape. Rule: anything a provider was ever seen to send, the plainest first. */
 import type { Message } from '../../../machines/index.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../models/model.ts';
-import { drawArguments } from './arguments.ts';
+import { drawWrongArguments } from './arguments.ts';
 import { usageOf } from './spending.ts';
 import type { World } from './world.ts';
 
@@ -11,7 +11,8 @@ const REPLIES = {
   thought: 1,
   again: 0.6,
   empty: 0.5,
-  badArguments: 0.4,
+  badArguments: 0.2,
+  wrongArguments: 0.4,
   unknownTool: 0.4,
   repeatedId: 0.4,
   pause: 0.3,
@@ -35,15 +36,22 @@ export class Replies {
 
   /** `number` tells this reply's words from those of all others. */
   next({ messages, tools }: ModelRequest, number: number): readonly ModelPart[] {
-    const { tape, calm } = this.#world;
-    const kind = calm ? 'text' : tape.weighted<Kind>(REPLIES);
+    const { calm } = this.#world;
+    const kind = calm ? 'text' : this.#kind();
     const words: ModelPart = { type: 'text-delta', text: `words ${number}` };
     this.#last =
       kind === 'again' && this.#last.length > 0
-        ? this.#last.map((part) => (part.type === 'text-delta' ? words : part))
+        ? this.#last.map((part) => this.#again(part, words))
         : this.#parts(kind, words, messages, tools);
     const usage = usageOf(number);
     return this.#last.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
+  }
+
+  /** A model that has fallen into a habit says what it said before. */
+  #kind(): Kind {
+    const { tape, profile } = this.#world;
+    if (profile.habit > 0 && this.#last.length > 0 && tape.chance(profile.habit)) return 'again';
+    return tape.weighted<Kind>(REPLIES);
   }
 
   #parts(kind: Kind, words: ModelPart, messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart[] {
@@ -56,6 +64,8 @@ export class Replies {
         return [finish('stop')];
       case 'badArguments':
         return [this.#call(tools[0]?.name ?? 'none', '{"text": 5'), finish('tool-calls')];
+      case 'wrongArguments':
+        return [this.#wrongCall(tools), finish('tool-calls')];
       case 'unknownTool':
         return [this.#call('nobody_has_this', '{}'), ...this.#calls(tools), finish('tool-calls')];
       case 'repeatedId':
@@ -76,9 +86,21 @@ export class Replies {
     if (tools.length === 0) return [];
     const count = 1 + tape.next(4);
     return Array.from({ length: count }, () => {
-      const { name, parameters } = tape.pick(tools);
-      return this.#call(name, JSON.stringify(drawArguments(tape, parameters)));
+      const { name } = tape.pick(tools);
+      return this.#call(name, JSON.stringify(this.#world.argsFor(name)));
     });
+  }
+
+  #wrongCall(tools: readonly ToolSpec[]): ModelPart {
+    const { tape } = this.#world;
+    const { name, parameters } = tools.length > 0 ? tape.pick(tools) : { name: 'none', parameters: {} };
+    return this.#call(name, JSON.stringify(drawWrongArguments(tape, parameters)));
+  }
+
+  /** The same once more, under ids that were not there before. */
+  #again(part: ModelPart, words: ModelPart): ModelPart {
+    if (part.type === 'tool-call' && this.#world.profile.habit > 0) return this.#call(part.name, part.args);
+    return part.type === 'text-delta' ? words : part;
   }
 
   /** A call with an id that was there before. */

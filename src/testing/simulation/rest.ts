@@ -33,6 +33,10 @@ export class Rest {
       'I27',
       () => `${overheard} signals of callers are listened to though their runs are over`,
     );
+    for (const { signal, life, isOver } of world.facts.streams) {
+      const left = life === world.life && !isOver && !signal.aborted;
+      world.hold(!left, 'ABORT', () => 'a model goes on though nothing runs, and its signal is not aborted');
+    }
     if (this.#store.misled.size > 0) return;
     const watch = this.#store.watchOf(CONVERSATION);
     const ended = watch.cycle !== 'running' || this.#store.lostEnds.has(watch.runId ?? '');
@@ -77,7 +81,7 @@ export class Rest {
   holdsTimers({ status }: Conversation): void {
     const { timers } = this.#world;
     const rests = status === 'idle' || status === 'waiting' || status === 'error';
-    if (!rests || this.#childLeaves()) return;
+    if (!rests || this.#childLeaves() || !this.#host.others.rests) return;
     this.#world.hold(timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
   }
 
@@ -93,13 +97,14 @@ export class Rest {
   /** Behind the end of a run nothing waits that the policies let go on; behind a natural one no steer does. */
   #holdsPromoted(conversation: Conversation): void {
     const world = this.#world;
-    const { stop, stoppedIn } = this.#store.watchOf(CONVERSATION);
+    const { stop, stoppedIn, messages, replies } = this.#store.watchOf(CONVERSATION);
     if (!stop || stop.cause === 'crash' || stoppedIn !== world.life) return;
     if (world.storeFailed || conversation.status === 'waiting') return;
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
-    const natural = stop.cause === 'end_turn';
+    // What came behind the last words of the run came too late for it.
+    const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
     for (const { messageId, kind } of conversation.queue) {
-      const stays = kind === 'steer' ? !natural : !promotes;
+      const stays = kind === 'steer' ? (messages.queuedAt.get(messageId) ?? 0) > natural : !promotes;
       world.hold(stays, 'I29', () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`);
     }
   }

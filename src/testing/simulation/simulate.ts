@@ -2,11 +2,12 @@
  * One simulated life of a conversation: real charts, real runtime, and a world in which everything that can go wrong
  * does. Rule: seed or tape decide all of it; the same numbers give the same log, byte for byte.
  */
-import type { Decision, LogEntry } from '../../../machines/index.ts';
+import type { Decision, Json, LogEntry } from '../../../machines/index.ts';
 import { type Agent, createAgent } from '../../agent.ts';
 import type { InspectObserver } from '../../agentOptions.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { checkOptionsOf } from '../../form.ts';
+import type { Model } from '../../models/model.ts';
 import type { Ports } from '../../ports.ts';
 import type { Interpreter } from '../../runtime/interpreter/interpreter.ts';
 import type { LogStore } from '../../stores/store.ts';
@@ -41,15 +42,28 @@ export interface SimulationReport {
   readonly reached: Readonly<Record<Group, Readonly<Record<string, number>>>>;
 }
 
+/** What an agent under test is made with; to be spread into `createAgent`, last. */
+export interface AgentWorld {
+  /** Calls the tools it is offered, and fails as models do. */
+  readonly model: Model;
+  /** Outlives a crash. */
+  readonly store: LogStore;
+  /** The clock and everything else that a seed decides. */
+  readonly ports: Partial<Ports>;
+  readonly inspect: InspectObserver;
+}
+
 export interface SimulationOptions {
   seed: number;
   /**
-   * The agent to simulate, made anew for every process of the run: give it `ports` as its ports. Its log is kept in
-   * `world.store`, which outlives a crash, also where the agent names no store. `world.model` calls the tools it is
-   * offered, and fails as models do. What is no agent, or is one without these ports or with another store, is the
-   * violation `setup`, and so is what this throws.
+   * The agent to simulate, made anew for every process of the run: `createAgent({ tools, …, ...world })`. What is no
+   * agent, or is one without these ports or with another store, is the violation `setup`, and so is what this throws.
    */
-  agent?(ports: Partial<Ports>, world: { store: LogStore; model: SimulatedModel }): Agent;
+  agent?(world: AgentWorld): Agent;
+  /** Arguments that its tools are called with, besides those drawn from their schemas. */
+  args?: { readonly [tool: string]: readonly Json[] };
+  /** What has to hold of the durable log, at each rest of the life: says what is wrong with it, or nothing. */
+  invariants?: readonly ((log: readonly LogEntry[]) => string | undefined)[];
   /** Choices to make instead of the seed's. */
   tape?: readonly number[];
   /** Choices to make before the seed's: the way to a place from which the seed goes on. */
@@ -75,18 +89,18 @@ const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })'
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
   checkOptionsOf('simulate', options, simulationForms);
   if (options.seed === undefined) throw new ConfigurationError('simulate needs a seed, a whole number');
-  const { seed, tape: numbers, prefix, inspect, interpreter } = options;
+  const { seed, tape: numbers, prefix, args, invariants, inspect, interpreter } = options;
   const tape: Tape = numbers ? recorded(numbers) : prefix ? continued(prefix, seed) : seeded(seed);
   const profile = drawProfile(tape);
-  const world = new World(tape, profile, options.agent ? undefined : profile.policies);
+  const world = new World(tape, profile, options.agent ? undefined : profile.policies, args);
   const store = new SimulatedStore(world);
   const model = new SimulatedModel(world);
-  const own = ownAgent(world, store, model, inspect && ((event) => inspect(event, tape.taken.length)));
-  const make = options.agent ?? own;
-  const host = new Host(world, store, () =>
-    madeIn(world, () => make({ ...world.ports(), store, ...(interpreter && { interpreter }) }, { store, model })),
-  );
-  const life = new Life(world, store, host);
+  const told: InspectObserver = (event) => inspect?.(event, tape.taken.length);
+  const make = options.agent ?? ownAgent(world, store, model, inspect !== undefined);
+  const ports = (): Partial<Ports> => ({ ...world.ports(), store, ...(interpreter && { interpreter }) });
+  const around = (): AgentWorld => ({ model, store, ports: ports(), inspect: told });
+  const host = new Host(world, store, () => madeIn(world, () => make(around())));
+  const life = new Life(world, store, host, invariants);
   await life.run(options.maxSteps ?? profile.steps).catch((error) => world.violate('uncaught', thrownText(error)));
   if (!world.isAsked) world.violate('setup', NO_PORTS);
   return {
@@ -112,8 +126,8 @@ function ownAgent(
   world: World,
   store: SimulatedStore,
   model: SimulatedModel,
-  inspect: InspectObserver | undefined,
-): (ports: Partial<Ports>) => Agent {
+  isInspected: boolean,
+): (around: AgentWorld) => Agent {
   const { profile, tape, facts } = world;
   const own = simulatedTools(world, new Ledger(world, store));
   const authorize = ({ by }: Decision): boolean => {
@@ -121,7 +135,7 @@ function ownAgent(
     if (away && by !== undefined) facts.turnedAway.add(by);
     return !away;
   };
-  return (ports) => {
+  return ({ ports, inspect }) => {
     const plugins = profile.plugin > 0 ? [simulatedPlugin(world), simulatedGuard(world)] : [];
     if (tape.next(2) === 1) plugins.reverse();
     const fallbackModels = profile.fallback ? [model.fallback()] : [];
@@ -130,7 +144,7 @@ function ownAgent(
     return createAgent({
       ...{ model, tools, plugins, policies, store, authorize, ports },
       ...{ cwd: '/', secrets: [SECRET] },
-      ...(inspect && { inspect }),
+      ...(isInspected && { inspect }),
     });
   };
 }

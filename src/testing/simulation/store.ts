@@ -9,7 +9,7 @@ import type { LogHandle, LogStore } from '../../stores/store.ts';
 import { LogWatch } from './logWatch.ts';
 import type { World } from './world.ts';
 
-type Fate = 'stored' | 'slow' | 'refused' | 'storedButRefused';
+type Fate = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRefused';
 
 const refusal = (): Error => new RunchartError('store', 'the disk is full');
 
@@ -21,6 +21,7 @@ export class SimulatedStore implements LogStore {
   /** Runs whose end the library was told is not stored. */
   readonly lostEnds = new Set<string>();
   readonly #world: World;
+  readonly #blobs = new Map<string, Map<string, Uint8Array>>();
   readonly #watches = new Map<string, LogWatch>();
   /** Of the process that lives, and what it has loaded. */
   #inner = memoryStore();
@@ -78,9 +79,9 @@ export class SimulatedStore implements LogStore {
         const most = world.tape.next(entries.length + 1);
         if (log.length === expectedSeq) this.#keep(id, log, entries.slice(0, most), true);
       };
-      if (fate === 'slow' || !world.profile.appendsAtOnce) await world.wait('store', cut);
+      if (fate === 'slow' || fate === 'overtaken' || !world.profile.appendsAtOnce) await world.wait('store', cut);
       if (life !== world.life) return new Promise(() => undefined);
-      if (fate === 'refused') throw this.#refuse(entries);
+      if (fate === 'refused' || fate === 'overtaken') throw this.#refuse(entries);
       store(entries, expectedSeq);
       if (fate !== 'storedButRefused') return;
       this.misled.add(id);
@@ -93,7 +94,29 @@ export class SimulatedStore implements LogStore {
         if (life === world.life) await inner.close();
       },
     };
-    return world.profile.appendsAtOnce && world.profile.store === 0 ? { ...handle, appendNow: store } : handle;
+    const { appendsAtOnce, store: share, unlucky, blobs } = world.profile;
+    const kept = blobs ? { ...handle, ...this.#blobsOf(id) } : handle;
+    return appendsAtOnce && share === 0 && unlucky === '' ? { ...kept, appendNow: store } : kept;
+  }
+
+  /** Bytes are durable at once, or not stored at all. */
+  #blobsOf(id: string): Required<Pick<LogHandle, 'putBlob' | 'getBlob'>> {
+    const world = this.#world;
+    const blobs = this.#blobs.get(id) ?? new Map<string, Uint8Array>();
+    this.#blobs.set(id, blobs);
+    return {
+      putBlob: async (bytes) => {
+        if (world.fault('blob-refused', world.profile.store / 4)) throw refusal();
+        const reference = `blob:${blobs.size}`;
+        blobs.set(reference, bytes);
+        return reference;
+      },
+      getBlob: async (reference) => {
+        const bytes = blobs.get(reference);
+        world.hold(bytes !== undefined, 'IMAGE', () => `${id} names ${reference}, which is not beside it`);
+        return bytes ?? new Uint8Array();
+      },
+    };
   }
 
   #refuse(entries: readonly LogEntry[]): Error {
@@ -107,6 +130,11 @@ export class SimulatedStore implements LogStore {
   #fate(entries: readonly LogEntry[]): Fate {
     const world = this.#world;
     const times = entries.some(({ type }) => type === 'decision') ? 8 : 1;
+    const isUnlucky = world.profile.unlucky !== '' && entries.some(({ type }) => type === world.profile.unlucky);
+    if (isUnlucky && world.fault('store-overtaken', 0.3)) {
+      world.reach('overtaken', world.profile.unlucky);
+      return 'overtaken';
+    }
     if (world.fault('store-slow', world.profile.store)) return 'slow';
     if (world.fault('store-refused', (times * world.profile.store) / 2)) return 'refused';
     if (world.fault('store-misled', world.profile.store / 4)) return 'storedButRefused';

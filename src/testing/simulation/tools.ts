@@ -4,12 +4,15 @@
  */
 import { defineTool, type Tool, type ToolContext, toolResult } from '../../tools/define.ts';
 import { callKey } from './facts.ts';
+import { IMAGE } from './image.ts';
 import type { Kind, Ledger } from './ledger.ts';
 import { SECRET } from './secret.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['throws', 'throwsAtOnce', 'errs', 'deaf', 'late', 'suspends', 'odd', 'twice', 'meddles'] as const;
 type Fault = (typeof FAULTS)[number];
+
+const SLEEP_MS = 700;
 
 const schema = {
   '~standard': {
@@ -35,11 +38,13 @@ const KINDS: Readonly<Record<string, Kind>> = {
   pay: { needsApproval: true },
   ask: { asks: true },
   write: { writes: true },
+  show: { shows: true },
+  rest: { sleeps: true },
 };
 
 export function simulatedTools(world: World, ledger: Ledger): Tool[] {
   return Object.entries(KINDS).map(([name, kind]) => {
-    const { asks: _, writes: __, ...declared } = kind;
+    const { asks: _a, writes: _w, shows: _h, sleeps: _l, ...declared } = kind;
     return defineTool({
       ...declared,
       name,
@@ -75,9 +80,10 @@ async function answer(
   name: string,
   kind: Kind,
   { text }: { text: string },
-  { signal, decision, callId, conversationId }: ToolContext,
+  context: ToolContext,
   fault: Fault | undefined,
 ): Promise<unknown> {
+  const { signal, decision, callId, conversationId } = context;
   if (fault === 'deaf') return new Promise(() => undefined);
   const settled = world.tape.chance(0.7) ? world.wait('tool') : undefined;
   const heeds = fault !== 'late' && world.tape.chance(0.7);
@@ -94,10 +100,25 @@ async function answer(
   }
   if (kind.asks && (!decision || world.fault('tool-asks-again', 0.2)))
     return toolResult.pending({ reason: 'question', payload: { text } });
+  if (kind.sleeps) await slept(world, context);
   const said = `tool said ${name} ${text} ${SECRET}`;
+  if (kind.shows) return [{ type: 'text', text: said }, IMAGE];
   if (!kind.writes) return said;
   world.facts.wrote(callKey(conversationId, callId));
   return toolResult.success(said, { state: { [text]: world.tape.next(2) } });
+}
+
+/** It waits on the clock of its agent, which stands still between steps. */
+async function slept(world: World, { sleep, now, signal, callId }: ToolContext): Promise<void> {
+  const [since, steady] = [now(), world.steady];
+  const jumped = world.jumped;
+  await sleep(SLEEP_MS).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  if (signal.aborted) return;
+  const [took, real] = [now() - since, world.steady - steady];
+  const fits = real >= SLEEP_MS && took === real + world.jumped - jumped;
+  world.hold(fits, 'CLOCK', () => `${callId} slept ${SLEEP_MS} ms, and was told of ${took} in ${real}`);
 }
 
 /** It calls back twice, and says something else the second time. */

@@ -2,8 +2,10 @@
  * The world of one simulated run: time, what is under way, and which process is alive. Rule: nothing happens unless the
  * loop makes it happen; what a dead process has under way never comes to its end.
  */
+import type { Json } from '../../../machines/index.ts';
 import type { DeepPartial, Policies } from '../../options.ts';
 import type { Ports } from '../../ports.ts';
+import { drawArguments } from './arguments.ts';
 import { deliveredAgain } from './delivery.ts';
 import { Facts } from './facts.ts';
 import type { Profile } from './profile.ts';
@@ -25,7 +27,17 @@ export interface Violation {
   invariant: string;
   detail: string;
 }
-export type Group = 'tools' | 'outcomes' | 'decisions' | 'stops' | 'limits' | 'crashes' | 'entries' | 'width';
+export type Group =
+  | 'tools'
+  | 'outcomes'
+  | 'decisions'
+  | 'stops'
+  | 'limits'
+  | 'crashes'
+  | 'entries'
+  | 'width'
+  | 'overtaken'
+  | 'receipts';
 /** Id of the conversation that is simulated; others are of its sub-agents. */
 export const CONVERSATION = 'simulated';
 const VIOLATIONS_KEPT = 20;
@@ -42,12 +54,25 @@ export class World {
   readonly faults = new Map<string, number>();
   /** What was reached, how often. */
   readonly reached: Record<Group, Record<string, number>> = {
-    ...{ tools: {}, outcomes: {}, decisions: {}, stops: {}, limits: {}, crashes: {}, entries: {}, width: {} },
+    ...{
+      tools: {},
+      outcomes: {},
+      decisions: {},
+      stops: {},
+      limits: {},
+      crashes: {},
+      entries: {},
+      width: {},
+      overtaken: {},
+      receipts: {},
+    },
   };
   /** No more faults from here on: what is under way comes to a good end. */
   calm = false;
   /** Number of the process that lives. */
   life = 0;
+  /** JSON Schemas of the tools that were offered, by name. */
+  readonly schemas = new Map<string, Json>();
   pending: Pending[] = [];
   timers: Timer[] = [];
   /** Milliseconds since the beginning; setting the wall clock does not change them. */
@@ -57,7 +82,11 @@ export class World {
   #jumped = 0;
   #ids = 0;
 
-  constructor(tape: Tape, profile: Profile, policies?: DeepPartial<Policies>) {
+  /** Arguments that the caller says its tools are called with. */
+  readonly examples: { readonly [tool: string]: readonly Json[] };
+
+  constructor(tape: Tape, profile: Profile, policies?: DeepPartial<Policies>, examples: World['examples'] = {}) {
+    this.examples = examples;
     this.tape = tape;
     this.profile = profile;
     this.policies = policies;
@@ -98,6 +127,11 @@ export class World {
     this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1);
   }
 
+  /** Arguments for a tool, as its schema takes them. */
+  argsFor(tool: string): Json {
+    return drawArguments(this.tape, this.schemas.get(tool), this.examples[tool]);
+  }
+
   /** Something that every kind of life has to come to was reached. */
   reach(group: Group, kind: string): void {
     const counts = this.reached[group];
@@ -106,7 +140,8 @@ export class World {
 
   /** The store has failed: what it lost may have been written in other words, or later. */
   get storeFailed(): boolean {
-    return this.faults.has('store-refused') || this.faults.has('store-misled');
+    const { faults } = this;
+    return faults.has('store-refused') || faults.has('store-overtaken') || faults.has('store-misled');
   }
 
   violate(invariant: string, detail: string): void {
@@ -142,6 +177,11 @@ export class World {
     this.steady = Math.max(this.steady, due.at);
     due.fire();
     return true;
+  }
+
+  /** By how much the wall clock was set. */
+  get jumped(): number {
+    return this.#jumped;
   }
 
   /** The wall clock is set; no timer rings for it. */

@@ -1,0 +1,83 @@
+/** Somebody's own agent in a simulation: what its tools are called with, what is decided, and what its author holds of it. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
+import { type AgentWorld, simulate } from '../../src/testing/index.ts';
+
+type Args = { people: number; day: string; terrace?: boolean | undefined };
+const parameters = z.object({
+  people: z.number().int().min(2).max(8),
+  day: z.string().min(3).max(5),
+  terrace: z.boolean().optional(),
+});
+
+function booking(seen: Args[]) {
+  const book = defineTool({
+    name: 'book',
+    description: 'Books a table.',
+    parameters,
+    needsApproval: true,
+    execute: (args) => {
+      seen.push(args);
+      return `a table for ${args.people}`;
+    },
+  });
+  return (world: AgentWorld) => createAgent({ tools: [book], ...world });
+}
+
+describe('the agent of somebody else', () => {
+  it('has its approvals decided, in each way a person may, and its tools run on what was edited', async () => {
+    const seen: Args[] = [];
+    const decisions = new Set<string>();
+    const outcomes = new Set<string>();
+    for (let seed = 1; seed <= 40; seed++) {
+      const { violations, reached } = await simulate({ seed, agent: booking(seen) });
+      expect(violations).toEqual([]);
+      for (const kind of Object.keys(reached.decisions)) decisions.add(kind);
+      for (const kind of Object.keys(reached.outcomes)) outcomes.add(kind);
+    }
+    expect([...decisions]).toEqual(expect.arrayContaining(['asked', 'approve', 'deny', 'edit']));
+    expect([...outcomes]).toEqual(expect.arrayContaining(['succeeded', 'failed denied']));
+    expect(seen.length).toBeGreaterThan(10);
+  });
+
+  it('has its tools called at the edges of their schemas, and with the arguments that its author gives', async () => {
+    const seen: Args[] = [];
+    const args = { book: [{ people: 3, day: 'Mon' }] };
+    for (let seed = 1; seed <= 40; seed++) await simulate({ seed, agent: booking(seen), args });
+    expect(seen).toContainEqual({ people: 3, day: 'Mon' });
+    const drawn = seen.filter(({ day }) => day !== 'Mon');
+    expect(drawn.some(({ people }) => people === 2)).toBe(true);
+    expect(drawn.some(({ people }) => people === 8)).toBe(true);
+    expect(new Set(drawn.map(({ day }) => day.length))).toEqual(new Set([3, 5]));
+  });
+
+  it('is held to the invariants of its author, by their names', async () => {
+    function twoTablesAtMost(log: readonly LogEntry[]): string | undefined {
+      const count = log.filter(({ type }) => type === 'tool-started').length;
+      return count > 2 ? `${count} tables are booked` : undefined;
+    }
+    const found = new Set<string>();
+    for (let seed = 1; seed <= 40; seed++) {
+      const { violations } = await simulate({ seed, agent: booking([]), invariants: [twoTablesAtMost] });
+      for (const { invariant } of violations) found.add(invariant);
+    }
+    expect([...found]).toEqual(['twoTablesAtMost']);
+  });
+
+  it('lives the same life when one of its tools returns an image, the first of the process too', async () => {
+    const { IMAGE } = await import('../../src/testing/simulation/image.ts');
+    const look = defineTool({
+      name: 'look',
+      description: 'Looks.',
+      parameters: z.object({}),
+      execute: () => [IMAGE],
+    });
+    const agent = (world: AgentWorld) => createAgent({ tools: [look], ...world });
+    for (const seed of [60020, 60021, 60022]) {
+      const [first, second] = [await simulate({ seed, agent }), await simulate({ seed, agent })];
+      expect(first.violations).toEqual([]);
+      expect(JSON.stringify(second.log)).toBe(JSON.stringify(first.log));
+    }
+  });
+});
