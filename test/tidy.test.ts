@@ -33,9 +33,9 @@ const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|testing
 /** Which packages a file may name, by the first rule that fits it. */
 const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
-  [/^src\/models\/openai/, [/^openai(\/|$)/]],
+  [/^src\/models\/openai\/(openai|vendorClient)\./, [/^openai(\/|$)/]],
   [/^src\/models\/prices/, [/^@pydantic\/genai-prices$/]],
-  [/^src\/models\/eventStream/, [/^eventsource-parser$/]],
+  [/^src\/models\/openai\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
   [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/]],
   [/^src\/(node\.ts|stores\/jsonl\/)/, [/^node:/]],

@@ -6,9 +6,9 @@
 import { ConfigurationError } from '../errors.ts';
 import type { KnownModel } from '../models/prices.ts';
 
-export async function loadAdapter(): Promise<typeof import('../models/openai.ts')> {
+export async function loadAdapter(): Promise<typeof import('../models/openai/openai.ts')> {
   try {
-    return await import('../models/openai.ts');
+    return await import('../models/openai/openai.ts');
   } catch (cause) {
     if (!isMissing(cause, 'openai')) throw cause;
     throw new ConfigurationError('models are called through the package openai, which is missing: npm install openai', {

@@ -1,14 +1,13 @@
 /**
  * One attempt of a model call: reads the parts, shows deltas as live signals, and answers with a reply or a failure.
- * Rule: never rejects; a stream without `finish` is a failure; a part of no known form is left out, with a diagnostic;
- * a deaf stream does not hold the attempt once it is aborted or its time is up, and a reply that had its `finish` by
- * then counts.
+ * Rule: an attempt never rejects; a stream without `finish` is a failure; a part that cannot be read is left out with a
+ * diagnostic. Only a part of the model counts as a sign of life. A silent stream does not hold the attempt once it is
+ * aborted or its time is up; a reply that had its `finish` by then counts.
  */
 import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
 import type { InFlight, Live } from '../live.ts';
-import { AttemptClock, type AttemptTimeouts } from './attemptClock.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
-import { failureOf, noUsage, readPart } from './part.ts';
+import { failureOf, noUsage, readPart } from './parts.ts';
 
 export interface AttemptOptions {
   model: Model;
@@ -213,5 +212,56 @@ export class Attempt {
         this.#finish = part.reason;
         this.#usage = { ...noUsage, ...part.usage };
     }
+  }
+}
+
+interface AttemptTimeouts {
+  /** Until the first part. */
+  firstPartMs: number;
+  /** From one part to the next. */
+  idleMs: number;
+  /** For the whole attempt. */
+  totalMs: number | false;
+}
+
+class AttemptClock {
+  readonly #timeouts: AttemptTimeouts;
+  readonly #setTimer: (ms: number, fire: () => void) => () => void;
+  readonly #expire: (error: ModelError) => void;
+  readonly #stopTotal: (() => void) | undefined;
+  #stopIdle: () => void;
+
+  /** Starts at once; `expire` is called at most once for each of the two times. */
+  constructor(options: {
+    timeouts: AttemptTimeouts;
+    setTimer(ms: number, fire: () => void): () => void;
+    expire(error: ModelError): void;
+  }) {
+    const { timeouts, setTimer, expire } = options;
+    this.#timeouts = timeouts;
+    this.#setTimer = setTimer;
+    this.#expire = expire;
+    this.#stopIdle = this.#waitFor(timeouts.firstPartMs);
+    const { totalMs } = timeouts;
+    if (totalMs === false) return;
+    this.#stopTotal = setTimer(totalMs, () => {
+      expire(new ModelError({ code: 'timeout', message: `the model did not finish within ${totalMs} ms` }));
+    });
+  }
+
+  part(): void {
+    this.#stopIdle();
+    this.#stopIdle = this.#waitFor(this.#timeouts.idleMs);
+  }
+
+  stop(): void {
+    this.#stopIdle();
+    this.#stopTotal?.();
+  }
+
+  #waitFor(ms: number): () => void {
+    return this.#setTimer(ms, () => {
+      this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));
+    });
   }
 }

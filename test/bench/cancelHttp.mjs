@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createAgent } from '../../dist/src/index.js';
-import { openai } from '../../dist/src/models/openai.js';
+import { openai } from '../../dist/src/models/openai/openai.js';
 
 const MAIN = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
 const WORDS = { choices: [{ index: 0, delta: { content: 'Let me think' }, finish_reason: null }] };

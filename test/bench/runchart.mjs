@@ -1,7 +1,7 @@
 /** runchart with its own adapter on the same fetch; the run is iterated to its end, as a user interface would. */
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../dist/src/index.js';
-import { openai } from '../../dist/src/models/openai.js';
+import { openai } from '../../dist/src/models/openai/openai.js';
 import { scriptedFetch } from './scripts.mjs';
 
 const echo = defineTool({

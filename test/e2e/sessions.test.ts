@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';

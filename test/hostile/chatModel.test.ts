@@ -8,7 +8,7 @@ import {
   type Model,
   ModelError,
 } from '../../src/index.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { callDelta, DONE, delta, finished, frame, KEY, served, textDelta } from '../models/sse.ts';
 import { entriesOf, opened, plainTool, settle, stillClock, until } from './bench.ts';
 import { watchEachTest } from './watch.ts';

@@ -5,7 +5,7 @@ import { fitted } from '../../src/images/fit.ts';
 import { type ImageLimits, imageLimitsOf } from '../../src/images/limits.ts';
 import type { Scaled, ScaleImage } from '../../src/images/scale.ts';
 import { scaleBySharp } from '../../src/images/sharpScaler.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { animated, base64, dot, noise, plain, pngHeader, seen, turned } from '../support/pictures.ts';
 
 const limits = (imageLimits: ImageLimits = {}) => imageLimitsOf({ id: 'm', imageLimits });

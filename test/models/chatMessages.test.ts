@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
-import { wireMessages } from '../../src/models/chatMessages.ts';
+import { wireMessages } from '../../src/models/openai/chatRequest.ts';
 import { userSays } from './sse.ts';
 
 const text = (words: string): StoredPart => ({ type: 'text', text: words });

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import type { ModelError } from '../../src/models/model.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { finished, finishIn, frame, KEY, modelOf, play, playPieces, served, textDelta, textIn } from './sse.ts';
 
 const json = { 'content-type': 'application/json' };

@@ -5,7 +5,7 @@ import { format, inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../../src/errors.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { DONE, finished, finishIn, frame, KEY, play, request, served, textDelta, textIn, userSays } from './sse.ts';
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;

@@ -4,7 +4,7 @@
  */
 import type { Message } from '../../machines/vocabulary.ts';
 import type { Model, ModelError, ModelPart, ModelRequest } from '../../src/models/model.ts';
-import { type OpenAIOptions, openai } from '../../src/models/openai.ts';
+import { type OpenAIOptions, openai } from '../../src/models/openai/openai.ts';
 
 const encoder = new TextEncoder();
 export const utf8 = (text: string): Uint8Array => encoder.encode(text);

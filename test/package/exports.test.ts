@@ -125,7 +125,7 @@ describe('public names', () => {
   });
 
   it('runchart/openai', async () => {
-    expect(await namesOf('src/models/openai.ts')).toMatchInlineSnapshot(`
+    expect(await namesOf('src/models/openai/openai.ts')).toMatchInlineSnapshot(`
       [
         "openai",
       ]

@@ -5,7 +5,7 @@ import { getActiveResourcesInfo } from 'node:process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { only, story } from '../support/agent.ts';
 
 type Answer = (response: ServerResponse) => void;

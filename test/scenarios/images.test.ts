@@ -3,7 +3,7 @@ import { readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type Model, type StoredPart, toolResult } from '../../src/index.ts';
-import { openai } from '../../src/models/openai.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { modelServer } from '../e2e/modelServer.ts';
 import { type Place, place } from '../stores/place.ts';
 import { type BenchOptions, bench, entry, only, story } from '../support/agent.ts';

@@ -16,8 +16,8 @@ import {
   type Policies,
   type Run,
 } from '../../src/index.ts';
-import { wireMessages } from '../../src/models/chatMessages.ts';
-import { openai } from '../../src/models/openai.ts';
+import { wireMessages } from '../../src/models/openai/chatRequest.ts';
+import { openai } from '../../src/models/openai/openai.ts';
 import { restFaults } from '../support/logRules.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { randomAnswer } from './replies.ts';

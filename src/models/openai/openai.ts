@@ -1,20 +1,20 @@
 /**
- * Chat completions models: OpenAI's, and every server that speaks the same wire. Rule: one request a call and no
- * retry of its own; every failure is a ModelError the run can act on.
+ * Models behind a chat completions API: OpenAI's, and every server that speaks the same wire. Rule: a call is one
+ * request without a retry of its own, and every failure is a ModelError the run can act on.
  */
-import { ConfigurationError } from '../errors.ts';
-import { callback, checkOptionsOf, type Form, type Forms, isList, text } from '../form.ts';
-import { type ImageLimits, imageLimitsOf } from '../images/limits.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { callback, checkOptionsOf, type Form, type Forms, isList, text } from '../../form.ts';
+import { type ImageLimits, imageLimitsOf } from '../../images/limits.ts';
+import { type Model, ModelError, type ModelRequest, type Prices } from '../model.ts';
 import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';
-import { type ChatCall, chatStream } from './chatStream.ts';
-import { type Model, ModelError, type ModelRequest, type Prices } from './model.ts';
+import { type ChatCall, chatStream } from './http.ts';
 import {
   type ClientOptions,
   isVendorHost,
   type PreparedRequest,
   prepareRequest,
   vendorClient,
-} from './openaiClient.ts';
+} from './vendorClient.ts';
 
 export interface OpenAIOptions extends ClientOptions, SentOptions {
   /** Tokens the model can be given and give in one call. */

@@ -1,6 +1,6 @@
 /**
- * Reads what a model yields and throws. Rule: a model is somebody else's code; a part is taken only where each of its
- * fields has its form, numbers that are none count as nothing, and reading never throws.
+ * Reads what a model yields and throws. Rule: a model is foreign code; a part counts only where each of its fields has
+ * its type, other values of a count are nothing, and reading never throws.
  */
 import type { FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
 import { RunchartError } from '../errors.ts';

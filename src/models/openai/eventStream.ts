@@ -1,9 +1,9 @@
 /**
- * Bytes of a `text/event-stream` body → its events. Rule: the same bytes give the same events however they are cut,
- * in linear time, and no more than one event's limit is ever held.
+ * Turns the bytes of a `text/event-stream` body into its events. Rule: the same bytes give the same events however they
+ * are cut, in linear time, and at most one event's limit is held.
  */
 import { createParser } from 'eventsource-parser';
-import { ModelError } from './model.ts';
+import { ModelError } from '../model.ts';
 
 /** Bytes that may come without completing an event. */
 export const EVENT_BYTES = 8 * 1024 * 1024;

@@ -1,10 +1,11 @@
 /**
- * One chunk of a chat completion, as servers really send it. Rule: total and tolerant; what cannot be read is named
- * by a code, never thrown, and only choice 0 counts.
+ * Reads one chunk of a chat completion as servers really send it: text, tool calls, token counts, finish reason. Rule:
+ * total and tolerant; what cannot be read is named by a code and never thrown, and only choice 0 counts. Input tokens
+ * include the cached ones; a missing count is 0 for the details and absent for input and output. An unknown finish
+ * reason is undefined: the reply did end.
  */
-import type { Usage } from '../../machines/vocabulary.ts';
-import { type CallDelta, readCallDeltas } from './callDelta.ts';
-import { readUsage } from './chatUsage.ts';
+import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
+import { type CallDelta, readCallDeltas } from './toolCalls.ts';
 import { isRecord, parseJson, type WireRecord } from './wireJson.ts';
 
 export interface ChatChunk {
@@ -97,4 +98,47 @@ function readContentParts(parts: readonly unknown[], chunk: ChatChunk): void {
     for (const piece of part.thinking)
       if (isRecord(piece) && typeof piece.text === 'string') chunk.reasoning += piece.text;
   }
+}
+
+function readUsage(value: unknown): Partial<Usage> | undefined {
+  if (!isRecord(value)) return undefined;
+  const prompt = isRecord(value.prompt_tokens_details) ? value.prompt_tokens_details : {};
+  const completion = isRecord(value.completion_tokens_details) ? value.completion_tokens_details : {};
+  const inputTokens = tokens(value.prompt_tokens);
+  const outputTokens = tokens(value.completion_tokens);
+  return {
+    ...(inputTokens === undefined ? {} : { inputTokens }),
+    ...(outputTokens === undefined ? {} : { outputTokens }),
+    cachedInputTokens: tokens(prompt.cached_tokens) ?? tokens(value.prompt_cache_hit_tokens) ?? 0,
+    cacheWriteTokens: tokens(prompt.cache_write_tokens) ?? tokens(value.cache_creation_input_tokens) ?? 0,
+    reasoningTokens: tokens(completion.reasoning_tokens) ?? 0,
+  };
+}
+
+const tokens = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : undefined;
+
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['stop', 'stop'],
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['eos', 'stop'],
+  ['eos_token', 'stop'],
+  ['tool_calls', 'tool-calls'],
+  ['tool_use', 'tool-calls'],
+  ['function_call', 'tool-calls'],
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['model_length', 'length'],
+  ['content_filter', 'content-filter'],
+  ['safety', 'content-filter'],
+  ['recitation', 'content-filter'],
+  ['pause_turn', 'pause'],
+]);
+/** By these a server says that it failed. */
+const FAILURES: ReadonlySet<string> = new Set(['error', 'insufficient_system_resource']);
+
+export function finishReason(word: string): FinishReason | 'failed' | undefined {
+  const said = word.toLowerCase();
+  return FAILURES.has(said) ? 'failed' : REASONS.get(said);
 }

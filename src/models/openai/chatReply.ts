@@ -1,15 +1,13 @@
 /**
- * Events of a chat completion stream → the parts of one reply. Rule: it ends well only with a finish reason; complete
- * calls come before it, in order of first appearance; what cannot be read is a diagnostic, at most a few of a kind.
+ * Turns the events of a chat completion stream into the parts of one reply. Rule: a reply ends well only with a finish
+ * reason; complete calls come before it, in order of first appearance; what cannot be read is a diagnostic, at most a
+ * few of a kind.
  */
-import type { FinishReason, Json, Usage } from '../../machines/vocabulary.ts';
-import { CallAssembly } from './callAssembly.ts';
-import type { CallDelta } from './callDelta.ts';
-import { completeCalls } from './callIds.ts';
-import { type ChatChunk, type ChunkReading, readChunk } from './chatChunk.ts';
-import { finishReason } from './finishReason.ts';
-import { ModelError, type ModelPart } from './model.ts';
-import { providerError } from './providerError.ts';
+import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
+import { ModelError, type ModelPart } from '../model.ts';
+import { type ChatChunk, type ChunkReading, finishReason, readChunk } from './chunk.ts';
+import { providerError } from './httpErrors.ts';
+import { CallAssembly, type CallDelta, completeCalls } from './toolCalls.ts';
 import { parseJson } from './wireJson.ts';
 
 /** Characters of text, reasoning, arguments and unknown fields of one reply. */

@@ -1,9 +1,9 @@
 /**
  * The vendor's client, used for what it knows: environment, authentication, address, headers. Rule: it builds URL and
- * headers once and never sends; a configuration it cannot work with is a ConfigurationError.
+ * headers once and never sends; a configuration that cannot work is a ConfigurationError.
  */
 import OpenAI from 'openai';
-import { ConfigurationError } from '../errors.ts';
+import { ConfigurationError } from '../../errors.ts';
 
 export interface ClientOptions {
   apiKey?: string;

@@ -1,0 +1,245 @@
+/**
+ * One model call over HTTP: sends the request and yields the parts of the reply, one batch for each network chunk.
+ * Rule: a call ends with `finish`, with a ModelError, or with the caller's abort reason; parts that came before a
+ * failure are yielded before it; in each case the body is closed and the caller's signal holds no listener.
+ */
+
+import { ModelError, type ModelPart } from '../model.ts';
+import { ChatReply } from './chatReply.ts';
+import { chunkOf } from './chunk.ts';
+import { eventStream } from './eventStream.ts';
+import { excerpt, networkError, statusError } from './httpErrors.ts';
+import { parseJson } from './wireJson.ts';
+
+/** What is read of a body that is only quoted. */
+const QUOTED_BYTES = 64 * 1024;
+const QUOTED_WAIT_MS = 2000;
+
+/** Where and how a call goes out. */
+export interface ChatCall {
+  url: string;
+  secrets: readonly string[];
+  /** Sends the request. May reject with anything. */
+  send(signal: AbortSignal): Promise<Response>;
+}
+
+/** One generator, and one batch for each network chunk: a delta costs a yield and nothing else. */
+export async function* chatStream(call: ChatCall, signal: AbortSignal): AsyncGenerator<ModelPart, void> {
+  const gate = abortGate(signal);
+  let body: ResponseBody | undefined;
+  try {
+    gate.check();
+    const response = await gate.race(call.send, (late) => openBody(late).close());
+    const opened = openBody(response);
+    body = opened;
+    gate.stage(opened.close);
+    const source = await batchesOf(response, opened, call);
+    for (let more = true; more; ) {
+      const batch = await source();
+      // A body that was closed by the abort looks like one that has ended.
+      gate.check();
+      for (const part of batch.parts) {
+        yield part;
+        gate.check();
+      }
+      if (batch.kind === 'fail') throw batch.failure;
+      more = batch.kind === 'more';
+    }
+  } catch (error) {
+    gate.check();
+    throw networkError(error, call.url, call.secrets);
+  } finally {
+    gate.close();
+    body?.close();
+  }
+}
+
+async function batchesOf(response: Response, body: ResponseBody, call: ChatCall): Promise<BatchSource> {
+  const quoted = (): Promise<string> => readText(body, QUOTED_BYTES, QUOTED_WAIT_MS).catch(() => '');
+  if (!response.ok) throw statusError(response, await quoted(), call.secrets, Date.now());
+  const type = (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+  // A server that names no type is taken at its bytes: without a chunk in them the reply is incomplete.
+  if (type === 'text/event-stream' || type === '') return eventBatches(body, call.secrets);
+  if (type === 'application/json') return wholeBatch(body, call.secrets);
+  const said = excerpt(await quoted(), call.secrets);
+  const came = `the model server answered with ${excerpt(type, [])} instead of text/event-stream`;
+  throw new ModelError({
+    code: 'content-type',
+    status: response.status,
+    message: `${came}: check the base URL and any proxy before it. It said: ${said}`,
+  });
+}
+
+type Batch = { parts: readonly ModelPart[] } & ({ kind: 'more' | 'end' } | { kind: 'fail'; failure: unknown });
+/** Gives the next batch; after `end` or `fail` there is none. */
+type BatchSource = () => Promise<Batch>;
+
+/**
+ * What is still read after the finish reason (for usage and `[DONE]`) and after `[DONE]` (until the server closes, so
+ * that the connection can be used again): in all so many bytes, and so long, whatever comes meanwhile.
+ */
+const TRAILING_LIMITS = {
+  finished: { bytes: 1024 * 1024, waitMs: 2000 },
+  done: { bytes: 64 * 1024, waitMs: 50 },
+} as const;
+const WHOLE_BYTES = 8 * 1024 * 1024;
+
+function eventBatches(body: ResponseBody, secrets: readonly string[]): BatchSource {
+  let parts: ModelPart[] = [];
+  const reply = new ChatReply((part) => parts.push(part), secrets);
+  const events = eventStream((data, name, cut) => reply.event(data, name, cut));
+  let trailing = 0;
+  let phase = reply.phase;
+  let began = 0;
+
+  async function nextBytes(): Promise<Uint8Array | undefined> {
+    if (reply.phase === 'reading') return body.read();
+    if (phase !== reply.phase) {
+      phase = reply.phase;
+      began = performance.now();
+    }
+    const limits = TRAILING_LIMITS[reply.phase];
+    const leftMs = began + limits.waitMs - performance.now();
+    if (trailing > limits.bytes || leftMs <= 0) return undefined;
+    try {
+      const bytes = await body.readWithin(leftMs);
+      trailing += 1 + (bytes?.length ?? 0);
+      return bytes;
+    } catch {
+      reply.note('cut_after_finish');
+      return undefined;
+    }
+  }
+
+  return async () => {
+    parts = [];
+    try {
+      const bytes = await nextBytes();
+      if (bytes !== undefined) {
+        events.push(bytes);
+        return { parts, kind: 'more' };
+      }
+      events.end();
+      reply.end();
+      return { parts, kind: 'end' };
+    } catch (failure) {
+      return { parts, kind: 'fail', failure };
+    }
+  };
+}
+
+/** A completion that was not streamed, or an error body under status 200. */
+function wholeBatch(body: ResponseBody, secrets: readonly string[]): BatchSource {
+  const parts: ModelPart[] = [];
+  const reply = new ChatReply((part) => parts.push(part), secrets);
+  return async () => {
+    try {
+      const value = parseJson(await readText(body, WHOLE_BYTES));
+      reply.take(value === undefined ? { kind: 'malformed' } : chunkOf(value, 'message'));
+      reply.end();
+      return { parts, kind: 'end' };
+    } catch (failure) {
+      return { parts, kind: 'fail', failure };
+    }
+  };
+}
+
+interface ResponseBody {
+  /** The next bytes; undefined at the end, and after `close`. */
+  read(): Promise<Uint8Array | undefined>;
+  /** As `read`, but undefined when nothing comes in time. */
+  readWithin(ms: number): Promise<Uint8Array | undefined>;
+  close(): void;
+}
+
+function openBody(response: Response): ResponseBody {
+  const reader = response.body?.getReader();
+  const read = async (): Promise<Uint8Array | undefined> => {
+    if (reader === undefined) return undefined;
+    const { value } = await reader.read();
+    return value;
+  };
+  return {
+    read,
+    readWithin(ms) {
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(resolve, ms, undefined);
+        read()
+          .then(resolve, reject)
+          .finally(() => clearTimeout(timer));
+      });
+    },
+    close() {
+      // A source that cannot be cancelled is of no interest any more.
+      reader?.cancel().catch(() => {});
+    },
+  };
+}
+
+/** The text of a body, cut at `limit` bytes, and where nothing comes for `waitMs`. */
+async function readText(body: ResponseBody, limit: number, waitMs?: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let left = limit;
+  while (left > 0) {
+    const bytes = await (waitMs === undefined ? body.read() : body.readWithin(waitMs));
+    if (bytes === undefined) break;
+    text += decoder.decode(bytes.subarray(0, left), { stream: true });
+    left -= bytes.length;
+  }
+  return text + decoder.decode();
+}
+
+interface AbortGate {
+  /** For the callee. */
+  readonly signal: AbortSignal;
+  /** Throws the caller's reason once its signal has fired. */
+  check(): void;
+  /** What the next abort ends, in place of what it ended before. Runs at once where the signal has fired. */
+  stage(stop: () => void): void;
+  /** Rejects with the caller's reason as soon as its signal fires, also where `start` ignores it. */
+  race<T>(start: (signal: AbortSignal) => Promise<T>, late: (value: T) => void): Promise<T>;
+  close(): void;
+}
+
+function abortGate(caller: AbortSignal): AbortGate {
+  const own = new AbortController();
+  let stop: (() => void) | undefined;
+  const fire = (): void => {
+    own.abort(reasonOf(caller));
+    stop?.();
+  };
+  caller.addEventListener('abort', fire, { once: true });
+  if (caller.aborted) own.abort(reasonOf(caller));
+
+  const stage = (next: () => void): void => {
+    stop = next;
+    if (caller.aborted) next();
+  };
+  return {
+    signal: own.signal,
+    stage,
+    check() {
+      if (caller.aborted) throw reasonOf(caller);
+    },
+    race(start, late) {
+      return new Promise((resolve, reject) => {
+        let gone = false;
+        stage(() => {
+          gone = true;
+          reject(reasonOf(caller));
+        });
+        start(own.signal)
+          .then((value) => (gone ? late(value) : resolve(value)))
+          .catch(reject);
+      });
+    },
+    close() {
+      stop = undefined;
+      caller.removeEventListener('abort', fire);
+    },
+  };
+}
+
+const reasonOf = (signal: AbortSignal): unknown =>
+  signal.reason ?? new DOMException('This operation was aborted', 'AbortError');
