@@ -18,7 +18,6 @@ import { mergedPolicies, modelsOf } from './options.ts';
 import { portsOf } from './ports.ts';
 import { redactor } from './redact.ts';
 import type { RunResult } from './run.ts';
-import { xstate } from './runtime/interpreter/xstate.ts';
 import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
@@ -82,7 +81,8 @@ class OpenAgent implements Agent {
     this.#cast = { ...cast, nest: spawning?.nest };
     this.#house = {
       store: options.store ?? options.ports?.store ?? memoryStore(),
-      ports: { ...portsOf(options.ports), ...(options.interpreter === 'xstate' && { interpreter: xstate }) },
+      ports: portsOf(options.ports),
+      interpreter: options.interpreter,
       redact: redactor(
         options.secrets ?? [],
         [...playing].map(({ secrets }) => secrets ?? []),

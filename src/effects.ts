@@ -18,6 +18,7 @@ import type { InFlight, Live } from './live.ts';
 import { Attempt } from './models/attempt.ts';
 import type { Model } from './models/model.ts';
 import { replyValue } from './models/reply.ts';
+import type { TextCalls } from './models/textCalls.ts';
 import type { Policies } from './options.ts';
 import { Gate } from './plugins/gate.ts';
 import { PhaseRunner, type Surroundings } from './plugins/phases.ts';
@@ -45,6 +46,7 @@ export interface EffectsOptions {
   redact: Redact;
   attended: boolean;
   images: Images;
+  textCalls: TextCalls | undefined;
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -144,6 +146,7 @@ export class Effects {
       offered: (name) => next.offered(name),
       callsMax: policies.limits.toolCallsPerTurn,
       textToolCalls: policies.textToolCalls,
+      textCalls: this.#options.textCalls,
       pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
       ready: (prepared) => void this.#ready.set(prepared.call.callId, prepared),
       redact: this.#options.redact,

@@ -7,13 +7,16 @@ import type { AgentOptions } from './agentOptions.ts';
 import { Conversation } from './conversation.ts';
 import { readLog } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
-import { type EarlierMessage, historyEntries } from './history.ts';
+import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';
+import { onDemand } from './onDemand.ts';
 import type { Policies } from './options.ts';
 import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
+import type { Interpreter } from './runtime/interpreter/interpreter.ts';
 import { Runtime } from './runtime.ts';
+import type { OnDemand } from './runtimeOptions.ts';
 import { type LogHandle, type LogStore, toleratedBy } from './stores/store.ts';
 import type { Birth, Nest } from './subAgents/nested.ts';
 import type { Toolbox } from './tools/prepare.ts';
@@ -24,6 +27,7 @@ export interface House {
   ports: Ports;
   redact: Redact;
   inspect: ((event: unknown) => void) | undefined;
+  interpreter: AgentOptions['interpreter'];
 }
 
 /** Who plays in a conversation, and by which rules. */
@@ -81,13 +85,14 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   const { attended } = opening;
   const { models, toolbox, plugins, policies, instructions } = cast;
   const { ports, redact, inspect } = house;
-  const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended };
+  const loaded = await loadedFor(house, policies);
+  const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended, ...loaded };
   const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
   const birth: Birth = (child, childCast) => openConversation(house, childCast, { ...child, cwd, attended });
   const nested = cast.nest?.({ id, runtime, policies, birth });
   const tolerated = keeper === undefined ? toleratedBy(handle.notices ?? [], entries) : [];
   const mended = keeper === undefined ? runtime.repairs() : [];
-  const begin = fresh ? [...headOf(house, opening), ...tolerated] : [...tolerated, ...mended];
+  const begin = fresh ? [...(await headOf(house, opening)), ...tolerated] : [...tolerated, ...mended];
   const write = async (made: readonly NewEntry[]): Promise<void> => {
     if (made.length > 0) await runtime.log.append(made, ports.now());
   };
@@ -105,6 +110,21 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   return { conversation, runtime };
 }
 
+/** What few conversations need and this one does. */
+async function loadedFor({ ports, inspect, interpreter }: House, { textToolCalls }: Policies): Promise<OnDemand> {
+  const runBy = ports.interpreter ?? (await interpreterFor(interpreter, inspect !== undefined));
+  return {
+    ...(runBy && { interpreter: runBy }),
+    ...(textToolCalls && { textCalls: (await onDemand.textCalls()).textCalls }),
+  };
+}
+
+/** Nothing where charts run as they do by default. */
+async function interpreterFor(wanted: House['interpreter'], inspected: boolean): Promise<Interpreter | undefined> {
+  if (wanted === 'xstate') return (await onDemand.xstate()).xstate;
+  return inspected ? (await onDemand.inspection()).inspected : undefined;
+}
+
 /** What was decided while it waits; and of a cycle that a crash cut off, the rest. */
 function isGoneOnWith({ status, known }: Runtime, onRestart: Policies['onRestart']): boolean {
   if (onRestart === 'idle') return false;
@@ -112,10 +132,11 @@ function isGoneOnWith({ status, known }: Runtime, onRestart: Policies['onRestart
   return onRestart === 'resume' && isCutOff(known);
 }
 
-function headOf({ ports }: House, { cwd, history, parent }: Opening): NewEntry[] {
+async function headOf({ ports }: House, { cwd, history, parent }: Opening): Promise<NewEntry[]> {
   const { now, newId } = ports;
   const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
-  return [parent ? { ...head, parent } : head, ...(history ? historyEntries(history, newId) : [])];
+  const earlier = history ? (await onDemand.history()).historyEntries(history, newId) : [];
+  return [parent ? { ...head, parent } : head, ...earlier];
 }
 
 /** The conversation that alone may go on with this one; nothing where the caller is it. */

@@ -8,9 +8,8 @@ import { ConfigurationError } from './errors.ts';
 import { impossible } from './form.ts';
 import type { Model } from './models/model.ts';
 import { checkModel } from './models/modelForms.ts';
-import type { TextCallFormat } from './models/textCalls.ts';
 import { type Plugin, phasesOf } from './plugins/plugin.ts';
-import { policyForms } from './policyForms.ts';
+import { policyForms, type TextCallFormat } from './policyForms.ts';
 
 export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => unknown)
   ? T

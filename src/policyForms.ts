@@ -4,7 +4,10 @@
  */
 import { contextForm, isContextPolicy } from './contextPolicy.ts';
 import { callback, choice, type Form, flag, isList, number, withMethods } from './form.ts';
-import { textCallFormats } from './models/textCalls.ts';
+
+/** What reads them is loaded on demand. */
+export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as const;
+export type TextCallFormat = (typeof textCallFormats)[number];
 
 const once = (values: readonly unknown[]): boolean => new Set(values).size === values.length;
 

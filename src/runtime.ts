@@ -81,7 +81,7 @@ export class Runtime {
 
   /** Starts the chart from what the log says now. */
   start(): void {
-    const { id, policies, plugins, models, ports, inspect } = this.#options;
+    const { id, policies, plugins, models, ports, inspect, interpreter } = this.#options;
     this.#driver = new Driver({
       machine: conversationMachine,
       input: restored(this.known, settingsOf(id, policies, plugins, models)),
@@ -93,7 +93,7 @@ export class Runtime {
       refused: (acts, error) => this.tickets.refuse(acts, error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
-      ...(ports.interpreter && { interpreter: ports.interpreter }),
+      ...(interpreter && { interpreter }),
     });
     this.#standing = new Standing(this.#driver.root);
     this.outlook.changed();

@@ -20,7 +20,7 @@ export interface Wires {
 }
 
 export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
-  const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended } = options;
+  const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls } = options;
   const { log, known, transcript, live: signals, images, diagnose, state } = wires;
   const around: Surroundings = {
     conversationId: id,
@@ -35,7 +35,20 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   };
   const send = (signal: Live): void => signals.next(signal);
   const live = () => (signals.observed ? send : undefined);
-  return new Effects({ models, toolbox, plugins, policies, ports, around, redact, attended, live, state, images });
+  return new Effects({
+    models,
+    toolbox,
+    plugins,
+    policies,
+    ports,
+    around,
+    redact,
+    attended,
+    live,
+    state,
+    images,
+    textCalls,
+  });
 }
 
 /** The journal that the host put around the embedded one, or that one itself. */

@@ -6,6 +6,7 @@ import type { Json, Message, NewEntry, StoredPart, ToolValue } from '../../machi
 import { encodedPart, type ReadPart, readContent } from '../content.ts';
 import { RunchartError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
+import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { thrownText } from '../thrown.ts';
 import { isEncodedImage } from './imageData.ts';
@@ -81,7 +82,7 @@ export class Images {
 
   /** Decoding and scaling are loaded when the first image is to be shown. */
   async #hang(model: Model, diagnose: Diagnose): Promise<Gallery> {
-    const { Gallery } = await import('./gallery.ts');
+    const { Gallery } = await onDemand.gallery();
     const limits = imageLimitsOf(model);
     const getBlob = this.#handle.getBlob?.bind(this.#handle);
     return new Gallery({ limits, scale: this.#scale, getBlob, diagnose });

@@ -11,6 +11,7 @@ import { refuseNoPlace } from '../places.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { platformPorts } from '../ports.ts';
 import { redactor } from '../redact.ts';
+import { inspected } from '../runtime/interpreter/inspection.ts';
 import { Runtime } from '../runtime.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { Toolbox } from '../tools/prepare.ts';
@@ -98,6 +99,7 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     ports: { ...platformPorts, now: () => head.at, setTimer: () => () => {}, journal },
     redact: redactor(secrets),
     attended: true,
+    interpreter: inspected,
     inspect: (event) => void actors.add((event as { actorRef: AnyActorRef }).actorRef),
   });
   runtime.start();

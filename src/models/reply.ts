@@ -14,6 +14,7 @@ import {
   type Usage,
 } from '../../machines/index.ts';
 import { deepFreeze } from '../freeze.ts';
+import type { Policies } from '../options.ts';
 import type { Redact } from '../redact.ts';
 import { nestedIn } from '../subAgents/nested.ts';
 import { ARGS_LONGEST, parsedCall } from '../tools/args.ts';
@@ -28,7 +29,7 @@ import {
 } from '../tools/prepare.ts';
 import type { RawCall, RawReply } from './attempt.ts';
 import type { Model, Prices } from './model.ts';
-import { type TextCallFormat, textCalls } from './textCalls.ts';
+import type { TextCalls } from './textCalls.ts';
 
 export interface ReplyOptions {
   model: Model;
@@ -37,7 +38,9 @@ export interface ReplyOptions {
   /** Whether the tool was offered in the request that is answered. */
   offered(name: string): boolean;
   callsMax: number;
-  textToolCalls: false | readonly TextCallFormat[];
+  textToolCalls: Policies['textToolCalls'];
+  /** Reads them; there where the policy names a format. */
+  textCalls: TextCalls | undefined;
   pluginGates: boolean;
   redact: Redact;
   waiting: Waiting;
@@ -122,10 +125,10 @@ const redactedCall = (call: ToolCall, redact: Redact): ToolCall => ({
 });
 
 /** The calls in the text of a reply; where there are others, they alone count. */
-function inText({ items }: RawReply, formats: ReplyOptions['textToolCalls']): RawReply['items'] {
-  if (!formats || items.some(({ type }) => type === 'call')) return [];
+function inText({ items }: RawReply, { textToolCalls, textCalls }: ReplyOptions): RawReply['items'] {
+  if (!textToolCalls || !textCalls || items.some(({ type }) => type === 'call')) return [];
   const texts = items.flatMap((item) => (item.type === 'assistant' ? [item.text] : []));
-  return textCalls(texts, formats).map((call) => ({ type: 'call', call }));
+  return textCalls(texts, textToolCalls).map((call) => ({ type: 'call', call }));
 }
 
 export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<ModelValue> {
@@ -133,7 +136,7 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
   const ids = new FreshIds(known);
-  const found = inText(raw, options.textToolCalls);
+  const found = inText(raw, options);
   let empty = true;
   for (const item of [...raw.items, ...found]) {
     if (item.type !== 'call') {

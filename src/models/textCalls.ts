@@ -2,6 +2,7 @@
  * Tool calls that a model wrote into its text (policy `textToolCalls`). Rule: formats are tried in the order given and
  * the first one with a hit is taken alone; what is not whole is text; arguments stay as they were written.
  */
+import type { TextCallFormat } from '../policyForms.ts';
 import type { RawCall } from './attempt.ts';
 import { afterSpace, type FoundObject, objectAt } from './jsonScan.ts';
 
@@ -122,9 +123,12 @@ const inFunctionTags = (text: string): RawCall[] =>
     return { call: { name, args: text.slice(start, object.end) }, end: object.end };
   });
 
-const FORMATS = { tool_call: inCallTags, function: inFunctionTags, fence: inFences, json: inText };
-export type TextCallFormat = keyof typeof FORMATS;
-export const textCallFormats = Object.keys(FORMATS) as readonly TextCallFormat[];
+const FORMATS: { readonly [format in TextCallFormat]: (text: string) => RawCall[] } = {
+  tool_call: inCallTags,
+  function: inFunctionTags,
+  fence: inFences,
+  json: inText,
+};
 
 /** The calls that stand in these texts, in order, by the first format that finds any. */
 export function textCalls(texts: readonly string[], formats: readonly TextCallFormat[]): RawCall[] {
@@ -134,3 +138,4 @@ export function textCalls(texts: readonly string[], formats: readonly TextCallFo
   }
   return [];
 }
+export type TextCalls = typeof textCalls;

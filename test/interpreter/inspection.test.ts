@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import { runMachine } from '../../machines/index.ts';
-import { compiled, type Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
+import { inspected } from '../../src/runtime/interpreter/inspection.ts';
+import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 import { keyOf } from '../../src/testing/transitionCoverage.ts';
 import { Play } from '../paths/play.ts';
@@ -23,7 +24,7 @@ function namesFrom(events: readonly { actorRef: unknown }[]): (actor: unknown) =
 }
 
 /** The story of a run as an inspector sees it, by kind of event. */
-function inspected(interpreter: Interpreter, { input, moves }: RunScript): Record<string, unknown[]> {
+function shownBy(interpreter: Interpreter, { input, moves }: RunScript): Record<string, unknown[]> {
   const events: InspectionEvent[] = [];
   const played = new Play(runMachine as never, input, { interpreter, inspect: (event) => void events.push(event) });
   for (const move of moves) played.move(move);
@@ -57,8 +58,8 @@ describe('an inspector', () => {
   it.each(scripts.map((script) => [script.name, script] as const))(
     'is told the same of a run by the compiled plan and by XState: %s',
     (_, script) => {
-      const shown = inspected(compiled, script);
-      expect(shown).toEqual(inspected(xstate, script));
+      const shown = shownBy(inspected, script);
+      expect(shown).toEqual(shownBy(xstate, script));
       expect(shown['@xstate.microstep']?.length).toBeGreaterThan(5);
     },
   );

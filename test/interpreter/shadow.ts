@@ -4,12 +4,12 @@
  */
 import { deepStrictEqual } from 'node:assert';
 import type { EffectRequest, NewEntry } from '../../machines/index.ts';
-import {
-  type ChartRef,
-  compiled,
-  type Interpreter,
-  type InterpreterOptions,
-  type RootChart,
+import { inspected } from '../../src/runtime/interpreter/inspection.ts';
+import type {
+  ChartRef,
+  Interpreter,
+  InterpreterOptions,
+  RootChart,
 } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 
@@ -42,7 +42,7 @@ class Shadow implements RootChart {
   constructor({ machine, input, world, onError, inspect }: InterpreterOptions, count: ShadowCount) {
     this.#count = count;
     const { primary, reference } = this.#done;
-    this.#primary = compiled({
+    this.#primary = inspected({
       machine,
       input,
       world: {

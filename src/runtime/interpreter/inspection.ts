@@ -5,6 +5,7 @@
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import type { ChartActor } from './chartActor.ts';
+import { compiled, type Interpreter } from './interpreter.ts';
 import type { Observer } from './observe.ts';
 import type { Transition } from './plan.ts';
 
@@ -33,7 +34,10 @@ function snapshotOf(actor: ChartActor, refOf: (actor: ChartActor) => InspectedAc
   return Object.assign(resolved, { status, output, error, children: refs });
 }
 
-export function inspectionOf(inspect: (event: unknown) => void): Observer {
+/** Runs the charts by their plans, and tells `inspect`. */
+export const inspected: Interpreter = (options) => compiled(options, options.inspect && inspectionOf(options.inspect));
+
+function inspectionOf(inspect: (event: unknown) => void): Observer {
   const refs = new WeakMap<ChartActor, InspectedActor>();
   const refOf = (actor: ChartActor): InspectedActor => {
     const known = refs.get(actor);

@@ -1,11 +1,12 @@
 /**
  * What runs the charts of a conversation, whichever interpreter it is. Rule: both give the same entries, requests, drops
- * and actors behind every event; `inspect` is told the same of both, in the form of XState's own inspection.
+ * and actors behind every event; `inspect` is told the same of both, in the form of XState's own inspection: where it is
+ * given, `inspected` of inspection.ts runs the plans.
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, NewEntry } from '../../../machines/index.ts';
 import { ActorSystem, ChartActor } from './chartActor.ts';
-import { inspectionOf } from './inspection.ts';
+import type { Observer } from './observe.ts';
 import { planOf } from './plan.ts';
 
 /** A living chart, as far as the driver and those who read its state know it. */
@@ -38,9 +39,8 @@ export interface InterpreterOptions {
 export type Interpreter = (options: InterpreterOptions) => RootChart;
 
 /** Runs the charts by plans compiled from their configuration. */
-export const compiled: Interpreter = ({ machine, input, world, onError, inspect }) => {
+export const compiled = ({ machine, input, world, onError }: InterpreterOptions, observer?: Observer): RootChart => {
   const system = new ActorSystem(world, onError);
-  const observer = inspect && inspectionOf(inspect);
   if (observer) system.observe(observer);
   return new ChartActor(planOf(machine), system, undefined, input);
 };
