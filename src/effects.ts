@@ -21,7 +21,7 @@ import { replyValue } from './models/reply.ts';
 import type { TextCalls } from './models/textCalls.ts';
 import type { Policies } from './options.ts';
 import { Gate } from './plugins/gate.ts';
-import { PhaseRunner, type Surroundings } from './plugins/phases.ts';
+import type { PhaseRunner, Surroundings } from './plugins/phases.ts';
 import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
@@ -47,6 +47,7 @@ export interface EffectsOptions {
   attended: boolean;
   images: Images;
   textCalls: TextCalls | undefined;
+  Phases: typeof PhaseRunner | undefined;
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -60,7 +61,7 @@ type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 export class Effects {
   readonly #options: EffectsOptions;
   readonly #known: Knowledge;
-  readonly #phases: PhaseRunner;
+  readonly #phases: PhaseRunner | undefined;
   readonly #gate: Gate;
   /** Calls that passed what is before them, until they ran. */
   readonly #ready = new Map<string, PreparedCall>();
@@ -69,13 +70,13 @@ export class Effects {
   #streaming: Attempt | undefined;
 
   constructor(options: EffectsOptions) {
-    const { around, plugins, toolbox, attended, policies, redact } = options;
+    const { around, plugins, toolbox, attended, policies, redact, Phases } = options;
     const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
     this.#known = around.known;
-    this.#phases = new PhaseRunner(plugins, around, limits);
+    this.#phases = Phases && new Phases({ plugins, around, toolbox, limits });
     const ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
-    this.#gate = new Gate({ plugins, around, toolbox, attended, limits, ready });
+    this.#gate = new Gate({ phases: this.#phases, around, toolbox, attended, limits, ready });
   }
 
   /** Text of the reply under way. */
@@ -108,17 +109,18 @@ export class Effects {
       case 'gate':
         return this.#gate.pass(request, abort.signal);
       case 'phase':
-        return this.#phases.run(request, abort.signal);
+        if (this.#phases) return this.#phases.run(request, abort.signal);
+        break;
       case 'afterTool':
+        if (!this.#phases) break;
         return this.#phases
           .afterTool(request, abort.signal)
           .then((content) => this.#options.images.keepResult(content, this.#options.around.diagnose))
           .then((content) => ({ kind: 'shown', content }));
       case 'context':
         return contextUse(request, this.#options.around);
-      default:
-        throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
     }
+    throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
   };
 
   async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: AbortController): Promise<ModelValue> {

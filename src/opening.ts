@@ -85,7 +85,7 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   const { attended } = opening;
   const { models, toolbox, plugins, policies, instructions } = cast;
   const { ports, redact, inspect } = house;
-  const loaded = await loadedFor(house, policies);
+  const loaded = await loadedFor(house, cast);
   const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended, ...loaded };
   const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
   const birth: Birth = (child, childCast) => openConversation(house, childCast, { ...child, cwd, attended });
@@ -111,11 +111,12 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
 }
 
 /** What few conversations need and this one does. */
-async function loadedFor({ ports, inspect, interpreter }: House, { textToolCalls }: Policies): Promise<OnDemand> {
+async function loadedFor({ ports, inspect, interpreter }: House, { policies, plugins }: Cast): Promise<OnDemand> {
   const runBy = ports.interpreter ?? (await interpreterFor(interpreter, inspect !== undefined));
   return {
     ...(runBy && { interpreter: runBy }),
-    ...(textToolCalls && { textCalls: (await onDemand.textCalls()).textCalls }),
+    ...(plugins.length > 0 && { Phases: (await onDemand.phases()).PhaseRunner }),
+    ...(policies.textToolCalls && { textCalls: (await onDemand.textCalls()).textCalls }),
   };
 }
 

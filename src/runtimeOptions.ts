@@ -3,6 +3,7 @@ import type { LogEntry } from '../machines/index.ts';
 import type { Model } from './models/model.ts';
 import type { TextCalls } from './models/textCalls.ts';
 import type { Policies } from './options.ts';
+import type { PhaseRunner } from './plugins/phases.ts';
 import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
@@ -14,6 +15,8 @@ import type { Toolbox } from './tools/prepare.ts';
 export interface OnDemand {
   /** Where the policy `textToolCalls` names a format. */
   textCalls?: TextCalls;
+  /** Runs the phases; there where the agent has plugins. */
+  Phases?: typeof PhaseRunner;
   /** Where it is not the compiled one. */
   interpreter?: Interpreter;
 }

@@ -20,7 +20,8 @@ export interface Wires {
 }
 
 export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
-  const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls } = options;
+  const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls, Phases } =
+    options;
   const { log, known, transcript, live: signals, images, diagnose, state } = wires;
   const around: Surroundings = {
     conversationId: id,
@@ -48,6 +49,7 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
     state,
     images,
     textCalls,
+    Phases,
   });
 }
 

@@ -15,16 +15,16 @@ import {
 } from '../../machines/index.ts';
 import { thrownText } from '../thrown.ts';
 import { ownGateOf } from '../tools/define.ts';
-import type { PreparedCall, Toolbox, Waiting } from '../tools/prepare.ts';
-import { cut, type ResultLimits } from '../tools/result.ts';
-import { PHASE_MS, phaseContext, type Surroundings } from './phases.ts';
-import { type Plugin, within } from './plugin.ts';
-import { readVerdict } from './verdict.ts';
+import type { PreparedCall, Toolbox } from '../tools/prepare.ts';
+import type { ResultLimits } from '../tools/result.ts';
+import type { Checked, PhaseRunner, Surroundings } from './phases.ts';
+import { PHASE_MS, within } from './plugin.ts';
 
-type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
+export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
 
 export interface GateOptions {
-  plugins: readonly Plugin[];
+  /** Where there are plugins. */
+  phases: PhaseRunner | undefined;
   around: Surroundings;
   toolbox: Toolbox;
   /** Somebody can be asked for approval. */
@@ -35,7 +35,7 @@ export interface GateOptions {
 }
 
 const refuse = (code: string, text: string): GateValue => ({ kind: 'refuse', code, text });
-const block = (code: string, text: string): GateValue => ({ kind: 'block', code, text });
+export const block = (code: string, text: string): GateValue => ({ kind: 'block', code, text });
 
 /** The call as the log has it, with the arguments a decision gave. */
 function callOf(record: CallRecord, decision: Decision | undefined): ToolCall {
@@ -112,63 +112,12 @@ export class Gate {
     return block('denied', `${name} needs approval, and nobody can be asked here. It was not run.`);
   }
 
-  async #ask(first: PreparedCall, request: GateRequest, signal: AbortSignal) {
-    let prepared = first;
-    let suspend: GateValue | undefined;
+  async #ask(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked> {
+    const { around, phases } = this.#options;
     const own = ownGateOf(first.tool);
-    if (own) {
-      const why = own(first.call.callId, this.#options.around.entries);
-      return why === undefined ? { kind: 'passed' as const, prepared, suspend } : block('blocked', why);
-    }
-    for (const plugin of this.#options.plugins) {
-      if (!plugin.beforeToolExecute) continue;
-      const verdict = await this.#verdict(plugin, prepared, request, signal);
-      if ('code' in verdict) return verdict.code;
-      const { said } = verdict;
-      if (!said) continue;
-      if (said.block !== undefined) return this.#blocked(`Blocked by ${plugin.name}: ${said.block}`);
-      suspend ??= said.suspend;
-      if (said.args !== undefined) {
-        const again = await this.#rewritten(prepared, said.args, { setTimer: this.#options.around.setTimer, signal });
-        if (again.kind !== 'ready') return again;
-        prepared = again.prepared;
-      }
-    }
-    return { kind: 'passed' as const, prepared, suspend };
-  }
-
-  #blocked(words: string): GateValue {
-    const { redact, resultBytes } = this.#options.limits;
-    return block('blocked', cut(redact(words), resultBytes));
-  }
-
-  async #verdict(plugin: Plugin, prepared: PreparedCall, request: GateRequest, signal: AbortSignal) {
-    const { around } = this.#options;
-    const { call, tool } = prepared;
-    const { decision, runId } = request;
-    const context = {
-      ...phaseContext(around, runId, around.known.counters.turns, signal),
-      call,
-      tool,
-      ...(decision && { decision }),
-    };
-    try {
-      const { setTimer } = around;
-      const act = (): unknown => plugin.beforeToolExecute?.(context);
-      const said = readVerdict(await within(PHASE_MS, { setTimer, signal }, act), this.#options.limits);
-      return { said };
-    } catch (error) {
-      if (signal.aborted) throw error;
-      const message = thrownText(error);
-      around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
-      return { code: block('plugin_error', `The check of ${plugin.name} failed, so the call was not run: ${message}`) };
-    }
-  }
-
-  /** A rewrite is validated like what the model wrote. */
-  async #rewritten(prepared: PreparedCall, args: Json, waiting: Waiting) {
-    const { callId, name } = prepared.call;
-    const preparation = await this.#options.toolbox.prepare({ callId, name, args }, waiting);
-    return preparation.kind === 'refused' ? refuse(preparation.code, preparation.text) : preparation;
+    const why = own?.(first.call.callId, around.entries);
+    if (why !== undefined) return block('blocked', why);
+    const passed = { kind: 'passed' as const, prepared: first, suspend: undefined };
+    return own || !phases ? passed : phases.beforeTool(first, request, signal);
   }
 }

@@ -6,7 +6,11 @@ import type { Json, Phase } from '../../machines/index.ts';
 import type { Content } from '../content.ts';
 import { toJson } from '../json.ts';
 import type { RequestPatch } from '../request.ts';
-import { RequiredPluginError } from './plugin.ts';
+
+/** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
+export class RequiredPluginError extends Error {
+  readonly code = 'plugin_error';
+}
 
 /** What any phase may answer, by the keys that count. */
 export interface PhaseAnswer {

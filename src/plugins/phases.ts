@@ -4,6 +4,7 @@
  */
 import type {
   EffectRequest,
+  GateValue,
   Json,
   Knowledge,
   LogEntry,
@@ -15,11 +16,12 @@ import type {
 import { toJson } from '../json.ts';
 import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
-import { type ResultLimits, replacedContent } from '../tools/result.ts';
-import { type PhaseAnswer, readAnswer } from './phaseAnswer.ts';
-import { type PhaseContext, type Plugin, RequiredPluginError, within } from './plugin.ts';
-
-export const PHASE_MS = 30_000;
+import type { PreparedCall, Toolbox } from '../tools/prepare.ts';
+import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
+import { block, type GateRequest } from './gate.ts';
+import { type PhaseAnswer, RequiredPluginError, readAnswer } from './phaseAnswer.ts';
+import { PHASE_MS, type PhaseContext, type Plugin, within } from './plugin.ts';
+import { readVerdict } from './verdict.ts';
 
 /** What plugins may see and touch of their conversation. */
 export interface Surroundings {
@@ -35,7 +37,7 @@ export interface Surroundings {
   diagnose(code: string, detail?: Json): void;
 }
 
-export function phaseContext(around: Surroundings, runId: string, turn: number, signal: AbortSignal): PhaseContext {
+function phaseContext(around: Surroundings, runId: string, turn: number, signal: AbortSignal): PhaseContext {
   const { conversationId, cwd, entries, transcript } = around;
   return {
     conversationId,
@@ -48,18 +50,30 @@ export function phaseContext(around: Surroundings, runId: string, turn: number, 
   };
 }
 
+/** What the plugins made of a call that they checked. */
+export type Checked = { kind: 'passed'; prepared: PreparedCall; suspend: GateValue | undefined } | GateValue;
+
 type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
 const isOver = ({ failure, termination }: PhaseRequest): boolean => failure !== undefined || termination !== undefined;
+
+export interface PhaseOptions {
+  plugins: readonly Plugin[];
+  around: Surroundings;
+  toolbox: Toolbox;
+  limits: ResultLimits;
+}
 
 export class PhaseRunner {
   readonly #plugins: readonly Plugin[];
   readonly #around: Surroundings;
+  readonly #toolbox: Toolbox;
   readonly #limits: ResultLimits;
 
-  constructor(plugins: readonly Plugin[], around: Surroundings, limits: ResultLimits) {
-    this.#plugins = plugins;
-    this.#around = around;
-    this.#limits = limits;
+  constructor(options: PhaseOptions) {
+    this.#plugins = options.plugins;
+    this.#around = options.around;
+    this.#toolbox = options.toolbox;
+    this.#limits = options.limits;
   }
 
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
@@ -83,6 +97,58 @@ export class PhaseRunner {
     }
     if (terminate) return terminate;
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
+  }
+
+  /** The checks of a call, one after the other: the first block ends them, and a rewrite is what the next one sees. */
+  async beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked> {
+    let prepared = first;
+    let suspend: GateValue | undefined;
+    for (const plugin of this.#plugins) {
+      if (!plugin.beforeToolExecute) continue;
+      const verdict = await this.#verdict(plugin, prepared, request, signal);
+      if ('code' in verdict) return verdict.code;
+      const { said } = verdict;
+      if (!said) continue;
+      if (said.block !== undefined) return this.#blocked(`Blocked by ${plugin.name}: ${said.block}`);
+      suspend ??= said.suspend;
+      if (said.args !== undefined) {
+        const { callId, name } = prepared.call;
+        const waiting = { setTimer: this.#around.setTimer, signal };
+        // A rewrite is validated like what the model wrote.
+        const again = await this.#toolbox.prepare({ callId, name, args: said.args }, waiting);
+        if (again.kind === 'refused') return { kind: 'refuse', code: again.code, text: again.text };
+        prepared = again.prepared;
+      }
+    }
+    return { kind: 'passed', prepared, suspend };
+  }
+
+  #blocked(words: string): GateValue {
+    const { redact, resultBytes } = this.#limits;
+    return block('blocked', cut(redact(words), resultBytes));
+  }
+
+  async #verdict(plugin: Plugin, prepared: PreparedCall, request: GateRequest, signal: AbortSignal) {
+    const around = this.#around;
+    const { call, tool } = prepared;
+    const { decision, runId } = request;
+    const context = {
+      ...phaseContext(around, runId, around.known.counters.turns, signal),
+      call,
+      tool,
+      ...(decision && { decision }),
+    };
+    try {
+      const { setTimer } = around;
+      const act = (): unknown => plugin.beforeToolExecute?.(context);
+      const said = readVerdict(await within(PHASE_MS, { setTimer, signal }, act), this.#limits);
+      return { said };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const message = thrownText(error);
+      around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
+      return { code: block('plugin_error', `The check of ${plugin.name} failed, so the call was not run: ${message}`) };
+    }
   }
 
   /** After-hooks of a tool call, chained: each sees what the one before made of the result. */

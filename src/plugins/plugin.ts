@@ -71,10 +71,7 @@ export const phasesOf = (plugins: readonly Plugin[]): Phases =>
     PHASES.map((phase) => [phase, plugins.some((plugin) => typeof plugin[phase] === 'function')]),
   ) as Record<Phase, boolean>;
 
-/** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
-export class RequiredPluginError extends Error {
-  readonly code = 'plugin_error';
-}
+export const PHASE_MS = 30_000;
 
 /** Waits for a phase no longer than `ms`, and not beyond the abort of its effect; what it says later counts for nothing. */
 export async function within<T>(

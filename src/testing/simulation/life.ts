@@ -3,6 +3,7 @@
  * the end nothing goes wrong any more, all comes to rest, and what must hold at rest is held, twice.
  */
 import type { LogEntry } from '../../../machines/index.ts';
+import { everyPart } from '../../onDemand.ts';
 import type { Host } from './host.ts';
 import { Rest } from './rest.ts';
 import type { SimulatedStore } from './store.ts';
@@ -38,8 +39,8 @@ export class Life {
     const world = this.#world;
     const unwatch = watchUncaught((error) => world.violate('uncaught', String(error)));
     try {
-      // What is loaded when it is needed first would come at a time of its own.
-      await import('../../images/gallery.ts');
+      // A file that is loaded in the middle of a life takes a time that no tape decides.
+      await everyPart();
       this.#host.open();
       await flush();
       this.#host.send();
