@@ -596,4 +596,103 @@ export const defects = [
       ['listener(entry);\n        }', 'listener(entry);\n            this.#live.next(entry);\n        }'],
     ],
   },
+  {
+    id: 'edited-arguments-ignored',
+    about: "a call runs on the model's arguments, though a person edited them",
+    fault: 'decide',
+    edits: [["if (decision?.action === 'edit') return { callId, name, args: decision.args };", '']],
+  },
+  {
+    id: 'sequential-runs-two',
+    about: 'two calls of a sequential round run at once',
+    fault: 'none',
+    edits: [['const window = sequential ? 1 : input.window;', 'const window = sequential ? 2 : input.window;']],
+  },
+  {
+    id: 'tool-signal-of-nobody',
+    about: 'a tool is given a signal that nobody aborts',
+    fault: 'cancel, tool-deaf',
+    edits: [
+      [
+        'const { signal } = abort;\n    const { clock, end }',
+        'const { signal } = new AbortController();\n    const { clock, end }',
+      ],
+    ],
+  },
+  {
+    id: 'no-deadline',
+    about: 'the time that a run may take ends none',
+    fault: 'tool-deaf, model-hang',
+    edits: [["return ms === false ? undefined : { kind: 'timer',", "return ms !== 0 ? undefined : { kind: 'timer',"]],
+  },
+  {
+    id: 'waiting-sub-agent-costs-nothing',
+    about: 'what a sub-agent used before it had to wait is not told to its parent',
+    fault: 'sub-agents, decide',
+    edits: [['if (spent) await this.#options.tell({ spent });', 'void spent;']],
+  },
+  {
+    id: 'usage-twice',
+    about: 'the use of each reply is written down twice as large',
+    fault: 'none',
+    edits: [
+      [
+        'const { finish, usage } = raw;',
+        'const { finish } = raw;\n  const usage = { ...raw.usage, inputTokens: 2 * raw.usage.inputTokens };',
+      ],
+    ],
+  },
+  {
+    id: 'key-lost-at-restart',
+    about: 'a start that is repeated after a restart makes a key of its own, which differs in a fork',
+    fault: 'crash, fork',
+    edits: [
+      [
+        'const rerun = { call: replayable(record), suspension, ...(idempotencyKey !== undefined && { idempotencyKey }) };',
+        'const rerun = { call: replayable(record), suspension, ...(idempotencyKey === null && { idempotencyKey }) };',
+      ],
+    ],
+  },
+  {
+    id: 'promoted-behind-success-only',
+    about: 'a followUp is promoted behind a completed run alone, whatever the policy says',
+    fault: 'cancel, model',
+    edits: [
+      [
+        'return context.settings.policies.promoteFollowUpOn.includes(reason);',
+        "return reason === 'completed' && context.settings.policies.promoteFollowUpOn.includes(reason);",
+      ],
+    ],
+  },
+  {
+    id: 'state-written-twice',
+    about: 'what a tool writes to the state is written down twice',
+    fault: 'none',
+    edits: [
+      [
+        "output?.writes ? [{ runId, type: 'state-changed' as const, callId: output.callId, writes: output.writes }] : [],",
+        "output?.writes ? [1, 2].map(() => ({ runId, type: 'state-changed' as const, callId: output.callId, writes: output.writes })) : [],",
+      ],
+    ],
+  },
+  {
+    id: 'failed-attempt-not-reset',
+    about: 'who listens is not told that what a failed attempt streamed does not count',
+    fault: 'model-cut',
+    edits: [["this.#options.live()?.({ type: 'reset', runId: this.runId });", '']],
+  },
+  {
+    id: 'repeated-calls-unlimited',
+    about: 'a model may make the same call with the same result for ever',
+    fault: 'none',
+    edits: [
+      ["count >= limits.identicalCalls) ? 'no_progress'", "count >= limits.identicalCalls * 1000) ? 'no_progress'"],
+    ],
+  },
+  {
+    id: 'suspended-slot-done',
+    about: 'the round takes a suspended call for one that is done',
+    fault: 'tool-suspends, cancel',
+    edits: [["status: output.outcome === 'suspended' ? 'suspended' : 'done', output }", "status: 'done', output }"]],
+  },
 ];
