@@ -13,12 +13,12 @@ import type { Content } from './content.ts';
 import type { Conversation } from './conversation.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import type { Model } from './models/model.ts';
+import { onDemand } from './onDemand.ts';
 import { type Cast, type House, openConversation } from './opening.ts';
 import { mergedPolicies, modelsOf } from './options.ts';
 import { portsOf } from './ports.ts';
 import { redactor } from './redact.ts';
 import type { RunResult } from './run.ts';
-import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
 import { Toolbox } from './tools/prepare.ts';
@@ -57,6 +57,18 @@ const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
     () => undefined,
   );
 
+/** The store that was given; where none was, one in memory, loaded when it is asked for first. */
+function storeOf({ ports, store = ports?.store }: AgentOptions): House['store'] {
+  let kept = store;
+  return async () => {
+    if (!kept) {
+      const { memoryStore } = await onDemand.memory();
+      kept ??= memoryStore();
+    }
+    return kept;
+  };
+}
+
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
   readonly #house: House;
@@ -80,7 +92,7 @@ class OpenAgent implements Agent {
     this.#options = options;
     this.#cast = { ...cast, nest: spawning?.nest };
     this.#house = {
-      store: options.store ?? options.ports?.store ?? memoryStore(),
+      store: storeOf(options),
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
       redact: redactor(
@@ -96,8 +108,8 @@ class OpenAgent implements Agent {
     return this.#openAs(id, options, true);
   }
 
-  list(): Promise<ConversationInfo[]> {
-    return this.#house.store.list();
+  async list(): Promise<ConversationInfo[]> {
+    return (await this.#house.store()).list();
   }
 
   async run(content: Content, options: { signal?: AbortSignal } = {}): Promise<RunResult> {

@@ -18,6 +18,8 @@ const once = <T>(load: () => Promise<T>): (() => Promise<T>) => {
 export const onDemand = {
   /** Where the policy `textToolCalls` names a format. */
   textCalls: once(() => import('./models/textCalls.ts')),
+  /** For an agent without a store of its own. */
+  memory: once(() => import('./stores/memory.ts')),
   /** For an agent with plugins. */
   phases: once(() => import('./plugins/phases.ts')),
   /** For `open(id, { history })`. */

@@ -23,7 +23,7 @@ import type { Toolbox } from './tools/prepare.ts';
 
 /** What every conversation of an agent has in common. */
 export interface House {
-  store: LogStore;
+  store(): Promise<LogStore>;
   ports: Ports;
   redact: Redact;
   inspect: ((event: unknown) => void) | undefined;
@@ -65,7 +65,8 @@ const SCHEMA = 1;
 
 /** Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
 export async function openConversation(house: House, cast: Cast, opening: Opening): Promise<Opened> {
-  const handle = await house.store.open(opening.id);
+  const store = await house.store();
+  const handle = await store.open(opening.id);
   try {
     return await opened(house, cast, opening, handle);
   } catch (error) {

@@ -69,7 +69,7 @@ const except = (...taken: string[]): string[] => all.filter((name) => !taken.inc
 
 const phases =
   'runStart stepStart beforeInference afterInference beforeToolExecute afterToolExecute stepEnd runEnd'.split(' ');
-const ports = ['now', 'newId', 'random', 'setTimer', 'scaleImage', 'journal'];
+const ports = ['now', 'newId', 'random', 'setTimer', 'scaleImage', 'journal', 'interpreter'];
 const rows = (keys: readonly string[], wrong: string[]) => Object.fromEntries(keys.map((key) => [key, wrong]));
 const numbers = ['zero', 'half'];
 
@@ -92,6 +92,7 @@ const tables: [
       store: all,
       cwd: except('text'),
       inspect: except('function'),
+      interpreter: all,
       secrets: except('none'),
       authorize: except('function'),
     },

@@ -102,6 +102,7 @@ describe('runchart in a browser', () => {
       'src/plugins/phases.ts',
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
+      'src/stores/memory.ts',
     ]);
     expect(gzipped, `minified bytes: ${shares}`).toBeLessThanOrEqual(CORE_BUDGET);
   });
