@@ -21,7 +21,7 @@ import { redactor } from './redact.ts';
 import type { RunResult } from './run.ts';
 import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
-import { Toolbox } from './tools/prepare.ts';
+import { Toolbox } from './tools/toolbox.ts';
 
 export interface Agent {
   /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */

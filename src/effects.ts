@@ -29,12 +29,9 @@ import { adopt } from './subAgents/nested.ts';
 import { thrownText } from './thrown.ts';
 import { callClock } from './tools/callTime.ts';
 import type { ToolContext } from './tools/define.ts';
-import { withEditNote } from './tools/editNote.ts';
-import { executeTool } from './tools/execute.ts';
-import type { PreparedCall, Toolbox, Waiting } from './tools/prepare.ts';
-import { erred } from './tools/result.ts';
-import type { ToolRetrying } from './tools/retry.ts';
-import { guardListeners } from './tools/signal.ts';
+import { executeTool, guardListeners, type ToolRetrying } from './tools/execute.ts';
+import { erred, withEditNote } from './tools/result.ts';
+import type { PreparedCall, Toolbox, Waiting } from './tools/toolbox.ts';
 
 export interface EffectsOptions {
   models: readonly Model[];

@@ -19,7 +19,7 @@ import { Runtime } from './runtime.ts';
 import type { OnDemand } from './runtimeOptions.ts';
 import { type LogHandle, type LogStore, toleratedBy } from './stores/store.ts';
 import type { Birth, Nest } from './subAgents/nested.ts';
-import type { Toolbox } from './tools/prepare.ts';
+import type { Toolbox } from './tools/toolbox.ts';
 
 /** What every conversation of an agent has in common. */
 export interface House {

@@ -4,7 +4,7 @@
  */
 import type { Transcript } from '../machines/index.ts';
 import type { Model, ModelRequest } from './models/model.ts';
-import type { Toolbox } from './tools/prepare.ts';
+import type { Toolbox } from './tools/toolbox.ts';
 
 export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
 

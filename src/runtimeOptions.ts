@@ -9,7 +9,7 @@ import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
 import type { Interpreter } from './runtime/interpreter/interpreter.ts';
 import type { LogHandle } from './stores/store.ts';
-import type { Toolbox } from './tools/prepare.ts';
+import type { Toolbox } from './tools/toolbox.ts';
 
 /** Parts of the library that were loaded for it. */
 export interface OnDemand {

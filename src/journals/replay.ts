@@ -14,7 +14,7 @@ import { redactor } from '../redact.ts';
 import { inspected } from '../runtime/interpreter/inspection.ts';
 import { Runtime } from '../runtime.ts';
 import type { LogHandle } from '../stores/store.ts';
-import { Toolbox } from '../tools/prepare.ts';
+import { Toolbox } from '../tools/toolbox.ts';
 import type { RecordedDelivery } from './recorded.ts';
 import { ReplayingJournal } from './replaying.ts';
 

@@ -17,16 +17,17 @@ import { deepFreeze } from '../freeze.ts';
 import type { Policies } from '../options.ts';
 import type { Redact } from '../redact.ts';
 import { nestedIn } from '../subAgents/nested.ts';
-import { ARGS_LONGEST, parsedCall } from '../tools/args.ts';
 import { definitionOf } from '../tools/define.ts';
 import {
+  ARGS_LONGEST,
   type Preparation,
   type PreparedCall,
+  parsedCall,
   refused,
   roundCall,
   type Toolbox,
   type Waiting,
-} from '../tools/prepare.ts';
+} from '../tools/toolbox.ts';
 import type { RawCall, RawReply } from './attempt.ts';
 import type { Model, Prices } from './model.ts';
 import type { TextCalls } from './textCalls.ts';

@@ -15,8 +15,8 @@ import {
 } from '../../machines/index.ts';
 import { thrownText } from '../thrown.ts';
 import { ownGateOf } from '../tools/define.ts';
-import type { PreparedCall, Toolbox } from '../tools/prepare.ts';
 import type { ResultLimits } from '../tools/result.ts';
+import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import type { Checked, PhaseRunner, Surroundings } from './phases.ts';
 import { PHASE_MS, within } from './plugin.ts';
 

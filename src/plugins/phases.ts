@@ -16,8 +16,8 @@ import type {
 import { toJson } from '../json.ts';
 import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
-import type { PreparedCall, Toolbox } from '../tools/prepare.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
+import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import { block, type GateRequest } from './gate.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer } from './phaseAnswer.ts';
 import { PHASE_MS, type PhaseContext, type Plugin, within } from './plugin.ts';

@@ -6,7 +6,7 @@ import { ConfigurationError } from '../errors.ts';
 import type { Cast } from '../opening.ts';
 import { modelsOf } from '../options.ts';
 import { definitionOf, type Tool } from '../tools/define.ts';
-import { Toolbox } from '../tools/prepare.ts';
+import { Toolbox } from '../tools/toolbox.ts';
 import { type SubAgentOptions, spawnOptionsOf } from './spawnOptions.ts';
 import { SUBMIT, submitTool } from './submit.ts';
 

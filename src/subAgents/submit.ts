@@ -6,7 +6,7 @@
 import type { Json, LogEntry } from '../../machines/index.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { defineTool, gatedBy } from '../tools/define.ts';
-import { Toolbox } from '../tools/prepare.ts';
+import { Toolbox } from '../tools/toolbox.ts';
 import { schemaOf } from './task.ts';
 
 export const SUBMIT = 'submit_result';

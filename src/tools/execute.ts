@@ -1,15 +1,17 @@
 /**
- * The executor of tool calls. Rule: whatever a tool does, the answer is one value: a result, an error or a suspension;
- * a tool that does not settle in time is left behind, and what it says later counts for nothing.
+ * Executes a tool call, says whether its failure may be repeated (policy `toolRetry`), and guards the listeners on its
+ * signal. Rule: the answer is always one value: a result, an error or a suspension. A tool that does not settle in time
+ * is left behind and counts for nothing later; an abort or a wrong configuration is never repeated, a returned failure
+ * or a time-out only with the host's yes. What a tool's listener throws stays with the call, since the platform would
+ * end the process for it.
  */
 import type { StoredPart, ToolValue } from '../../machines/index.ts';
 import { RunchartError } from '../errors.ts';
 import { thrownText } from '../thrown.ts';
 import { limitTime } from './callTime.ts';
 import { answerOf, type ToolContext } from './define.ts';
-import type { PreparedCall } from './prepare.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';
-import { retryOf, type ToolRetrying } from './retry.ts';
+import type { PreparedCall } from './toolbox.ts';
 
 export interface Execution extends ResultLimits {
   context: ToolContext;
@@ -69,7 +71,7 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
     };
     try {
       const value = definition.execute(args as never, context);
-      const given = value instanceof Promise ? value : isThenable(value) ? adopted(value, late) : undefined;
+      const given = value instanceof Promise ? value : isThenable(value) ? awaited(value, late) : undefined;
       const take = (answer: unknown): void => {
         const values = stepsOf(answer);
         if (values) drained(values, execution).then(succeed, fail);
@@ -87,7 +89,7 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 
 /** A promise of somebody else's making may call back twice: the first call counts, `late` hears of the others. */
-function adopted(value: PromiseLike<unknown>, late: () => void): Promise<unknown> {
+function awaited(value: PromiseLike<unknown>, late: () => void): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let answered = false;
     const once =
@@ -151,4 +153,87 @@ async function drained(steps: Steps, execution: Execution): Promise<unknown> {
   } finally {
     signal.removeEventListener('abort', end);
   }
+}
+
+export interface ToolRetrying {
+  /** The host's word on a failure; what it throws is a no. */
+  retryable?(error: unknown): boolean;
+  /** 0 to 1. */
+  random(): number;
+}
+
+const isNamed = (error: unknown, name: string): boolean =>
+  typeof error === 'object' && error !== null && (error as { name?: unknown }).name === name;
+
+function isFinal(error: unknown): boolean {
+  if (RunchartError.isRunchartError(error)) return error.code === 'configuration';
+  return isNamed(error, 'AbortError');
+}
+
+function mayRepeat(error: unknown, { retryable }: ToolRetrying): boolean {
+  if (isFinal(error)) return false;
+  if (!retryable) return !RunchartError.isRunchartError(error);
+  const answer: unknown = retryable(error);
+  // A promise is no answer; where it rejects, nobody else hears of it.
+  if (answer instanceof Promise) answer.catch(() => undefined);
+  return answer === true;
+}
+
+/** What the value of a failure says of its repetition. Reading what a tool has thrown may throw: then it is a no. */
+function retryOf(error: unknown, retrying: ToolRetrying | undefined): { retry?: { random: number } } {
+  if (!retrying) return {};
+  try {
+    return mayRepeat(error, retrying) ? { retry: { random: retrying.random() } } : {};
+  } catch {
+    return {};
+  }
+}
+
+type Listener = (event: Event) => unknown;
+type Given = EventListenerOrEventListenerObject;
+type Add = AbortSignal['addEventListener'];
+type Remove = AbortSignal['removeEventListener'];
+
+/** Guards the listeners that are added from now on; `failed` hears what they throw. */
+export function guardListeners(signal: AbortSignal, failed: (error: unknown) => void): void {
+  const add: Add = signal.addEventListener.bind(signal);
+  const remove: Remove = signal.removeEventListener.bind(signal);
+  const guards = new WeakMap<object, Listener>();
+  let onabort: Listener | null = null;
+
+  const run = (act: () => unknown): void => {
+    try {
+      Promise.resolve(act()).catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  };
+  const guard = (given: Given): Listener => {
+    const known = guards.get(given);
+    if (known) return known;
+    const made: Listener = (event) =>
+      run(() => (typeof given === 'function' ? given.call(signal, event) : given.handleEvent(event)));
+    guards.set(given, made);
+    return made;
+  };
+  const heard = (event: Event): void => run(() => onabort?.call(signal, event));
+
+  Object.defineProperties(signal, {
+    addEventListener: {
+      value: (type: string, given: Given | null, options?: AddEventListenerOptions | boolean) =>
+        given && add(type, guard(given), options),
+    },
+    removeEventListener: {
+      value: (type: string, given: Given | null, options?: EventListenerOptions | boolean) =>
+        given && remove(type, guards.get(given) ?? given, options),
+    },
+    onabort: {
+      get: () => onabort,
+      set: (given: Listener | null) => {
+        remove('abort', heard);
+        onabort = typeof given === 'function' ? given : null;
+        if (onabort) add('abort', heard);
+      },
+    },
+  });
 }

@@ -1,8 +1,9 @@
 /**
- * What a tool answered, in the form it is stored in. Rule: bounded, JSON, free of secrets before anything is cut (half
- * a secret is one that nobody finds), and never half a value without a word about it.
+ * Turns what a tool answered into the value the log stores, with a note where a person changed the arguments. Rule: a
+ * result is bounded and JSON; secrets are taken out before anything is cut, since half a secret is one nobody finds; a
+ * cut value says that it was cut.
  */
-import type { Json, StoredPart, ToolValue } from '../../machines/index.ts';
+import type { CallRecord, Json, StoredPart, ToolCall, ToolValue } from '../../machines/index.ts';
 import { type Content as GivenContent, storedContent } from '../content.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../redact.ts';
@@ -147,4 +148,20 @@ export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
     return erred('not_json', 'the state a tool writes must be an object of keys and values');
   }
   return { kind: 'succeeded', content, writes: value };
+}
+
+/** By the decision of this start, or by one before the call was suspended anew. */
+function wasEdited({ decisions }: CallRecord, suspension: number): boolean {
+  return [...decisions].some(([number, { action }]) => action === 'edit' && number <= suspension);
+}
+
+/** The value as it is where nobody changed anything. `most`: bytes of the arguments that are shown. */
+export function withEditNote(
+  value: ToolValue,
+  { call, record, suspension }: { call: ToolCall; record: CallRecord | undefined; suspension: number },
+  most: number,
+): ToolValue {
+  if (value.kind === 'pending' || !record || !wasEdited(record, suspension)) return value;
+  const note = `The user changed the arguments of this call before it ran: ${cut(JSON.stringify(call.args), most)}`;
+  return { ...value, content: [...value.content, { type: 'text', text: note }] };
 }

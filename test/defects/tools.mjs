@@ -70,7 +70,9 @@ export const tools = [
     id: 'exit-listener',
     about: 'the exit listener of process trees stays',
     witness: 'test/tools/coding/processTree.test.ts',
-    edits: [["if (live.delete(tree) && live.size === 0) process.off('exit', endAll);", 'live.delete(tree);']],
+    edits: [
+      ["if (liveTrees.delete(tree) && liveTrees.size === 0) process.off('exit', endAll);", 'liveTrees.delete(tree);'],
+    ],
   },
   {
     id: 'env-mark',

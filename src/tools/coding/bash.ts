@@ -2,13 +2,13 @@
  * Bash: one command of the shell. Rule: it begins in the working directory of the conversation whatever was run before,
  * reads nothing from the program's own input, and leaves no process behind.
  */
+
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
 import { timeLimitOf } from '../callTime.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../define.ts';
-import { shownName } from './names.ts';
-import type { Output } from './output.ts';
-import { runShell, type ShellEnd } from './shell.ts';
+import { shownName } from './listing.ts';
+import { type Output, runShell, type ShellEnd } from './shell.ts';
 import { refusal, refused } from './workspace.ts';
 
 const COMMAND_CHARACTERS_MAX = 32_000;

@@ -4,12 +4,10 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../define.ts';
-import { LISTED_MAX, listing } from './listing.ts';
+import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { startMatcher } from './matcher.ts';
-import { shownName } from './names.ts';
 import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
-import { filesBelow } from './walk.ts';
-import { notADirectory, placeBelow, placeOf, refusal } from './workspace.ts';
+import { filesBelow, notADirectory, placeBelow, placeOf, refusal } from './workspace.ts';
 
 const parameters = z.object({
   pattern: z

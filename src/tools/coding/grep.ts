@@ -4,14 +4,12 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../define.ts';
-import { openText } from './lines.ts';
-import { LISTED_MAX, listing } from './listing.ts';
+import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { type Matcher, startMatcher } from './matcher.ts';
-import { shownName } from './names.ts';
 import { EXPRESSION_CHARACTERS_MAX, expression, GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
 import { type Found, SEARCHED_CHARACTERS_MAX, type SearchResult, search } from './search.ts';
-import { filesBelow } from './walk.ts';
-import { type Place, placeBelow, placeOf, type Refusal, refusal } from './workspace.ts';
+import { openText } from './textFile.ts';
+import { filesBelow, type Place, placeBelow, placeOf, type Refusal, refusal } from './workspace.ts';
 
 const parameters = z.object({
   pattern: z

@@ -1,5 +1,7 @@
 /**
- * A list as a tool's answer. Rule: it is bounded in lines and bytes, and says so where it is cut.
+ * Lists and file names as a tool shows them. Rule: a list is bounded in lines and bytes and says where it is cut. A
+ * name is untrusted text: one with control or direction characters is shown as a quoted JSON string, so that it can
+ * neither add a line to a list nor drive a terminal.
  */
 export const LISTED_MAX = 1_000;
 const BYTES_MAX = 200 * 1_024;
@@ -21,4 +23,14 @@ export function listing(
   if (shown.length < lines.length)
     notes.push(`cut: the first ${shown.length} are shown and there are more; ${options.narrow}`);
   return [...shown, ...notes.map((note) => `[${note}]`)].join('\n');
+}
+
+const ESCAPED = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Surrogate}]/u;
+const ESCAPED_ALL = new RegExp(ESCAPED.source, 'gu');
+
+const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** The name itself, or its quoted and escaped form where it holds characters that must not be printed. */
+export function shownName(name: string): string {
+  return ESCAPED.test(name) ? JSON.stringify(name).replace(ESCAPED_ALL, escapeOf) : name;
 }

@@ -1,12 +1,12 @@
 /**
  * Ls: the entries of one directory. Rule: one entry a line, sorted by code unit, hidden ones too; nothing is followed.
  */
+
 import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../define.ts';
-import { listing } from './listing.ts';
-import { shownName } from './names.ts';
+import { listing, shownName } from './listing.ts';
 import { failure, notADirectory, placeOf, refusal } from './workspace.ts';
 
 const ENTRIES_MAX = 100_000;

@@ -1,7 +1,8 @@
 /**
- * All processes that one command started. Rule: a process belongs to the tree by its session, by its parent, or by the
- * mark in its environment, so that one that left the group, the session or its parents is found by what it kept. The
- * end is TERM, KILL after 50 ms, and looking again until nothing is left.
+ * All processes that one command started. Rule: a process belongs to the tree by its session, its parent, or the mark
+ * in its environment, so that one that left the group, the session or its parents is found by what it kept; this
+ * program never belongs. The end is TERM, KILL after 50 ms, and another look until nothing is left. Living trees end
+ * with this process; signals are left to the program that uses the library.
  */
 import { spawnSync } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -10,13 +11,12 @@ import {
   carriesNow,
   childrenOf,
   type Process,
+  psRows,
   readProcess,
   startOf,
   youngProcesses,
   youngProcessesNow,
-} from './procfs.ts';
-import { psRows } from './psTable.ts';
-import { related } from './related.ts';
+} from './processTable.ts';
 
 type Signal = 'SIGTERM' | 'SIGKILL';
 
@@ -124,7 +124,7 @@ export class ProcessTree {
 
   #noted(table: readonly Process[], marked: ReadonlySet<number>): Process[] {
     const host = (table.find(({ pid }) => pid === process.pid) ?? readProcess(process.pid))?.session ?? 0;
-    const found = related(table, { root: this.#root, since: this.#since, host, known: this.#known, marked });
+    const found = processesOf(table, { root: this.#root, since: this.#since, host, known: this.#known, marked });
     this.#known = new Map(found.slice(0, KNOWN_MOST).map((each) => [each.pid, each]));
     return found;
   }
@@ -150,3 +150,51 @@ export class ProcessTree {
 }
 
 const markedPid = (row: { process: Process; marked: boolean }): number[] => (row.marked ? [row.process.pid] : []);
+
+interface CommandTree {
+  /** Pid of the command, which led its own session. */
+  root: number;
+  /** When it started. */
+  since: number;
+  /** The session of this program. */
+  host: number;
+  /** Seen to belong before, by pid. */
+  known: ReadonlyMap<number, Process>;
+  marked: ReadonlySet<number>;
+}
+
+export function processesOf(table: readonly Process[], { root, since, host, known, marked }: CommandTree): Process[] {
+  const leader = table.find(({ pid }) => pid === root);
+  // Where the number was given to another process since, the session of that number is another's too.
+  const sessions = new Set(leader === undefined || leader.start === since ? [root] : []);
+  const pids = new Set(sessions);
+  const found = new Map<number, Process>();
+  const belongs = ({ pid, parent, session, start }: Process): boolean =>
+    sessions.has(session) || pids.has(parent) || marked.has(pid) || known.get(pid)?.start === start;
+  const rest = table.filter(({ pid, session }) => pid !== process.pid && session !== host && session > 1);
+  for (let before = -1; before < found.size; ) {
+    before = found.size;
+    for (const each of rest) {
+      if (found.has(each.pid) || !belongs(each)) continue;
+      found.set(each.pid, each);
+      pids.add(each.pid);
+      sessions.add(each.session);
+    }
+  }
+  return [...found.values()];
+}
+
+const liveTrees = new Set<ProcessTree>();
+
+const endAll = (): void => {
+  for (const tree of liveTrees) tree.kill();
+};
+
+/** Answers what takes the tree off the list, once nothing of it lives. */
+export function endOnExit(tree: ProcessTree): () => void {
+  if (liveTrees.size === 0) process.on('exit', endAll);
+  liveTrees.add(tree);
+  return () => {
+    if (liveTrees.delete(tree) && liveTrees.size === 0) process.off('exit', endAll);
+  };
+}

@@ -2,11 +2,12 @@
  * Read: a text file with line numbers. Rule: the answer is bounded in lines, line length and bytes, and wherever it
  * ends early it says how to read on.
  */
+
 import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../define.ts';
-import { type Line, linesOf, openText } from './lines.ts';
-import { shownName } from './names.ts';
+import { shownName } from './listing.ts';
+import { type Line, linesOf, openText } from './textFile.ts';
 import { type Place, placeOf, refusal, refused } from './workspace.ts';
 
 const LINES_MAX = 2_000;

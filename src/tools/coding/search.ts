@@ -2,9 +2,10 @@
  * A search through files, line by line. Rule: files are opened through the boundary of the workspace, lines go to the
  * matcher in batches, and the search ends with the first hit beyond the bound.
  */
-import { linesOf, openText } from './lines.ts';
+
 import type { Matcher } from './matcher.ts';
 import type { Pattern } from './pattern.ts';
+import { linesOf, openText } from './textFile.ts';
 import type { Place, Refusal } from './workspace.ts';
 
 export const SEARCHED_CHARACTERS_MAX = 64 * 1_024;

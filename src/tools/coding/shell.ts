@@ -1,15 +1,15 @@
 /**
- * One command of the shell, from its start until nothing of it lives. Rule: the wait is for the command, never for a
- * pipe that somebody it started still holds; an abort and the end of the time are answered by ending the whole tree.
+ * Runs one command of the shell, from its start until nothing of it lives, and keeps what it printed. Rule: the wait is
+ * for the command, never for a pipe that another process still holds; an abort and the end of the time end the whole
+ * tree. The environment holds the variables named here or in RUNCHART_BASH_ENV and nothing else. Output is bounded: its
+ * beginning and end are kept with the number of missing bytes, and nothing in it drives a terminal.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../thrown.ts';
-import { commandEnvironment } from './environment.ts';
-import { keep } from './liveTrees.ts';
-import { Output } from './output.ts';
-import { ProcessTree } from './processTree.ts';
+import { endOnExit, ProcessTree } from './processTree.ts';
 
 export interface ShellOptions {
   cwd: string;
@@ -68,7 +68,7 @@ async function start(command: string, cwd: string): Promise<Started | Extract<Sh
 async function followed({ child, pid, mark }: Started, output: Output, options: ShellOptions): Promise<ShellEnd> {
   const { signal, progress } = options;
   const tree = new ProcessTree(pid, mark);
-  const forget = keep(tree);
+  const forget = endOnExit(tree);
   const since = performance.now();
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   child.stdout?.on('data', (chunk: Buffer) => output.push(chunk)).on('error', () => undefined);
@@ -142,4 +142,134 @@ async function soon(event: Promise<void>): Promise<void> {
   });
   await Promise.race([event, over]);
   clearTimeout(timer);
+}
+
+const NAMES: ReadonlySet<string> = new Set(
+  `PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TEMP TMP CI NO_COLOR HOSTNAME
+   XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR
+   NODE_ENV NODE_PATH NODE_EXTRA_CA_CERTS NVM_DIR NVM_BIN VOLTA_HOME PNPM_HOME BUN_INSTALL DENO_DIR COREPACK_HOME
+   VIRTUAL_ENV PYTHONPATH PYENV_ROOT CONDA_PREFIX CONDA_DEFAULT_ENV UV_CACHE_DIR
+   GOPATH GOROOT GOBIN GOCACHE GOMODCACHE GOFLAGS GOPROXY GOTOOLCHAIN CARGO_HOME RUSTUP_HOME RUSTUP_TOOLCHAIN
+   JAVA_HOME GRADLE_HOME GRADLE_USER_HOME MAVEN_HOME SDKMAN_DIR ANDROID_HOME DOTNET_ROOT
+   GEM_HOME GEM_PATH BUNDLE_PATH RBENV_ROOT ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR
+   LD_LIBRARY_PATH PKG_CONFIG_PATH NIX_PATH NIX_PROFILES
+   SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO
+   HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY
+   SYSTEMROOT COMSPEC PATHEXT USERPROFILE APPDATA LOCALAPPDATA PROGRAMFILES`
+    .trim()
+    .split(/\s+/),
+);
+const MORE = 'RUNCHART_BASH_ENV';
+/** Everything that a command starts inherits this. */
+const MARK = 'RUNCHART_CALL';
+const PASSWORD_IN_ADDRESS = /\/\/[^/@\s]+@/;
+
+/** The environment of a command whose processes are known by `mark`. */
+export function commandEnvironment(host: NodeJS.ProcessEnv, mark: string): Record<string, string> {
+  const more = new Set((host[MORE] ?? '').split(',').map((name) => name.trim()));
+  const passed = Object.entries(host).filter((entry): entry is [string, string] => {
+    const [name, value = ''] = entry;
+    if (more.has(name)) return true;
+    const listed = NAMES.has(name.toUpperCase()) || /^LC_[A-Z]+$/.test(name);
+    return listed && !PASSWORD_IN_ADDRESS.test(value);
+  });
+  // A program that runs commands in a command keeps the outer mark, so that both are found.
+  const marks = [host[MARK], mark].filter(Boolean).join(' ');
+  return { ...Object.fromEntries(passed), TERM: 'dumb', [MARK]: marks };
+}
+
+const HEAD_BYTES = 64 * 1_024;
+const TAIL_BYTES = 64 * 1_024;
+const LINE_BYTES = 1_024;
+const LINE_SHOWN = 200;
+
+/** At the edge of a cut: the bytes of a character whose other half is missing. */
+const CONTINUES = 0b1000_0000;
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0b1100_0000) === CONTINUES;
+const CHARACTER_BYTES = 4;
+
+export class Output {
+  readonly #head = Buffer.alloc(HEAD_BYTES);
+  readonly #tail = Buffer.alloc(TAIL_BYTES);
+  /** Bytes that came. */
+  #total = 0;
+
+  get bytes(): number {
+    return this.#total;
+  }
+
+  push(chunk: Buffer): void {
+    let rest = chunk;
+    if (this.#total < HEAD_BYTES) {
+      const taken = chunk.copy(this.#head, this.#total);
+      this.#total += taken;
+      rest = chunk.subarray(taken);
+    }
+    if (rest.length === 0) return;
+    this.#total += rest.length;
+    const kept = rest.subarray(-TAIL_BYTES);
+    // The tail is a ring: byte n of what is behind the head lies at n modulo its size.
+    const at = (this.#total - HEAD_BYTES - kept.length) % TAIL_BYTES;
+    kept.copy(this.#tail, 0, kept.copy(this.#tail, at));
+  }
+
+  /** All of it, or its beginning and its end. */
+  text(): string {
+    const behind = this.#behind();
+    if (behind <= TAIL_BYTES) return plainText(Buffer.concat([this.#first(), this.#last(behind)]));
+    const head = withoutHalfAtEnd(this.#first());
+    const tail = withoutHalfAtStart(this.#last(TAIL_BYTES));
+    const left = this.#total - head.length - tail.length;
+    return `${plainText(head)}\n[${left} bytes left out]\n${plainText(tail)}`;
+  }
+
+  /** The last line that is not empty, cut to what a display may show; empty while there is none. */
+  lastLine(): string {
+    const behind = this.#behind();
+    const bytes = behind === 0 ? this.#first() : this.#last(Math.min(behind, LINE_BYTES));
+    const lines = plainText(withoutHalfAtStart(bytes.subarray(-LINE_BYTES)))
+      .trimEnd()
+      .split('\n');
+    return Array.from(lines.at(-1) ?? '')
+      .slice(0, LINE_SHOWN)
+      .join('');
+  }
+
+  #behind(): number {
+    return Math.max(0, this.#total - HEAD_BYTES);
+  }
+
+  #first(): Buffer {
+    return this.#head.subarray(0, Math.min(this.#total, HEAD_BYTES));
+  }
+
+  /** The last `count` bytes of those behind the head. */
+  #last(count: number): Buffer {
+    const end = this.#behind() % TAIL_BYTES;
+    if (count <= end) return this.#tail.subarray(end - count, end);
+    return Buffer.concat([this.#tail.subarray(TAIL_BYTES - (count - end)), this.#tail.subarray(0, end)]);
+  }
+}
+
+function withoutHalfAtStart(bytes: Buffer): Buffer {
+  let at = 0;
+  while (at < CHARACTER_BYTES - 1 && isContinuation(bytes[at])) at += 1;
+  return bytes.subarray(at);
+}
+
+/** At most three bytes go: the lead of a character and what came of it. */
+function withoutHalfAtEnd(bytes: Buffer): Buffer {
+  let at = bytes.length - 1;
+  while (at > bytes.length - CHARACTER_BYTES && isContinuation(bytes[at])) at -= 1;
+  const lead = bytes[at] ?? 0;
+  const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+  return at + length > bytes.length ? bytes.subarray(0, at) : bytes;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
+const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
+
+export function plainText(bytes: Uint8Array): string {
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  return stripVTControlCharacters(text).replace(/\r\n?/g, '\n').replace(CONTROLS, '\uFFFD');
 }

@@ -1,13 +1,15 @@
 /**
- * The boundary of the working directory. Rule: a path is inside only by where it really leads. Spellings are taken
- * literally (no `~`, no variables, no URLs, no percent decoding), links are resolved before the check, and a file
- * that was opened is checked once more. Whether something outside exists is never told.
+ * The boundary of the working directory, and the files below one. Rule: a path is inside only by where it really leads.
+ * Spellings are taken literally (no `~`, no variables, no URLs, no percent decoding), links are resolved before the
+ * check, and an opened file is checked once more; an answer never tells whether something outside exists. A walk leaves
+ * out hidden entries, `.git`, `node_modules` and links, is bounded, and takes no pattern of a model.
  */
-import { constants, type Stats } from 'node:fs';
+import { constants, type Dirent, readdir, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { glob } from 'tinyglobby';
 import { type ToolResult, toolResult } from '../define.ts';
-import { shownName } from './names.ts';
+import { shownName } from './listing.ts';
 
 export type RefusalCode =
   | 'invalid_arguments'
@@ -166,4 +168,44 @@ export function failure(error: unknown, path: string): Refusal {
     return refused('invalid_arguments', `${shown} has a part that is too long for a file name`);
   if (isMissing(error)) return refused('not_found', `there is no ${shown}`);
   return refused('unreadable', `${shown} cannot be read (${code})`);
+}
+
+const ENTRIES_MAX = 200_000;
+
+interface Walk {
+  /** Relative to the directory with `/` between the parts, sorted by code unit. */
+  names: string[];
+  /** Not everything was looked at. */
+  cut: boolean;
+}
+
+type Listed = (error: Error | null, entries: Dirent[]) => void;
+
+/** Throws the signal's reason on abort. Directories that cannot be read count as empty. */
+export async function filesBelow(directory: string, signal: AbortSignal, entriesMax = ENTRIES_MAX): Promise<Walk> {
+  let seen = 0;
+  let cut = false;
+  const boundedReaddir = (path: string, options: { withFileTypes: true }, done: Listed): void => {
+    if (seen >= entriesMax) {
+      cut = true;
+      done(null, []);
+      return;
+    }
+    readdir(join(directory, path.slice(path.indexOf('/'))), options, (error, entries = []) => {
+      seen += entries.length;
+      done(error, entries);
+    });
+  };
+  const names = await glob('**/*', {
+    // The library sees the directory as its root: in a base of its own it would take a backslash for a separator.
+    cwd: '/',
+    fs: { readdir: boundedReaddir as unknown as typeof readdir },
+    dot: false,
+    followSymbolicLinks: false,
+    expandDirectories: false,
+    ignore: ['**/node_modules', '**/.git'],
+    signal,
+  });
+  signal.throwIfAborted();
+  return { names: names.sort(), cut };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { commandEnvironment } from '../../../src/tools/coding/environment.ts';
+import { commandEnvironment } from '../../../src/tools/coding/shell.ts';
 import { call } from './bench.ts';
 
 const secrets = {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Output } from '../../../src/tools/coding/output.ts';
-import { plainText } from '../../../src/tools/coding/plainText.ts';
+import { Output, plainText } from '../../../src/tools/coding/shell.ts';
 import { call } from './bench.ts';
 
 const KIB = 1_024;

@@ -6,10 +6,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { getActiveResourcesInfo } from 'node:process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ProcessTree } from '../../../src/tools/coding/processTree.ts';
-import type { Process } from '../../../src/tools/coding/procfs.ts';
-import { rowsIn } from '../../../src/tools/coding/psTable.ts';
-import { related } from '../../../src/tools/coding/related.ts';
+import { type Process, rowsIn } from '../../../src/tools/coding/processTable.ts';
+import { ProcessTree, processesOf } from '../../../src/tools/coding/processTree.ts';
 import { type Bench, call, makeBench } from './bench.ts';
 import { alive, gone, hasProc, living, numberIn } from './living.ts';
 
@@ -153,7 +151,7 @@ const row = (pid: number, parent: number, session: number, start = 100): Process
 const pids = (found: readonly Process[]): number[] => found.map(({ pid }) => pid).sort((a, b) => a - b);
 
 describe('who belongs to a command', () => {
-  const kin = { root: 50, since: 100, host: 10, known: new Map<number, Process>(), marked: new Set<number>() };
+  const tree = { root: 50, since: 100, host: 10, known: new Map<number, Process>(), marked: new Set<number>() };
   const root = row(50, 40, 50);
 
   it('its session, its descendants in any session, and the sessions of those', () => {
@@ -166,30 +164,30 @@ describe('who belongs to a command', () => {
       row(60, 1, 60),
       row(61, 60, 60),
     ];
-    expect(pids(related(table, kin))).toEqual([50, 51, 52, 53, 54]);
+    expect(pids(processesOf(table, tree))).toEqual([50, 51, 52, 53, 54]);
   });
 
   it('who carries its mark, and who descends from them', () => {
     const table = [row(70, 1, 70), row(71, 70, 71), row(72, 1, 72)];
-    expect(pids(related(table, { ...kin, marked: new Set([70]) }))).toEqual([70, 71]);
+    expect(pids(processesOf(table, { ...tree, marked: new Set([70]) }))).toEqual([70, 71]);
   });
 
   it('who was seen to belong, unless the number is somebody else’s by now', () => {
     const known = new Map([70, 72].map((pid) => [pid, row(pid, 50, pid)]));
-    expect(pids(related([row(70, 1, 70), row(72, 1, 72, 999)], { ...kin, known }))).toEqual([70]);
+    expect(pids(processesOf([row(70, 1, 70), row(72, 1, 72, 999)], { ...tree, known }))).toEqual([70]);
   });
 
   it('never this program, its session, or what belongs to no session', () => {
     const table = [root, row(process.pid, 50, 12), row(55, 50, 10), row(56, 50, 0), row(57, 50, 1)];
-    expect(pids(related(table, { ...kin, marked: new Set([55, 56, 57]) }))).toEqual([50]);
+    expect(pids(processesOf(table, { ...tree, marked: new Set([55, 56, 57]) }))).toEqual([50]);
   });
 
   it('nobody of the session of another process that was given the number', () => {
-    expect(related([row(50, 1, 50, 999), row(51, 50, 50, 999)], kin)).toEqual([]);
+    expect(processesOf([row(50, 1, 50, 999), row(51, 50, 50, 999)], tree)).toEqual([]);
   });
 
   it('children before their parents in the table are found', () => {
-    expect(pids(related([row(5, 6, 5), row(6, 7, 6), row(7, 50, 7), root], kin))).toEqual([5, 6, 7, 50]);
+    expect(pids(processesOf([row(5, 6, 5), row(6, 7, 6), row(7, 50, 7), root], tree))).toEqual([5, 6, 7, 50]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { linesOf } from '../../../src/tools/coding/lines.ts';
+import { linesOf } from '../../../src/tools/coding/textFile.ts';
 import { type Bench, call, makeBench } from './bench.ts';
 
 let bench: Bench;
