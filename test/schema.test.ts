@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../machines/vocabulary.ts';
-import { readEntry } from '../src/projector/read.ts';
+import { readEntry } from '../src/projector/readEntry.ts';
 import { logEntrySchema, wireEventSchema } from '../src/schema.ts';
 import { anyEvent, wild, wireEvent } from './projector/arbitraries.ts';
 import { A, C, R, reply, S, T, U } from './projector/events.ts';

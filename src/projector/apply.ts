@@ -1,18 +1,42 @@
 /**
- * What an entry does to a projection. Rule: the machine says which move it is, the folds make it, one entry after the
- * other in order; what does not fit leaves everything as it is, with a note.
+ * The state of a projection, and what an entry does to it. Rule: the machine names the move, the folds make it, one
+ * entry after the other in order; an entry that does not fit leaves everything as it is, with a note. A projection
+ * belongs to one list of entries; a branch continues from it without touching it.
  */
-import { leaveCycle, placeOf } from './callBook.ts';
-import { addCall, addResult, follow as followCall, rest, settle, unanswered } from './calls.ts';
-import { addRoundText, openRound, recordReply } from './inferenceRound.ts';
-import type { CycleRecord } from './ledger.ts';
+
+import type { Json } from '../../machines/vocabulary.ts';
+import {
+  addCall,
+  addResult,
+  branchCallTable,
+  type CallTable,
+  emptyCallTable,
+  follow as followCall,
+  leaveCycle,
+  placeOf,
+  rest,
+  settle,
+  unanswered,
+} from './calls.ts';
+import { Lookup } from './collections.ts';
+import {
+  addMessage,
+  addRoundText,
+  addStep,
+  closeCycle,
+  freshId,
+  type GroupOf,
+  groupName,
+  keepOpen,
+  openCycle,
+  openRound,
+  recordReply,
+} from './cycles.ts';
 import { next, type Phase, signalOf, type Transition } from './machine.ts';
-import { type Origin, type Projection, remark } from './projection.ts';
-import { dequeue, enqueue, promote } from './queue.ts';
-import type { ItemReading, MessageReading, Reading } from './reading.ts';
-import { addMessage, closeCycle, freshId, keepOpen, openCycle } from './requestCycle.ts';
-import { addStep } from './resolutionStep.ts';
-import { groupName } from './toolGroup.ts';
+import { type Notes, noNotes, note } from './notes.ts';
+import { branchQueue, dequeue, emptyQueue, enqueue, promote, type Queue } from './queue.ts';
+import type { ItemReading, MessageReading, Reading } from './readWire.ts';
+import { branchRecords, type CycleRecord, emptyRecords, type Records } from './records.ts';
 
 export function apply(projection: Projection, reading: Reading, origin: Origin): void {
   const signal = signalOf(reading);
@@ -21,7 +45,7 @@ export function apply(projection: Projection, reading: Reading, origin: Origin):
     return;
   }
   const transition = next(projection.phase, signal, projection.policy.whileActive);
-  if (transition.odd !== undefined) remark(projection, transition.odd, origin.seq, { type: reading.type });
+  if (transition.odd !== undefined) noteIn(projection, transition.odd, origin.seq, { type: reading.type });
   if (transition.move === 'refuse') return;
   if (reading.type === 'user-message') applyMessage(projection, reading, transition, origin);
   else applyWork(projection, reading, transition, origin);
@@ -29,56 +53,56 @@ export function apply(projection: Projection, reading: Reading, origin: Origin):
 
 /** What needs no open cycle, or asks for it itself. */
 function applyAside(projection: Projection, reading: Reading, seq: number | undefined): void {
-  const { ledger, calls, queue } = projection;
+  const { records, calls, queue } = projection;
   switch (reading.type) {
     case 'odd':
-      remark(projection, reading.code, seq, reading.detail);
+      noteIn(projection, reading.code, seq, reading.detail);
       return;
     case 'noted':
-      remark(projection, reading.diagnostic.code, seq, reading.diagnostic.detail);
+      noteIn(projection, reading.diagnostic.code, seq, reading.diagnostic.detail);
       return;
     case 'reply-boundary':
-      ledger.replying = false;
+      records.replying = false;
       return;
     case 'tool-result': {
-      const odd = addResult(ledger, calls, reading.callId, reading.result, projection.phase === 'active');
-      if (odd !== undefined) remark(projection, odd, seq, { callId: reading.callId });
+      const odd = addResult(records, calls, reading.callId, reading.result, projection.phase === 'active');
+      if (odd !== undefined) noteIn(projection, odd, seq, { callId: reading.callId });
       return;
     }
     case 'call-settled': {
-      const odd = settle(ledger, calls, reading.callId, reading.settlement);
-      if (odd !== undefined) remark(projection, odd, seq, { callId: reading.callId });
+      const odd = settle(records, calls, reading.callId, reading.settlement);
+      if (odd !== undefined) noteIn(projection, odd, seq, { callId: reading.callId });
       return;
     }
     case 'tool-started':
     case 'tool-suspended':
     case 'decision':
-      followCall(ledger, calls, reading);
+      followCall(records, calls, reading);
       return;
     case 'message-queued': {
       const { messageId, kind, content } = reading;
       const message = Object.freeze({ messageId, kind, content });
-      if (enqueue(queue, ledger.owner, message, false)) remark(projection, 'message_repeated', seq, { messageId });
+      if (enqueue(queue, records.owner, message, false)) noteIn(projection, 'message_repeated', seq, { messageId });
       return;
     }
     case 'message-returned': {
       const { messageId } = reading;
-      if (!dequeue(queue, ledger.owner, messageId)) remark(projection, 'message_missing', seq, { messageId });
+      if (!dequeue(queue, records.owner, messageId)) noteIn(projection, 'message_missing', seq, { messageId });
       return;
     }
   }
 }
 
 function applyMessage(projection: Projection, reading: MessageReading, { move, to }: Transition, origin: Origin): void {
-  const { ledger, queue } = projection;
+  const { records, queue } = projection;
   const { messageId, content } = reading;
   projection.phase = to;
   if (move === 'queue') {
-    enqueue(queue, ledger.owner, Object.freeze({ messageId, kind: 'followUp', content }), true);
+    enqueue(queue, records.owner, Object.freeze({ messageId, kind: 'followUp', content }), true);
     return;
   }
-  dequeue(queue, ledger.owner, messageId);
-  if (move === 'steer') addMessage(ledger, Object.freeze({ messageId, kind: 'steer', content }));
+  dequeue(queue, records.owner, messageId);
+  if (move === 'steer') addMessage(records, Object.freeze({ messageId, kind: 'steer', content }));
   else openRoot(projection, move === 'open-direct' ? 'direct' : 'followUp', reading, origin.seq);
   follow(projection, origin);
 }
@@ -89,11 +113,11 @@ function openRoot(
   { messageId, content }: Pick<MessageReading, 'messageId' | 'content'>,
   seq: number | undefined,
 ): void {
-  const id = freshId(projection.roots, messageId, projection.ledger.cycles.size);
-  if (id !== messageId) remark(projection, 'message_repeated', seq, { messageId });
+  const id = freshId(projection.roots, messageId, projection.records.cycles.size);
+  if (id !== messageId) noteIn(projection, 'message_repeated', seq, { messageId });
   projection.run = undefined;
-  leaveCycle(projection.ledger, projection.calls);
-  openCycle(projection.ledger, id, Object.freeze({ messageId, kind, content }));
+  leaveCycle(projection.records, projection.calls);
+  openCycle(projection.records, id, Object.freeze({ messageId, kind, content }));
 }
 
 function applyWork(
@@ -102,17 +126,17 @@ function applyWork(
   { to }: Transition,
   origin: Origin,
 ): void {
-  const { ledger } = projection;
+  const { records } = projection;
   switch (reading.type) {
     case 'agent-output':
       for (const item of reading.items) addItem(projection, item, origin.seq);
       break;
     case 'model-reply':
-      recordReply(ledger, reading.usage);
+      recordReply(records, reading.usage);
       break;
     case 'run-suspended':
       keepOpen(
-        ledger,
+        records,
         reading.waiting.map((callId) => waitingCall(projection, callId)),
       );
       break;
@@ -121,40 +145,40 @@ function applyWork(
       return;
     case 'run-stop':
       follow(projection, origin);
-      if (reading.odd) remark(projection, 'malformed', origin.seq, { type: reading.type, field: reading.odd });
+      if (reading.odd) noteIn(projection, 'malformed', origin.seq, { type: reading.type, field: reading.odd });
       close(projection, reading.stop, to, origin.seq);
       return;
   }
   follow(projection, origin);
 }
 
-const waitingCall = ({ ledger, calls }: Projection, callId: string) => ({
+const waitingCall = ({ records, calls }: Projection, callId: string) => ({
   callId,
-  call: placeOf(ledger, calls, callId) ?? -1,
+  call: placeOf(records, calls, callId) ?? -1,
 });
 
 function addItem(projection: Projection, item: ItemReading, seq: number | undefined): void {
-  const { ledger, calls, policy } = projection;
-  openRound(ledger);
+  const { records, calls, policy } = projection;
+  openRound(records);
   if (item.kind !== 'tool-call') {
-    addRoundText(ledger, item);
-    addStep(ledger, item);
+    addRoundText(records, item);
+    addStep(records, item);
     return;
   }
-  const odd = addCall(ledger, calls, item.call, groupName(item.call.name, item.group, policy.groupOf));
-  if (odd !== undefined) remark(projection, odd, seq, { callId: item.call.callId });
+  const odd = addCall(records, calls, item.call, groupName(item.call.name, item.group, policy.groupOf));
+  if (odd !== undefined) noteIn(projection, odd, seq, { callId: item.call.callId });
 }
 
 /** A queued followUp becomes the next root at once, whatever the reason of the stop. */
 function close(projection: Projection, stop: CycleRecord['stop'], to: Phase, seq: number | undefined): void {
-  const { ledger, calls, queue, policy } = projection;
-  for (const callId of unanswered(ledger, calls)) remark(projection, 'result_missing', seq, { callId });
-  for (const callId of calls.early.keys()) remark(projection, 'orphan', seq, { type: 'tool-result', callId });
+  const { records, calls, queue, policy } = projection;
+  for (const callId of unanswered(records, calls)) noteIn(projection, 'result_missing', seq, { callId });
+  for (const callId of calls.early.keys()) noteIn(projection, 'orphan', seq, { type: 'tool-result', callId });
   calls.early.clear();
-  rest(ledger, calls);
-  closeCycle(ledger, stop);
+  rest(records, calls);
+  closeCycle(records, stop);
   projection.phase = to;
-  const promoted = promote(queue, ledger.owner);
+  const promoted = promote(queue, records.owner);
   if (promoted === undefined) return;
   projection.phase = next(to, 'message-followUp', policy.whileActive).to;
   openRoot(projection, 'followUp', promoted, seq);
@@ -162,14 +186,14 @@ function close(projection: Projection, stop: CycleRecord['stop'], to: Phase, seq
 
 /** Only the last cycle goes on. Where its run is not known, the list may have begun behind it. */
 function reopen(projection: Projection, of: string, to: Phase, origin: Origin): void {
-  const { ledger, run } = projection;
-  if (ledger.cycles.size === 0) {
-    remark(projection, 'orphan', origin.seq, { type: 'run-resumed' });
+  const { records, run } = projection;
+  if (records.cycles.size === 0) {
+    noteIn(projection, 'orphan', origin.seq, { type: 'run-resumed' });
   } else if (run !== undefined && run !== of) {
-    remark(projection, 'not_last', origin.seq, { of });
+    noteIn(projection, 'not_last', origin.seq, { of });
   } else {
     projection.phase = to;
-    keepOpen(ledger);
+    keepOpen(records);
     follow(projection, origin);
   }
 }
@@ -177,4 +201,53 @@ function reopen(projection: Projection, of: string, to: Phase, origin: Origin): 
 /** Remembers which run works on the last cycle. */
 function follow(projection: Projection, { runId }: Origin): void {
   if (runId !== undefined) projection.run = runId;
+}
+
+export interface Policy {
+  groupOf: GroupOf | undefined;
+  whileActive: 'steer' | 'followUp';
+}
+
+export interface Projection {
+  readonly policy: Policy;
+  phase: Phase;
+  records: Records;
+  calls: CallTable;
+  queue: Queue;
+  notes: Notes;
+  /** Root message ids, to keep the cycles' ids apart. */
+  roots: Lookup<string>;
+  /** The run that works on the last cycle, where its entries say one. */
+  run: string | undefined;
+}
+
+/** Where an entry stands. */
+interface Origin {
+  seq: number | undefined;
+  runId: string | undefined;
+}
+
+export const emptyProjection = (policy: Policy, owner: number): Projection => ({
+  policy,
+  phase: 'idle',
+  records: emptyRecords(owner),
+  calls: emptyCallTable(),
+  queue: emptyQueue(owner),
+  notes: noNotes(owner),
+  roots: new Lookup(),
+  run: undefined,
+});
+
+/** A projection that goes on by itself. The old one must take a new owner too. */
+export const branchProjection = (projection: Projection, owner: number): Projection => ({
+  ...projection,
+  records: branchRecords(projection.records, owner),
+  calls: branchCallTable(projection.calls),
+  queue: branchQueue(projection.queue),
+  notes: { ...projection.notes },
+  roots: new Lookup(projection.roots),
+});
+
+export function noteIn(projection: Projection, code: string, seq: number | undefined, detail?: Json): void {
+  note(projection.notes, projection.records.owner, code, seq, detail);
 }

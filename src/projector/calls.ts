@@ -1,12 +1,14 @@
 /**
- * Tool calls and what became of them. Rule: the first result of a call counts; one that comes before its call waits
- * for it until the stop; only the host's word on an unknown outcome replaces a result.
+ * Tool calls, how they are found by id, and what became of them. Rule: the first result of a call counts; a result that
+ * comes before its call waits for it until the stop; only the host's word on an unknown outcome replaces a result. The
+ * newest call of an id counts; of earlier cycles only calls without an outcome are found, since the others cannot
+ * change.
  */
 import type { GroupName } from '../../machines/vocabulary.ts';
-import { type CallBook, enterCall, firstCall, lacksOutcome, placeOf } from './callBook.ts';
-import { type Ledger, outdateCall, outdateRound } from './ledger.ts';
-import type { CallReading, SettlementReading } from './reading.ts';
-import { addCallStep } from './resolutionStep.ts';
+import { CallIndex, Lookup } from './collections.ts';
+import { addCallStep } from './cycles.ts';
+import type { CallReading, SettlementReading } from './readWire.ts';
+import { outdateCall, outdateRound, type Records } from './records.ts';
 import type { ToolCallView, ToolResultView } from './view.ts';
 
 /** More results than this do not wait for their calls. */
@@ -14,100 +16,100 @@ const EARLY_MAX = 1024;
 
 /** Adds a call to the open cycle and gives it the result that waited for it. Says what was odd. */
 export function addCall(
-  ledger: Ledger,
-  book: CallBook,
+  records: Records,
+  table: CallTable,
   call: ToolCallView,
   kind: GroupName,
 ): 'call_repeated' | undefined {
   const { callId } = call;
-  addCallStep(ledger, kind);
-  const repeated = enterCall(ledger, book, call);
-  const early = book.early.size === 0 ? undefined : book.early.get(callId);
+  addCallStep(records, kind);
+  const repeated = enterCall(records, table, call);
+  const early = table.early.size === 0 ? undefined : table.early.get(callId);
   if (early !== undefined) {
-    book.early.delete(callId);
-    attach(ledger, book, ledger.calls.size - 1, early);
+    table.early.delete(callId);
+    attach(records, table, records.calls.size - 1, early);
   }
   return repeated ? 'call_repeated' : undefined;
 }
 
 /** Gives a result to its call, also behind the stop, or keeps it for a call to come. */
 export function addResult(
-  ledger: Ledger,
-  book: CallBook,
+  records: Records,
+  table: CallTable,
   callId: string,
   result: ToolResultView,
   active: boolean,
 ): 'orphan' | 'result_repeated' | undefined {
-  const at = placeOf(ledger, book, callId);
+  const at = placeOf(records, table, callId);
   if (at !== undefined) {
-    if (ledger.calls.at(at).result !== null && book.retried.get(at) !== 1) return 'result_repeated';
-    attach(ledger, book, at, result);
+    if (records.calls.at(at).result !== null && table.retried.get(at) !== 1) return 'result_repeated';
+    attach(records, table, at, result);
     return undefined;
   }
   if (!active) return 'orphan';
-  if (book.early.has(callId)) return 'result_repeated';
-  if (book.early.size >= EARLY_MAX) return 'orphan';
-  book.early.set(callId, result);
+  if (table.early.has(callId)) return 'result_repeated';
+  if (table.early.size >= EARLY_MAX) return 'orphan';
+  table.early.set(callId, result);
   return undefined;
 }
 
 /** The host's word. A retry leaves what is known until the next result. */
 export function settle(
-  ledger: Ledger,
-  book: CallBook,
+  records: Records,
+  table: CallTable,
   callId: string,
   settlement: SettlementReading,
 ): 'orphan' | 'settled_already' | undefined {
-  const at = placeOf(ledger, book, callId);
+  const at = placeOf(records, table, callId);
   if (at === undefined) return 'orphan';
-  if (!lacksOutcome(ledger.calls.at(at))) return 'settled_already';
+  if (!lacksOutcome(records.calls.at(at))) return 'settled_already';
   if (settlement === 'retry') {
     // What was decided for a later suspension expired with the run that cut the call off.
-    book.decided.delete(at);
-    book.retried.set(at, 1);
-  } else attach(ledger, book, at, settlement);
+    table.decided.delete(at);
+    table.retried.set(at, 1);
+  } else attach(records, table, at, settlement);
   return undefined;
 }
 
 /** The calls of the cycle that closes without a result, each named once. */
-export function unanswered(ledger: Ledger, book: CallBook): string[] {
-  const { calls } = ledger;
+export function unanswered(records: Records, table: CallTable): string[] {
+  const { calls } = records;
   const ids: string[] = [];
-  for (let at = Math.max(book.checked, firstCall(ledger)); at < calls.size; at++) {
+  for (let at = Math.max(table.checked, firstCall(records)); at < calls.size; at++) {
     const { callId, result } = calls.at(at);
     if (result === null) ids.push(callId);
   }
-  book.checked = calls.size;
+  table.checked = calls.size;
   return ids;
 }
 
 /** What is known of a call before its result: that it was started, waits, or that somebody decided about it. */
-export function follow(ledger: Ledger, book: CallBook, reading: CallReading): void {
-  if (reading.type === 'tool-suspended') ledger.replying = false;
-  const at = placeOf(ledger, book, reading.callId);
-  if (at === undefined || (ledger.calls.at(at).result !== null && book.retried.get(at) !== 1)) return;
-  const { ranArgs: _, ...call } = ledger.calls.at(at);
+export function follow(records: Records, table: CallTable, reading: CallReading): void {
+  if (reading.type === 'tool-suspended') records.replying = false;
+  const at = placeOf(records, table, reading.callId);
+  if (at === undefined || (records.calls.at(at).result !== null && table.retried.get(at) !== 1)) return;
+  const { ranArgs: _, ...call } = records.calls.at(at);
   switch (reading.type) {
     case 'tool-started': {
       const { args } = reading;
-      book.running.add(at);
+      table.running.add(at);
       const differs = args !== undefined && JSON.stringify(args) !== JSON.stringify(call.args);
-      return change(ledger, book, at, differs ? { ...call, ranArgs: args } : call);
+      return change(records, table, at, differs ? { ...call, ranArgs: args } : call);
     }
     case 'tool-suspended': {
       const { suspension } = reading;
-      book.running.delete(at);
-      book.suspensions.set(at, suspension);
-      const early = book.decided.get(at);
-      if (early?.suspension === suspension) book.decided.delete(at);
-      const { decidedBy: __, ...undecided } = ledger.calls.at(at);
-      return change(ledger, book, at, early?.suspension === suspension ? decidedBy(undecided, early.by) : undecided);
+      table.running.delete(at);
+      table.suspensions.set(at, suspension);
+      const early = table.decided.get(at);
+      if (early?.suspension === suspension) table.decided.delete(at);
+      const { decidedBy: __, ...undecided } = records.calls.at(at);
+      return change(records, table, at, early?.suspension === suspension ? decidedBy(undecided, early.by) : undecided);
     }
     case 'decision': {
       const { suspension, by } = reading;
-      const now = book.suspensions.get(at) ?? 0;
-      if (suspension > now && !book.decided.has(at)) book.decided.set(at, { suspension, by });
-      if (suspension === now) change(ledger, book, at, decidedBy(ledger.calls.at(at), by));
+      const now = table.suspensions.get(at) ?? 0;
+      if (suspension > now && !table.decided.has(at)) table.decided.set(at, { suspension, by });
+      if (suspension === now) change(records, table, at, decidedBy(records.calls.at(at), by));
     }
   }
 }
@@ -117,34 +119,129 @@ const decidedBy = (call: ToolCallView, by: string | undefined): ToolCallView =>
   by === undefined || call.decidedBy !== undefined ? call : { ...call, decidedBy: by };
 
 /** Nothing runs behind a stop. */
-export function rest(ledger: Ledger, book: CallBook): void {
-  const running = [...book.running];
-  book.running.clear();
-  for (const at of running) change(ledger, book, at, ledger.calls.at(at));
+export function rest(records: Records, table: CallTable): void {
+  const running = [...table.running];
+  table.running.clear();
+  for (const at of running) change(records, table, at, records.calls.at(at));
 }
 
-function change(ledger: Ledger, book: CallBook, at: number, call: ToolCallView): void {
-  const state = call.result ? 'ended' : book.running.has(at) ? 'running' : 'waiting';
-  ledger.calls = ledger.calls.replace(ledger.owner, at, Object.freeze({ ...call, state }));
-  outdateCall(ledger, at);
+function change(records: Records, table: CallTable, at: number, call: ToolCallView): void {
+  const state = call.result ? 'ended' : table.running.has(at) ? 'running' : 'waiting';
+  records.calls = records.calls.replace(records.owner, at, Object.freeze({ ...call, state }));
+  outdateCall(records, at);
   // Who read the result as an input reads the call.
-  if (call.result) outdateRound(ledger, book.unknown.get(at) ?? -1);
+  if (call.result) outdateRound(records, table.unknown.get(at) ?? -1);
 }
 
-function attach(ledger: Ledger, book: CallBook, at: number, result: ToolResultView): void {
-  const call = ledger.calls.at(at);
-  ledger.replying = false;
-  book.running.delete(at);
-  change(ledger, book, at, { ...call, result });
+function attach(records: Records, table: CallTable, at: number, result: ToolResultView): void {
+  const call = records.calls.at(at);
+  records.replying = false;
+  table.running.delete(at);
+  change(records, table, at, { ...call, result });
   if (call.result === null) {
-    if (result.outcome === 'unknown') book.unknown.set(at, ledger.rounds.size);
-    feed(ledger, at);
+    if (result.outcome === 'unknown') table.unknown.set(at, records.rounds.size);
+    feed(records, at);
   } else {
-    book.retried.set(at, 0);
+    table.retried.set(at, 0);
   }
 }
 
 /** A result is input of the round that comes next, where that round is of the same cycle. */
-function feed(ledger: Ledger, at: number): void {
-  if (at >= firstCall(ledger)) ledger.results = ledger.results.push(ledger.owner, at);
+function feed(records: Records, at: number): void {
+  if (at >= firstCall(records)) records.results = records.results.push(records.owner, at);
+}
+
+/**
+ * Up to so many calls are searched faster than looked up. Of many the newest are searched first: nearly every result is
+ * one of theirs, while a large index lies outside of every cache.
+ */
+const SEARCH_MAX = 16;
+
+export interface CallTable {
+  /** The last cycle's calls, once they are many: id to place in the ledger. */
+  index: CallIndex | undefined;
+  /** Calls of earlier cycles whose outcome is still to be told. */
+  late: Lookup<string>;
+  /** Results that came before their calls. */
+  early: Map<string, ToolResultView>;
+  /** Unknown outcomes, the only ones that can be replaced, and the round they are input of, which may be to come. */
+  unknown: Lookup<number>;
+  /** Calls whose next result counts again: 1 while that holds. */
+  retried: Lookup<number>;
+  /** Calls that were started and have no result. */
+  running: Set<number>;
+  /** How often a call was suspended, and decisions that came before the suspension they are for. */
+  suspensions: Lookup<number>;
+  decided: Map<number, { suspension: number; by: string | undefined }>;
+  /** Calls before it were asked for their result at a stop. */
+  checked: number;
+}
+
+export const emptyCallTable = (): CallTable => ({
+  index: undefined,
+  late: new Lookup(),
+  early: new Map(),
+  unknown: new Lookup(),
+  retried: new Lookup(),
+  running: new Set(),
+  suspensions: new Lookup(),
+  decided: new Map(),
+  checked: 0,
+});
+
+/** A book that goes on by itself. */
+export const branchCallTable = (table: CallTable): CallTable => ({
+  index: table.index && new CallIndex(table.index),
+  late: new Lookup(table.late),
+  early: new Map(table.early),
+  unknown: new Lookup(table.unknown),
+  retried: new Lookup(table.retried),
+  running: new Set(table.running),
+  suspensions: new Lookup(table.suspensions),
+  decided: new Map(table.decided),
+  checked: table.checked,
+});
+
+const lacksOutcome = ({ result }: ToolCallView): boolean => result === null || result.outcome === 'unknown';
+
+const firstCall = ({ cycles }: Records): number => (cycles.size === 0 ? 0 : cycles.at(cycles.size - 1).calls);
+
+export function placeOf(records: Records, table: CallTable, callId: string): number | undefined {
+  return inLastCycle(records, table, callId) ?? table.late.get(callId);
+}
+
+function inLastCycle(records: Records, { index }: CallTable, callId: string): number | undefined {
+  const { calls } = records;
+  const first = firstCall(records);
+  const from = index === undefined ? first : Math.max(first, calls.size - SEARCH_MAX);
+  for (let at = calls.size - 1; at >= from; at--) if (calls.at(at).callId === callId) return at;
+  return index?.get(calls, callId);
+}
+
+/** Makes the ledger's newest call the one of its id. Says whether the cycle had one before. */
+function enterCall(records: Records, table: CallTable, call: ToolCallView): boolean {
+  const at = records.calls.size;
+  const repeated =
+    table.index === undefined
+      ? inLastCycle(records, table, call.callId) !== undefined
+      : !table.index.set(records.calls, call.callId, at);
+  records.calls = records.calls.push(records.owner, call);
+  if (table.index === undefined && at - firstCall(records) >= SEARCH_MAX) table.index = indexed(records);
+  return repeated;
+}
+
+function indexed({ calls, cycles }: Records): CallIndex {
+  const index = new CallIndex();
+  for (let at = cycles.at(cycles.size - 1).calls; at < calls.size; at++) index.set(calls, calls.at(at).callId, at);
+  return index;
+}
+
+/** Another cycle begins. */
+export function leaveCycle(records: Records, table: CallTable): void {
+  const { calls } = records;
+  for (let at = firstCall(records); at < calls.size; at++) {
+    const call = calls.at(at);
+    if (lacksOutcome(call)) table.late.set(call.callId, at);
+  }
+  table.index = undefined;
 }

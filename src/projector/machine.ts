@@ -1,9 +1,9 @@
 /**
  * When a request begins, what belongs to it and when it ends (request-cycle-model, Deterministic Construction). Rule: a
- * pure table from state and signal to one move; it knows neither the entries nor the views. The three stop reasons are
- * one signal, because they are one boundary class.
+ * pure table from state and signal to one move, which knows neither entries nor views. The three stop reasons are one
+ * signal, because they are one boundary class.
  */
-import type { Reading } from './reading.ts';
+import type { Reading } from './readWire.ts';
 
 export type Phase = 'idle' | 'active';
 

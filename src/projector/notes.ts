@@ -9,8 +9,8 @@
  * Diagnostics that the log itself holds stand among them under their own codes.
  */
 import type { Diagnostic, Json } from '../../machines/vocabulary.ts';
-import { freezeList } from './json.ts';
-import { List } from './list.ts';
+import { List } from './collections.ts';
+import { freezeList } from './frozenJson.ts';
 
 const NOTES_MAX = 1000;
 

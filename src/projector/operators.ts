@@ -1,11 +1,11 @@
 /**
- * The projector as RxJS operators. Rule: a subscription has a projector of its own, and nothing is shared or kept
- * between two.
+ * The projector as RxJS operators, with the text a model is streaming. Rule: a subscription has a projector of its own,
+ * and two subscriptions share nothing. Streamed text is never stored: it belongs to one run, a `reset` of that run
+ * drops it, and so does what commits or ends the reply; the rest of the view never depends on it.
  */
 import { defer, filter, map, type OperatorFunction } from 'rxjs';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Live } from '../live.ts';
-import { fly, type InFlight, readSignal } from './inFlight.ts';
 import { createProjector, type ProjectorOptions } from './projector.ts';
 import type { ConversationView } from './view.ts';
 
@@ -39,12 +39,12 @@ export function withLiveText(options?: ProjectorOptions): OperatorFunction<LogEn
   return (signals$) =>
     defer(() => {
       const projector = createProjector(options);
-      let inFlight: InFlight | null = null;
+      let inFlight: StreamedText | null = null;
       return signals$.pipe(
         map((signal) => {
           const reading = readSignal(signal);
           const before = inFlight;
-          inFlight = fly(before, reading);
+          inFlight = applySignal(before, reading);
           if (!reading.live) projector.push(signal);
           else if (inFlight === before) return undefined;
           return joinedView(projector.view(), inFlight);
@@ -55,7 +55,7 @@ export function withLiveText(options?: ProjectorOptions): OperatorFunction<LogEn
 }
 
 /** The long lists stay unread until somebody reads them. */
-function joinedView(view: ConversationView, inFlight: InFlight | null): LiveView {
+function joinedView(view: ConversationView, inFlight: StreamedText | null): LiveView {
   return Object.freeze({
     state: view.state,
     get cycles() {
@@ -68,3 +68,57 @@ function joinedView(view: ConversationView, inFlight: InFlight | null): LiveView
     inFlight: inFlight === null ? null : Object.freeze({ text: inFlight.text, reasoning: inFlight.reasoning }),
   });
 }
+
+/** More than this is cut off: strings have a length beyond which joining them throws. */
+const TEXT_MAX = 1 << 24;
+
+interface StreamedText {
+  readonly runId: string;
+  readonly text: string;
+  readonly reasoning: string;
+}
+
+const LIVE = new Set<unknown>([
+  'text-delta',
+  'reasoning-delta',
+  'tool-input-delta',
+  'reset',
+  'tool-progress',
+  'status',
+  'state',
+]);
+const ENDS = new Set<unknown>(['agent-output', 'model-reply', 'run-stop', 'run-suspended']);
+
+interface SignalReading {
+  live: boolean;
+  type: unknown;
+  runId: unknown;
+  text: unknown;
+}
+
+/** The little that matters of a live signal or an entry. Never throws. */
+function readSignal(value: unknown): SignalReading {
+  try {
+    const { type, runId, text, path } = value as Record<string, unknown>;
+    const live = LIVE.has(type);
+    // A sub-agent's reply is not this conversation's.
+    return { live, type: live && path !== undefined ? undefined : type, runId, text };
+  } catch {
+    return { live: false, type: undefined, runId: undefined, text: undefined };
+  }
+}
+
+/** The text in flight after a signal; the same object where nothing changed. */
+function applySignal(inFlight: StreamedText | null, { type, runId, text }: SignalReading): StreamedText | null {
+  if (type === 'reset' || ENDS.has(type)) {
+    return typeof runId === 'string' && inFlight !== null && runId !== inFlight.runId ? inFlight : null;
+  }
+  if ((type !== 'text-delta' && type !== 'reasoning-delta') || typeof text !== 'string' || typeof runId !== 'string') {
+    return inFlight;
+  }
+  const before = inFlight?.runId === runId ? inFlight : { runId, text: '', reasoning: '' };
+  const field = type === 'text-delta' ? 'text' : 'reasoning';
+  return { ...before, [field]: joined(before[field], text) };
+}
+
+const joined = (before: string, text: string): string => before + text.slice(0, TEXT_MAX - before.length);

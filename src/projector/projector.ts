@@ -1,14 +1,16 @@
 /**
- * A log to a view, whole or entry by entry (request-cycle-model). Rule: pure and total: the same entries give the same
- * view however they are split, and nothing that is pushed makes it throw.
+ * Projects a log to a view, whole or entry by entry (request-cycle-model). Rule: pure and total: the same entries give
+ * the same view however they are split, and nothing that is pushed makes it throw. Entries count in the order of their
+ * seq: an early one waits, within a window, until the gap is given up with a note; a repeat changes nothing. A view
+ * costs a constant: long lists are built when they are first read, from lists that no later change touches.
  */
-import type { GroupName } from '../../machines/vocabulary.ts';
-import { apply } from './apply.ts';
-import { Order } from './order.ts';
-import { branchProjection, emptyProjection, type Policy, type Projection, remark } from './projection.ts';
-import { type Entry, readEntry, UNREADABLE } from './read.ts';
-import { snapshot } from './snapshot.ts';
-import type { ConversationView } from './view.ts';
+import type { GroupName, QueuedMessage } from '../../machines/vocabulary.ts';
+import { apply, branchProjection, emptyProjection, noteIn, type Policy, type Projection } from './apply.ts';
+import { cycleViews } from './cycles.ts';
+import { notesView } from './notes.ts';
+import { queueView } from './queue.ts';
+import { type Entry, readEntry, UNREADABLE } from './readEntry.ts';
+import type { ConversationView, RequestCycle } from './view.ts';
 
 export interface ProjectorOptions {
   /** The group of a tool, before what the tool itself and its name say. A throw or another word does not count. */
@@ -25,19 +27,19 @@ export interface Projector {
 }
 
 export function createProjector(options: ProjectorOptions = {}): Projector {
-  const course = new Course(policyOf(options));
-  return { push: (entry) => course.push(readEntry(entry)), view: () => course.view() };
+  const incremental = new IncrementalProjection(policyOf(options));
+  return { push: (entry) => incremental.push(readEntry(entry)), view: () => incremental.view() };
 }
 
 /** Takes any iterable; one that throws ends the list there, with a note. */
 export function project(entries: Iterable<unknown>, options: ProjectorOptions = {}): ConversationView {
-  const course = new Course(policyOf(options));
+  const incremental = new IncrementalProjection(policyOf(options));
   try {
-    for (const entry of entries) course.push(readEntry(entry));
+    for (const entry of entries) incremental.push(readEntry(entry));
   } catch {
-    course.push(UNREADABLE);
+    incremental.push(UNREADABLE);
   }
-  return course.view();
+  return incremental.view();
 }
 
 const policyOf = (options: ProjectorOptions): Policy => ({
@@ -46,7 +48,7 @@ const policyOf = (options: ProjectorOptions): Policy => ({
 });
 
 /** One list of entries on its way into one projection. */
-class Course {
+class IncrementalProjection {
   private readonly order = new Order();
   private readonly projection: Projection;
   private owner = 1;
@@ -59,7 +61,7 @@ class Course {
 
   push(entry: Entry): void {
     if (!this.isOwn(entry)) return;
-    if (entry.badSeq) this.remark('bad_seq');
+    if (entry.badSeq) this.noteIn('bad_seq');
     if (entry.seq === undefined) {
       this.hand(entry);
       return;
@@ -73,8 +75,8 @@ class Course {
   view(): ConversationView {
     this.current ??= snapshot(this.order.holds ? this.ahead() : this.projection);
     // What the view reads later, also by way of a branch, belongs to an owner that is gone.
-    this.projection.ledger.owner = ++this.owner;
-    this.projection.ledger.shown = true;
+    this.projection.records.owner = ++this.owner;
+    this.projection.records.shown = true;
     return this.current;
   }
 
@@ -83,7 +85,7 @@ class Course {
     const ahead = branchProjection(this.projection, ++this.owner);
     this.order.peek(
       (entry) => apply(ahead, entry.reading, entry),
-      (from, to) => remark(ahead, 'gap', from, { from, to }),
+      (from, to) => noteIn(ahead, 'gap', from, { from, to }),
     );
     return ahead;
   }
@@ -96,7 +98,7 @@ class Course {
 
   private readonly miss = (from: number, to: number): void => {
     this.current = undefined;
-    remark(this.projection, 'gap', from, { from, to });
+    noteIn(this.projection, 'gap', from, { from, to });
   };
 
   /**
@@ -109,12 +111,98 @@ class Course {
       return conversationId === this.conversationId;
     }
     if (this.conversationId === undefined || tellsOfChild || reading.type === 'odd') return true;
-    this.remark('conversation_missing', seq);
+    this.noteIn('conversation_missing', seq);
     return false;
   }
 
-  private remark(code: string, seq?: number): void {
+  private noteIn(code: string, seq?: number): void {
     this.current = undefined;
-    remark(this.projection, code, seq);
+    noteIn(this.projection, code, seq);
+  }
+}
+
+const EAGER_MAX = 64;
+
+function snapshot({ phase: state, records: growing, queue: waiting, notes }: Projection): ConversationView {
+  const records = { ...growing };
+  const diagnostics = notesView(notes);
+  let cycles: readonly RequestCycle[] | undefined;
+  if (waiting.size <= EAGER_MAX) {
+    return Object.freeze({
+      state,
+      get cycles() {
+        cycles ??= cycleViews(records);
+        return cycles;
+      },
+      queued: queueView(waiting),
+      diagnostics,
+    });
+  }
+  const queue = { ...waiting };
+  return Object.freeze({
+    state,
+    get cycles() {
+      cycles ??= cycleViews(records);
+      return cycles;
+    },
+    get queued(): readonly QueuedMessage[] {
+      return queueView(queue);
+    },
+    diagnostics,
+  });
+}
+
+const WINDOW = 64;
+
+type Hand = (entry: Entry) => void;
+/** Told of the first and the last seq that are missing. */
+type Miss = (from: number, to: number) => void;
+
+class Order {
+  /** Undefined until the start is fixed. */
+  private next: number | undefined;
+  private readonly held = new Map<number, Entry>();
+
+  get holds(): boolean {
+    return this.held.size > 0;
+  }
+
+  /** Hands on what is in order now: this entry and those it held up, or behind a full window those after the gap. */
+  take(seq: number, entry: Entry, hand: Hand, miss: Miss): void {
+    if (seq === 0) this.next ??= 0;
+    if (this.next !== undefined && seq < this.next) return;
+    if (seq === this.next) {
+      this.next++;
+      hand(entry);
+    } else {
+      if (!this.held.has(seq)) this.held.set(seq, entry);
+      if (this.held.size <= WINDOW) return;
+      this.skip(miss);
+    }
+    this.release(hand);
+  }
+
+  /** Hands on what waits as if the gaps were closed; it goes on waiting. */
+  peek(hand: Hand, miss: Miss): void {
+    let { next } = this;
+    for (const [seq, entry] of [...this.held].sort(([a], [b]) => a - b)) {
+      if (next !== undefined && seq > next) miss(next, seq - 1);
+      next = seq + 1;
+      hand(entry);
+    }
+  }
+
+  private skip(miss: Miss): void {
+    const first = Math.min(...this.held.keys());
+    if (this.next !== undefined) miss(this.next, first - 1);
+    this.next = first;
+  }
+
+  private release(hand: Hand): void {
+    if (this.next === undefined || this.held.size === 0) return;
+    for (let entry = this.held.get(this.next); entry !== undefined; entry = this.held.get(this.next)) {
+      this.held.delete(this.next++);
+      hand(entry);
+    }
   }
 }

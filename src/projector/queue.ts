@@ -1,11 +1,10 @@
 /**
- * Messages that were accepted and do not count yet (request-cycle-model, Queue Semantics). Rule: first in, first out; a
- * wire followUp is promoted by the next stop, one that a runtime queued waits for its own user-message.
+ * Messages that were accepted and do not count yet (request-cycle-model, Queue Semantics). Rule: first in, first out;
+ * the next stop promotes a wire followUp, and a message that a runtime queued waits for its own user-message.
  */
 import type { QueuedMessage } from '../../machines/vocabulary.ts';
-import { freezeList } from './json.ts';
-import { List } from './list.ts';
-import { Lookup } from './lookup.ts';
+import { List, Lookup } from './collections.ts';
+import { freezeList } from './frozenJson.ts';
 
 interface Place {
   readonly message: QueuedMessage;

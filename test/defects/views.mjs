@@ -10,7 +10,7 @@ export const views = [
     id: 'outdate-round',
     about: 'a late result leaves the view of its round as it was',
     witness: 'test/projector/properties.test.ts',
-    edits: [['ledger.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));', '']],
+    edits: [['records.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));', '']],
   },
   {
     id: 'reset-run',

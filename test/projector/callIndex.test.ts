@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CallIndex } from '../../src/projector/callIndex.ts';
-import { List } from '../../src/projector/list.ts';
+import { CallIndex, List } from '../../src/projector/collections.ts';
 import type { ToolCallView } from '../../src/projector/view.ts';
 
 /** One end, so that their hashes, which are of the last characters and the length, are the same. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { List } from '../../src/projector/list.ts';
+import { List } from '../../src/projector/collections.ts';
 
 type Op = { kind: 'push'; value: number } | { kind: 'replace'; at: number; value: number } | { kind: 'snapshot' };
 const op: fc.Arbitrary<Op> = fc.oneof(

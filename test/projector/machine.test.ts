@@ -1,7 +1,7 @@
 /** request-cycle-model, Deterministic Construction, as the table of the machine. */
 import { describe, expect, it } from 'vitest';
 import { next, type Phase, type Signal, signalOf } from '../../src/projector/machine.ts';
-import { readEntry } from '../../src/projector/read.ts';
+import { readEntry } from '../../src/projector/readEntry.ts';
 import { A, R, S, U } from './events.ts';
 
 const told = (phase: Phase, signal: Signal, whileActive: 'steer' | 'followUp' = 'followUp') => {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { ConfigurationError } from '../../../src/errors.ts';
-import { groupName } from '../../../src/projector/toolGroup.ts';
+import { groupName } from '../../../src/projector/cycles.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { call, toolNamed } from './bench.ts';
 

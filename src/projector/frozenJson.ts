@@ -1,6 +1,6 @@
 /**
- * Foreign values as JSON of our own. Rule: own keys only, deeply frozen, bounded in depth and size; what is not JSON
- * (a function, NaN, a class instance, a cycle) gives undefined as a whole.
+ * Copies foreign values as frozen JSON. Rule: own keys only, deeply frozen, bounded in depth and size; a value that is
+ * not JSON (a function, NaN, a class instance, a cycle) gives undefined as a whole.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 

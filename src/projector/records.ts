@@ -1,10 +1,10 @@
 /**
- * What the folds have built so far. Rule: only the last cycle grows, so every list is one for the whole conversation,
- * a record says where its part begins, and the next record's beginning is its end. Records are immutable, but for the
- * view made of them last.
+ * The records that the folds have built so far. Rule: only the last cycle grows, so every list is one for the whole
+ * conversation; a record says where its part begins, and the next record's beginning is its end. Records are immutable,
+ * but for the view made of them last.
  */
 import type { GroupName, StopReason, Usage } from '../../machines/vocabulary.ts';
-import { List } from './list.ts';
+import { List } from './collections.ts';
 import type {
   BlockText,
   InferenceRound,
@@ -68,7 +68,7 @@ export interface Settled {
   own: boolean;
 }
 
-export interface Ledger {
+export interface Records {
   /** The number that changes the lists in place. */
   owner: number;
   /** Was a snapshot or a branch taken? Until then no view can be out of date. */
@@ -87,7 +87,7 @@ export interface Ledger {
   settled: Settled;
 }
 
-export const emptyLedger = (owner: number): Ledger => ({
+export const emptyRecords = (owner: number): Records => ({
   owner,
   shown: false,
   cycles: new List(owner),
@@ -103,10 +103,10 @@ export const emptyLedger = (owner: number): Ledger => ({
 });
 
 /** A ledger that grows on its own from here. What may still grow is not shared, nor are the views kept in it. */
-export function branch(ledger: Ledger, owner: number): Ledger {
-  const { cycles, steps, groups, rounds, settled } = ledger;
+export function branchRecords(records: Records, owner: number): Records {
+  const { cycles, steps, groups, rounds, settled } = records;
   return {
-    ...ledger,
+    ...records,
     owner,
     shown: true,
     cycles: outdated(cycles, owner, cycles.size - 1),
@@ -118,26 +118,26 @@ export function branch(ledger: Ledger, owner: number): Ledger {
 }
 
 /** Forgets the views that show this call. Snapshots keep their records, since somebody may read them only later. */
-export function outdateCall(ledger: Ledger, call: number): void {
-  if (!ledger.shown) return;
-  const { cycles, steps, groups, rounds, owner, settled } = ledger;
+export function outdateCall(records: Records, call: number): void {
+  if (!records.shown) return;
+  const { cycles, steps, groups, rounds, owner, settled } = records;
   const group = holder(groups, call, callsOf);
   const cycle = holder(cycles, call, callsOf);
-  ledger.groups = outdated(groups, owner, group);
-  ledger.steps = outdated(steps, owner, holder(steps, group, groupsOf));
-  ledger.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));
-  ledger.cycles = outdated(cycles, owner, cycle);
+  records.groups = outdated(groups, owner, group);
+  records.steps = outdated(steps, owner, holder(steps, group, groupsOf));
+  records.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));
+  records.cycles = outdated(cycles, owner, cycle);
   // Also where nobody read it yet: an older snapshot must not find what a newer one puts there.
-  if (cycle < cycles.size - 1) ledger.settled = { ...settled, count: Math.min(settled.count, cycle), own: false };
+  if (cycle < cycles.size - 1) records.settled = { ...settled, count: Math.min(settled.count, cycle), own: false };
 }
 
-export function outdateRound(ledger: Ledger, round: number): void {
-  if (ledger.shown) ledger.rounds = outdated(ledger.rounds, ledger.owner, round);
+export function outdateRound(records: Records, round: number): void {
+  if (records.shown) records.rounds = outdated(records.rounds, records.owner, round);
 }
 
 /** For what changes the last cycle without making one of its lists longer. */
-export function outdateLastCycle(ledger: Ledger): void {
-  if (ledger.shown) ledger.cycles = outdated(ledger.cycles, ledger.owner, ledger.cycles.size - 1);
+export function outdateLastCycle(records: Records): void {
+  if (records.shown) records.cycles = outdated(records.cycles, records.owner, records.cycles.size - 1);
 }
 
 /** The view made for these ends. */
