@@ -1,12 +1,13 @@
 /**
  * Whether a log that comes from a store can be read: its entries count on from 0, and each has the fields its type is
- * read by; and how an entry is written today. Rule: only what reading a log depends on is demanded, so fields nobody
- * knows and types of a later version pass; what is refused is named by its seq.
+ * read by; how an entry is written today; and what brings the log of a dead process to rest. Rule: only what reading a
+ * log depends on is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its
+ * seq.
  */
-import type { LogEntry } from '../machines/index.ts';
+import { type Knowledge, type LogEntry, type NewEntry, repairs } from '../machines/index.ts';
 import { CorruptLogError } from './errors.ts';
 import { shown } from './form.ts';
-import type { LogHandle } from './stores/store.ts';
+import { type LogHandle, toleratedBy } from './stores/store.ts';
 
 type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;
@@ -80,16 +81,18 @@ export function readable(entry: LogEntry): LogEntry {
   throw new CorruptLogError('corrupt', `${where} cannot be used: its ${odd} is ${got}; the log was left as it is`);
 }
 
-/** All that a handle holds. Throws CorruptLogError: `gap` where an entry is missing, `fork` where one comes again, `corrupt`. */
-export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]> {
-  const log: LogEntry[] = [];
-  for await (const entry of handle.read()) {
-    const { seq } = readable(entry);
-    if (seq !== log.length) {
-      const what = `the log of conversation "${id}" goes on with entry ${seq}, expected entry ${log.length}`;
-      throw new CorruptLogError(seq < log.length ? 'fork' : 'gap', `${what}; it was left as it is`);
-    }
-    log.push(current(entry, id));
-  }
-  return log;
+/** The entry that a log goes on with. Throws CorruptLogError: `gap` where one is missing, `fork` where one comes again, `corrupt`. */
+export function nextEntry(entry: LogEntry, id: string, expected: number): LogEntry {
+  const { seq } = readable(entry);
+  if (seq === expected) return current(entry, id);
+  const what = `the log of conversation "${id}" goes on with entry ${seq}, expected entry ${expected}`;
+  throw new CorruptLogError(seq < expected ? 'fork' : 'gap', `${what}; it was left as it is`);
 }
+
+/** What brings a log that was read to rest where its process died, behind what its store tolerated in it. */
+export const mended = (
+  { notices = [] }: LogHandle,
+  entries: readonly LogEntry[],
+  known: Knowledge,
+  isIdempotent: (name: string) => boolean,
+): NewEntry[] => [...toleratedBy(notices, entries), ...repairs(known, isIdempotent)];

@@ -5,9 +5,9 @@
  */
 import type { LogEntry } from '../machines/index.ts';
 import { checkId } from './agentOptions.ts';
-import { readLog } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
 import { impossible } from './form.ts';
+import { readLog } from './opening.ts';
 import { refuseNoPlace } from './places.ts';
 import { storeForm } from './ports.ts';
 import type { LogHandle, LogStore } from './stores/store.ts';

@@ -20,6 +20,8 @@ export const onDemand = {
   textCalls: once(() => import('./models/textCalls.ts')),
   /** For an agent without a store of its own. */
   memory: once(() => import('./stores/memory.ts')),
+  /** For a conversation that exists already. */
+  entryShape: once(() => import('./entryShape.ts')),
   /** For an agent with plugins. */
   phases: once(() => import('./plugins/phases.ts')),
   /** For `open(id, { history })`. */

@@ -5,7 +5,6 @@
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
 import type { AgentOptions } from './agentOptions.ts';
 import { Conversation } from './conversation.ts';
-import { readLog } from './entryShape.ts';
 import { ConfigurationError } from './errors.ts';
 import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';
@@ -17,7 +16,7 @@ import type { Redact } from './redact.ts';
 import type { Interpreter } from './runtime/interpreter/interpreter.ts';
 import { Runtime } from './runtime.ts';
 import type { OnDemand } from './runtimeOptions.ts';
-import { type LogHandle, type LogStore, toleratedBy } from './stores/store.ts';
+import type { LogHandle, LogStore } from './stores/store.ts';
 import type { Birth, Nest } from './subAgents/nested.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
@@ -91,9 +90,8 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
   const birth: Birth = (child, childCast) => openConversation(house, childCast, { ...child, cwd, attended });
   const nested = cast.nest?.({ id, runtime, policies, birth });
-  const tolerated = keeper === undefined ? toleratedBy(handle.notices ?? [], entries) : [];
-  const mended = keeper === undefined ? runtime.repairs() : [];
-  const begin = fresh ? [...(await headOf(house, opening)), ...tolerated] : [...tolerated, ...mended];
+  const head = fresh ? await headOf(house, opening) : [];
+  const begin = keeper === undefined ? [...head, ...(await mendedOf(handle, entries, runtime, toolbox))] : head;
   const write = async (made: readonly NewEntry[]): Promise<void> => {
     if (made.length > 0) await runtime.log.append(made, ports.now());
   };
@@ -109,6 +107,23 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   const conversation = new Conversation({ id, cwd, runtime, policies, newId, authorize, closed, keeper });
   if (keeper === undefined && isGoneOnWith(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
+}
+
+/** All that a handle holds. Throws CorruptLogError. */
+export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]> {
+  const log: LogEntry[] = [];
+  for await (const entry of handle.read()) {
+    const { nextEntry } = await onDemand.entryShape();
+    log.push(nextEntry(entry, id, log.length));
+  }
+  return log;
+}
+
+/** Nothing of a new log is mended. */
+async function mendedOf(handle: LogHandle, entries: readonly LogEntry[], { known }: Runtime, toolbox: Toolbox) {
+  if (entries.length === 0 && !handle.notices?.length) return [];
+  const { mended } = await onDemand.entryShape();
+  return mended(handle, entries, known, (name) => toolbox.isIdempotent(name));
 }
 
 /** What few conversations need and this one does. */

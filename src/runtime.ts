@@ -14,7 +14,6 @@ import {
   nothingKnown,
   type QueuedMessage,
   type RunOutput,
-  repairs,
   restored,
   type Transcript,
 } from '../machines/index.ts';
@@ -98,11 +97,6 @@ export class Runtime {
     this.#standing = new Standing(this.#driver.root);
     this.outlook.changed();
     this.#driver.start(ports.now());
-  }
-
-  /** The entries that bring the log of a dead process to rest; to be stored before the start. */
-  repairs(): NewEntry[] {
-    return repairs(this.known, (name) => this.#options.toolbox.isIdempotent(name));
   }
 
   /** What the chart says; `outlook` knows what a host is told. */

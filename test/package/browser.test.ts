@@ -96,6 +96,7 @@ describe('runchart in a browser', () => {
   it(`createAgent is at most ${CORE_BUDGET} bytes, gzipped, without what few conversations need`, async () => {
     const { gzipped, later, shares } = await bundled(CORE, { together: false });
     expect(later).toEqual([
+      'src/entryShape.ts',
       'src/history.ts',
       'src/images/gallery.ts',
       'src/models/textCalls.ts',
