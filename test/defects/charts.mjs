@@ -33,7 +33,13 @@ export const charts = [
     id: 'cost-reset',
     about: 'a restart forgets what the conversation has cost',
     witness: 'test/subAgents/cost.test.ts',
-    edits: [['tokens,\n  costUsd,\n});', 'tokens,\n  costUsd: 0,\n});']],
+    edits: [
+      ['counters: countersOf(known),', 'counters: { ...countersOf(known), costUsd: 0 },'],
+      [
+        'of: { runId: known.runId, counters: countersOf(known) }',
+        'of: { runId: known.runId, counters: { ...countersOf(known), costUsd: 0 } }',
+      ],
+    ],
   },
   {
     id: 'key-after-restart',
@@ -128,5 +134,64 @@ export const charts = [
     about: 'a compaction takes one entry more than it may',
     witness: 'test/machines/contextSize.test.ts',
     edits: [['findIndex((seq) => seq > upToSeq)', 'findIndex((seq) => seq > upToSeq + 1)']],
+  },
+  {
+    id: 'tokens-limit',
+    about: 'the limit of tokens is passed by a reply that reaches it exactly',
+    witness: 'test/scenarios/limitsRestart.test.ts',
+    edits: [['counters.tokens >= limits.tokens', 'counters.tokens > limits.tokens']],
+  },
+  {
+    id: 'unknown-price',
+    about: 'an unknown price counts as nothing for the budget',
+    witness: 'test/scenarios/limitsRestart.test.ts',
+    edits: [['(counters.costUsd ?? Number.POSITIVE_INFINITY)', '(counters.costUsd ?? 0)']],
+  },
+  {
+    id: 'tokens-reset',
+    about: 'a restart forgets the tokens of the conversation',
+    witness: 'test/scenarios/limitsRestart.test.ts',
+    edits: [
+      ['counters: countersOf(known),', 'counters: { ...countersOf(known), tokens: 0 },'],
+      [
+        'of: { runId: known.runId, counters: countersOf(known) }',
+        'of: { runId: known.runId, counters: { ...countersOf(known), tokens: 0 } }',
+      ],
+    ],
+  },
+  {
+    id: 'empty-replies-reset',
+    about: 'a restart forgets how many empty replies came in a row',
+    witness: 'test/scenarios/limitsRestart.test.ts',
+    edits: [
+      ['counters: countersOf(known),', 'counters: { ...countersOf(known), emptyReplies: 0 },'],
+      [
+        'of: { runId: known.runId, counters: countersOf(known) }',
+        'of: { runId: known.runId, counters: { ...countersOf(known), emptyReplies: 0 } }',
+      ],
+    ],
+  },
+  {
+    id: 'streaks-reset',
+    about: 'a restart forgets which calls came in a row',
+    witness: 'test/scenarios/limitsRestart.test.ts',
+    edits: [
+      ['counters: countersOf(known),', 'counters: { ...countersOf(known), streaks: [], rounds: [] },'],
+      [
+        'of: { runId: known.runId, counters: countersOf(known) }',
+        'of: { runId: known.runId, counters: { ...countersOf(known), streaks: [], rounds: [] } }',
+      ],
+    ],
+  },
+  {
+    id: 'streak',
+    about: 'identical calls are counted over all rounds, not in a row',
+    witness: 'test/scenarios/limitsRestart.test.ts',
+    edits: [
+      [
+        'return [...new Set(prints)].map((print) => ({ print, count: (before.get(print) ?? 0) + 1 }));',
+        'const kept = streaks.filter(({ print }) => !prints.includes(print));\n  return [...kept, ...[...new Set(prints)].map((print) => ({ print, count: (before.get(print) ?? 0) + 1 }))];',
+      ],
+    ],
   },
 ];

@@ -55,7 +55,13 @@ export const defects = [
     id: 'turns-forgotten',
     about: 'a restart counts the turns of a cycle anew',
     fault: 'crash, resume',
-    edits: [['turns: cycleTurns,', 'turns: 0,']],
+    edits: [
+      ['counters: countersOf(known),', 'counters: { ...countersOf(known), turns: 0 },'],
+      [
+        'of: { runId: known.runId, counters: countersOf(known) }',
+        'of: { runId: known.runId, counters: { ...countersOf(known), turns: 0 } }',
+      ],
+    ],
   },
   {
     id: 'unknown-outcome-run-again',
@@ -259,8 +265,8 @@ export const defects = [
     fault: 'model',
     edits: [
       [
-        'return { ...failureOf(error), random: random(), model: model.id };',
-        "this.#reply.end();\n            if (this.#streamed) return { kind: 'reply', items: this.#reply.items, finish: 'stop', usage: this.#usage };\n            return { ...failureOf(error), random: random(), model: model.id };",
+        'this.reset();\n      return { ...failureOf(error), random: random(), model: model.id };',
+        "this.#reply.end();\n      if (this.#streamed) return { kind: 'reply', items: this.#reply.items, finish: 'stop', usage: this.#usage };\n      return { ...failureOf(error), random: random(), model: model.id };",
       ],
     ],
   },
