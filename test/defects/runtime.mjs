@@ -231,4 +231,10 @@ export const runtime = [
     witness: 'test/scenarios/plugins.test.ts',
     edits: [['this.#contexts = [];', '']],
   },
+  {
+    id: 'refused-append-forgotten',
+    about: 'what stands in line behind an append that was overtaken is stored though that one was refused',
+    witness: 'test/scenarios/overtaken.test.ts',
+    edits: [['next.step = together(wait.step, next.step);', 'this.#outcome.failed(wait, refused.error);']],
+  },
 ];

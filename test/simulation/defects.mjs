@@ -581,12 +581,6 @@ export const defects = [
     edits: [['if (lost.suspensions.has(callId))', 'if (lost.suspensions === callId)']],
   },
   {
-    id: 'refused-append-forgotten',
-    about: 'what stands in line behind an append that was overtaken is stored though that one was refused',
-    fault: 'cancel, store-refused',
-    edits: [['next.step = together(wait.step, next.step);', 'this.#outcome.failed(wait, refused.error);']],
-  },
-  {
     id: 'checkpoint-inside-append',
     about: 'a checkpoint stands where a chart logged it, though the step goes on behind it',
     fault: 'decide',
