@@ -19,6 +19,8 @@ export interface CallRecord {
   status: 'called' | 'started' | 'suspended' | 'ended';
   /** It was executed, however often it was suspended since. */
   ran?: true;
+  /** It runs again, or waits, for a cycle that has ended. */
+  late?: true;
   outcome?: ToolOutcome;
   code?: string;
   /** Number of the last suspension, 0 where there was none. */

@@ -93,6 +93,7 @@ export const conversationCases = {
     'resume.requested': [
       { type: 'resume.requested', runId: 'n1' },
       { type: 'resume.requested', runId: 'n2', continuation: 'Go on.' },
+      { type: 'resume.requested', runId: 'n1', of: { runId: 'q', counters: freshCounters, ended: true } },
       { type: 'resume.requested', runId: 'n2', of: { runId: 'q', counters: { ...freshCounters, turns: 2 } } },
     ],
     'promotion.requested': [{ type: 'promotion.requested' }],

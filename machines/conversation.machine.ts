@@ -39,7 +39,7 @@ const forward = tell((args: step.Args): Message<'run', RunEvent> | undefined => 
   const event = forRun(args);
   return event && { to: 'run', event };
 });
-const takeRun = [update(step.runTaken), step.askEnd] as const;
+const takeRun = [step.askEnd, update(step.runTaken)] as const;
 const queue = [update(step.messageQueued), step.logQueued] as const;
 const hold = [update(step.decisionHeld), step.logDecision] as const;
 const takeBack = [step.logReturned, update(step.messageTakenBack)] as const;
@@ -67,7 +67,10 @@ export const conversationMachine = setup({
       event.type === 'xstate.done.actor.run' &&
       event.output.end.termination === 'Suspended' &&
       gateWork(event.output).length > 0,
-    suspended: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Suspended',
+    suspended: ({ context, event }) =>
+      event.type === 'xstate.done.actor.run' &&
+      event.output.end.termination === 'Suspended' &&
+      context.trigger.kind !== 'retry',
     promotes: ({ context, event }) => {
       const reason = step.reasonOf(event);
       const stored = event.type !== 'xstate.done.actor.run' || event.output.durable;

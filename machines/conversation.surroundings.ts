@@ -64,7 +64,8 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       case 'message.sent':
         return isNext(event.messageId);
       case 'resume.requested':
-        return isNext(event.runId);
+        // A cycle that waits has not ended.
+        return isNext(event.runId) && !(event.of?.ended && state.matches('waiting'));
       case 'message.returned':
         return isQueued(state, event.messageId) || world.acts > 0;
       case 'steers.delivered':

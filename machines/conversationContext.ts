@@ -36,6 +36,8 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting' |
 export interface Continued {
   runId: string;
   counters: Counters;
+  /** Its cycle is over: only calls of ended cycles are to run again. */
+  ended?: boolean;
 }
 
 export type ConversationEvent =

@@ -8,7 +8,15 @@ import { expired } from './decisions.ts';
 import { answers, gatedAgain } from './gateWork.ts';
 import { newCycle } from './limits.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
-import { type HeldDecision, noOpenCalls, type OpenCalls, type RunChartOutput, type RunInput } from './runContext.ts';
+import {
+  type HeldDecision,
+  noOpenCalls,
+  type OpenCalls,
+  type RunChartOutput,
+  type RunInput,
+  type Settings,
+  type Trigger,
+} from './runContext.ts';
 import { stopReason } from './runEnd.ts';
 import { counted, subAgentEntries } from './spending.ts';
 import { ask, log } from './verbs.ts';
@@ -61,10 +69,13 @@ export function resumeAs(
   context: ConversationContext,
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
 ) {
-  const { runId: of, counters } = logged ?? context;
+  const { runId: of, counters, ended } = logged ?? { ...context, ended: false };
+  const trigger: Trigger = ended
+    ? { kind: 'retry', of }
+    : { kind: 'resume', of, ...(continuation && { continuation }) };
   return {
     runId,
-    trigger: { kind: 'resume' as const, of, ...(continuation && { continuation }) },
+    trigger,
     counters,
     open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
     retries: [],
@@ -74,7 +85,11 @@ export function resumeAs(
 }
 
 /** A resumption nobody named takes its id from the run that it continues. */
-export const ownResume = (context: ConversationContext) => resumeAs(context, { runId: `${context.runId}~` });
+export function ownResume(context: ConversationContext) {
+  const { runId, counters, trigger } = context;
+  const of = { runId, counters, ended: trigger.kind === 'retry' };
+  return resumeAs(context, { runId: `${runId}~`, of });
+}
 
 /** What outlives a run. Where its end could not be stored, what begins next closes the calls that did not begin. */
 export const openOf = ({ suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>
@@ -88,10 +103,26 @@ export const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
 const early = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
   decisions.filter((held) => !suspended.some((waiting) => answers(held, waiting)));
 
+/** Nobody takes part but in the calls, since there is no step of a model. */
+const ofCallsAlone = ({ context: _, phases, ...rest }: Settings): Settings => ({
+  ...rest,
+  phases: {
+    ...phases,
+    runStart: false,
+    stepStart: false,
+    beforeInference: false,
+    afterInference: false,
+    stepEnd: false,
+    runEnd: false,
+  },
+});
+
 export function runInput({ context }: { context: ConversationContext }): RunInput {
   const { runId, settings, trigger, counters, open, queue, drained } = context;
+  const shared = { ...open, runId, trigger, counters };
+  if (trigger.kind === 'retry') return { ...shared, settings: ofCallsAlone(settings), steers: [] };
   const steers = queue.filter(({ kind, messageId }) => kind === 'steer' || drained.includes(messageId));
-  return { ...open, runId, settings, trigger, counters, steers };
+  return { ...shared, settings, steers };
 }
 
 const DENIED = 'This call was denied: the user sent a new message in place of a decision. It was not run.';
@@ -219,14 +250,14 @@ export function retrySettled({ context, event }: Args): Change {
 export const lostTaken = ({ context, event }: Args): Change =>
   event.type === 'append.failed' ? withoutLost(context, event) : {};
 
-export const runTaken = ({ event }: Args): Change =>
-  event.type === 'xstate.done.actor.run'
-    ? {
-        open: openOf(event.output),
-        counters: event.output.counters,
-        waiting: event.output.end.termination === 'Suspended',
-      }
-    : {};
+export function runTaken({ context: { runId, trigger }, event }: Args): Change {
+  if (event.type !== 'xstate.done.actor.run') return {};
+  const { end, counters } = event.output;
+  const isRetry = trigger.kind === 'retry';
+  // No log has that run: what comes next follows the one before it.
+  const last = isRetry ? trigger.of : runId;
+  return { runId: last, open: openOf(event.output), counters, waiting: end.termination === 'Suspended' && !isRetry };
+}
 export const spendingCounted = ({ context, event }: Args): Change =>
   event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
 

@@ -18,7 +18,7 @@ export { type ChartEffect, type NextState, nextState } from './nextState.ts';
 export * from './policies.ts';
 export * from './ports.ts';
 export { canonical, hash, printOf } from './print.ts';
-export { isCutOff, isUnfinished, openCalls, repairs, replayable, rerunOf, restored } from './recovery.ts';
+export { goesOn, isCutOff, isUnfinished, openCalls, repairs, replayable, rerunOf, restored } from './recovery.ts';
 export { resumeToolCallMachine } from './resumeToolCall.machine.ts';
 export { runMachine } from './run.machine.ts';
 export * from './runContext.ts';

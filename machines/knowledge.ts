@@ -113,6 +113,12 @@ function learnCounted(known: Knowledge, { callId, outcome, ...result }: Extract<
   known.results.push({ callId, print: printOfResult(record.print, { outcome, ...result }) });
 }
 
+/** Outside of every run a call goes on for nobody but itself. */
+function learnLate({ calls, cycle }: Knowledge, callId: string) {
+  const record = calls.get(callId);
+  if (record && cycle === 'stopped') record.late = true;
+}
+
 /** What limits are held against. */
 export function countersOf(known: Knowledge): Counters {
   if (known.results.length > 0) {
@@ -183,6 +189,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       return;
     default:
       if (entry.type === 'tool-result') learnCounted(known, entry);
+      if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(known, entry.callId);
       if ('callId' in entry && entry.callId !== undefined)
         learnOfCall(known, entry as Extract<LogEntry, { callId: string }>);
   }

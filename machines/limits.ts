@@ -6,8 +6,9 @@ import type { Counters, Round, RunContext } from './runContext.ts';
 import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { Usage } from './vocabulary.ts';
 
-/** The cause that stops the run now, if any. */
-export function limitReached({ counters, settings }: RunContext): string | undefined {
+/** The cause that stops the run now, if any. What is only retried is done before the first model call. */
+export function limitReached({ counters, settings, trigger }: RunContext): string | undefined {
+  if (trigger.kind === 'retry') return 'end_turn';
   const { limits } = settings.policies;
   if (counters.turns >= limits.turns) return 'max_turns';
   if (limits.costUsd !== false && (counters.costUsd ?? Number.POSITIVE_INFINITY) >= limits.costUsd) return 'max_budget';

@@ -116,11 +116,15 @@ export const isCutOff = ({ asked, cycle, stop }: Knowledge): boolean =>
   asked && cycle === 'stopped' && stop?.cause === 'crash';
 
 /** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
-export function isUnfinished(known: Knowledge): boolean {
+export function goesOn({ asked, calls, cycle, open, stop }: Knowledge): boolean {
   // A cycle that is under way though nothing runs has lost its end.
-  const stopped = known.cycle === 'running' || (known.cycle === 'stopped' && known.stop?.reason !== 'completed');
+  const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
   // Without its message a run has opened no cycle.
-  const cutShort = known.asked && stopped;
+  return (asked && stopped) || [...open].some((callId) => !calls.get(callId)?.late);
+}
+
+/** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
+export function isUnfinished(known: Knowledge): boolean {
   const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
-  return cutShort || retried || known.open.size > 0;
+  return goesOn(known) || retried || known.open.size > 0;
 }

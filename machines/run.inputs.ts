@@ -126,4 +126,9 @@ export const runInputs: readonly RunInput[] = [
   ),
   run({ limits: alone }, { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), ...resumed }),
   run({ limits: alone }, { trigger: { kind: 'resume', of: 'q', continuation: 'Go on.' } }),
+  // A call of a cycle that has ended runs again, alone.
+  run(
+    { limits: alone },
+    { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), trigger: { kind: 'retry', of: 'q' } },
+  ),
 ];

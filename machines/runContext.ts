@@ -73,7 +73,9 @@ export const noOpenCalls: OpenCalls = { suspended: [], kept: [], reruns: [], dec
 export type Trigger =
   | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
   /** `continuation`: what the model is told where its own words came last. */
-  | { kind: 'resume'; of: string; continuation?: string };
+  | { kind: 'resume'; of: string; continuation?: string }
+  /** Calls of cycles that have ended run again; no cycle reopens, and no model is called. `of`: the last run. */
+  | { kind: 'retry'; of: string };
 
 export interface RunInput extends OpenCalls {
   runId: string;

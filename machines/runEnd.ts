@@ -129,6 +129,7 @@ export function endLost(args: Args): Partial<RunContext> {
 
 /** How the Terminate state ends the run: by a plugin, or by a limit. */
 export function terminationOf({ context, event }: Args): End {
+  if (context.trigger.kind === 'retry') return context.end;
   const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;
   if (asked) return { termination: 'PluginRequested', cause: asked.by };
   return { termination: 'Stopped', cause: limitReached(context) ?? 'max_tokens' };
@@ -188,10 +189,11 @@ export function outputOf(context: RunContext): RunChartOutput {
 }
 
 export function closingEntries({ context }: { context: RunContext }): NewEntry[] {
-  const { runId, end, suspended } = context;
+  const { runId, end, suspended, trigger } = context;
   const reason = stopReason(end);
   const boundary: NewEntry = { runId, type: 'checkpoint', boundary: 'RunFinished' };
   const over = expired(runId, expiredDecisions(context));
+  if (trigger.kind === 'retry') return over;
   if (reason === null) {
     return [...over, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];
   }

@@ -38,7 +38,7 @@ export const runGuards = {
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
   /** However the run before ended: without a decision there is nothing to go on with. */
   onlyUndecided: ({ context }: Args) =>
-    idle(context) && context.trigger.kind === 'resume' && context.suspended.length > 0 && context.steers.length === 0,
+    idle(context) && context.trigger.kind !== 'message' && context.suspended.length > 0 && context.steers.length === 0,
   gateIdle: ({ context }: Args) => idle(context),
   suspendedAnew: ({ context }: Args) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
   terminates: ({ event }: Args) => isValue(event, 'terminate'),
@@ -74,7 +74,8 @@ export const runGuards = {
     return idle(context) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));
   },
   /** It was the run's end that could not be stored, and nothing a host did meanwhile. */
-  lostItsEnd: ({ event }: Args) => event.type === 'append.failed' && losesStop(event),
+  lostItsEnd: ({ context, event }: Args) =>
+    event.type === 'append.failed' && (losesStop(event) || context.trigger.kind === 'retry'),
   nobodyAtEnd: ({ context }: Args) => !context.settings.phases.runEnd,
   nobodyHearsError: ({ context: { end, settings } }: Args) =>
     end.cause !== 'model' || (!settings.phases.afterInference && !settings.phases.stepEnd),

@@ -36,6 +36,7 @@ export const contextOf = (input: RunInput): RunContext => ({
 });
 
 export function openingEntries({ context: { runId, trigger } }: Args): NewEntry[] {
+  if (trigger.kind === 'retry') return [];
   if (trigger.kind === 'resume') {
     const resumed: NewEntry = { runId, type: 'run-resumed', of: trigger.of };
     const { continuation } = trigger;
@@ -66,13 +67,15 @@ export const effectsOfRun = ({ context }: { context: RunContext }): string => `$
 
 export function askDeadline({ context }: Args): EffectRequest | undefined {
   const ms = context.settings.policies.limits.runMs;
-  return ms === false ? undefined : { kind: 'timer', id: deadlineId(context), ms, ofCycle: true };
+  return ms === false || context.trigger.kind === 'retry'
+    ? undefined
+    : { kind: 'timer', id: deadlineId(context), ms, ofCycle: true };
 }
 export const deadlineId = ({ runId }: { runId: string }): string => `${runId}/deadline`;
 
 export function checkpoint(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {
   return ({ context }: { context: RunContext }): NewEntry[] =>
-    boundary === 'UserMessage' && context.trigger.kind === 'resume'
+    boundary === 'UserMessage' && context.trigger.kind !== 'message'
       ? []
       : [{ runId: context.runId, type: 'checkpoint', boundary }];
 }

@@ -10,6 +10,7 @@ import {
   type DecisionReceipt,
   type EffectRequest,
   type Failure,
+  goesOn,
   type Json,
   judge,
   type Knowledge,
@@ -108,7 +109,7 @@ export function admit(act: { type: string }, known: Knowledge, now: Now): Admitt
     case 'resume.requested':
     case 'promotion.requested': {
       const { aborted, ...asked } = given;
-      const event = { ...asked, of: { runId: known.runId, counters: countersOf(known) } };
+      const event = { ...asked, of: { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) } };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
       if (event.type === 'message.sent' && !now.isIdle) return { events: [], answer: 'returned' };

@@ -175,9 +175,10 @@ export class Runs {
 
   #hear(entry: LogEntry): void {
     if (entry.type === 'message-returned') this.#returns.returned(entry.messageId);
-    else if (entry.type === 'run-started' || entry.type === 'run-resumed') {
+    else if (entry.type === 'run-started' || entry.type === 'run-resumed' || entry.type === 'tool-started') {
       const run = this.#living(entry.runId);
-      if (run) run.since = entry.seq;
+      // What only retries calls has no beginning of its own in the log.
+      if (run) run.since ??= entry.seq;
     } else if (entry.type === 'user-message') {
       this.#receipts.settle(entry.messageId, 'delivered');
       // A steer that had to wait belongs to the run that takes it.

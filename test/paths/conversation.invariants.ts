@@ -42,7 +42,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       );
       if (!due || !run) return;
       const { trigger } = run;
-      if (due.resume) return hold(trigger.kind === 'resume', `a run begins as ${json(trigger)}`);
+      const { of } = cameOf(trace) as Came & { of?: Continued };
+      if (due.resume) return same('a run begins as', trigger.kind, of?.ended ? 'retry' : 'resume');
       hold(trigger.kind === 'message' && trigger.message.messageId === due.message, `begins with ${json(trigger)}`);
     },
   },
@@ -64,13 +65,13 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 3, run-resumed: a resumption continues the last run, with its calls, decisions and retries',
     holds: (trace) => {
       const run = startOf(trace);
-      if (run?.trigger.kind !== 'resume' || !trace.before) return;
+      if (!run || run.trigger.kind === 'message' || !trace.before) return;
       const { runId, continuation, of } = cameOf(trace) as Came & { of?: Continued };
       const last = lastRun(trace.before);
       const named = cameOf(trace).type === 'resume.requested';
       same('the run', run.runId, named ? runId : `${last}~`);
       same('continues', run.trigger.of, named && of ? of.runId : last);
-      same('continuation', run.trigger.continuation, continuation);
+      if (run.trigger.kind === 'resume') same('continuation', run.trigger.continuation, continuation);
       const open = endOf(trace) ? openOf(trace) : openOf(trace.before);
       same('suspended', run.suspended, open.suspended);
       same('decided', run.decisions, open.decisions);
@@ -84,6 +85,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const run = startOf(trace);
       if (!run || !trace.before) return;
       const { settings } = inputOf(trace);
+      if (run.trigger.kind === 'retry') return same('steers of what only retries', run.steers, []);
       same('settings', run.settings, settings);
       const queue = queueOf(trace);
       const together =

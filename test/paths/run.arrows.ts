@@ -34,7 +34,7 @@ const isQuiet = (trace: Trace, ...phases: Phase[]): boolean =>
   phases.every((phase) => !inputOf(trace).settings.phases[phase]);
 /** semantics 16: resumed with undecided calls only, however the run before ended. */
 const isUndecided = (trace: Trace, { suspended, steers }: Facts): boolean =>
-  inputOf(trace).trigger.kind === 'resume' && suspended.length > 0 && steers.length === 0;
+  inputOf(trace).trigger.kind !== 'message' && suspended.length > 0 && steers.length === 0;
 const isDone = ({ event }: Trace): boolean => event?.type === 'effect.done';
 export const wasStopped = ({ event }: Trace): boolean =>
   event?.type === 'xstate.done.actor.round' &&

@@ -89,16 +89,12 @@ export const runInvariants: readonly ChartInvariant[] = [
         );
       const { trigger, runId, settings } = inputOf(trace);
       const { continuation } = trigger.kind === 'resume' ? trigger : { continuation: undefined };
-      const due: NewEntry[] =
-        trigger.kind === 'resume'
-          ? [
-              { runId, type: 'run-resumed', of: trigger.of },
-              ...(continuation ? [{ runId, type: 'continuation' as const, text: continuation, why: 'resume' }] : []),
-            ]
-          : [
-              { runId, type: 'run-started' },
-              { runId, type: 'user-message', ...trigger.message },
-            ];
+      const due: NewEntry[] = [];
+      if (trigger.kind === 'resume') due.push({ runId, type: 'run-resumed', of: trigger.of });
+      if (continuation) due.push({ runId, type: 'continuation', text: continuation, why: 'resume' });
+      if (trigger.kind === 'message') {
+        due.push({ runId, type: 'run-started' }, { runId, type: 'user-message', ...trigger.message });
+      }
       same('it begins with', trace.log.slice(0, due.length), due);
       hold(
         trace.log.slice(due.length).every(({ type }) => type === 'checkpoint'),
@@ -122,11 +118,22 @@ export const runInvariants: readonly ChartInvariant[] = [
           commitsOf(trace.asked).map((commit) => commit.boundary),
           [boundary],
         );
-        const nothingNew = state === 'CommitUser' && inputOf(trace).trigger.kind === 'resume';
+        const { kind } = inputOf(trace).trigger;
+        const nothingNew =
+          (state === 'CommitUser' && kind !== 'message') || (state === 'CommitFinished' && kind === 'retry');
         same('checkpoint', trace.log.filter(({ type }) => type === 'checkpoint').length, nothingNew ? 0 : 1);
       }
       const inCommit = Object.keys(CHECKPOINTS).includes(at(trace)) || at(trace) === 'ToolRound';
       if (!inCommit) hold(commitsOf(trace.asked).length === 0, `a commit in ${at(trace)}`);
+    },
+  },
+  {
+    says: 'semantics 16: a retry of a call of an ended cycle is done without a model, and opens no cycle and ends none',
+    holds: (trace) => {
+      if (inputOf(trace).trigger.kind !== 'retry') return;
+      hold(asksOf(trace, 'model').length === 0, 'a model is called');
+      const bounds = trace.log.filter(({ type }) => type.startsWith('run-') || type === 'user-message');
+      hold(bounds.length === 0, `${bounds.map(({ type }) => type)} is written`);
     },
   },
   {

@@ -42,6 +42,7 @@ function endOf(trace: Trace): [termination: string, cause: string | undefined] |
       const asked = [...step.steps].reverse().find((each) => each.answer?.kind === 'terminate')?.answer;
       if (asked?.kind === 'terminate' && (facts.terminated || answer === asked)) return ['PluginRequested', asked.by];
       const limit = limitOf(step, facts);
+      if (inputOf(trace).trigger.kind === 'retry') return ['NaturalEnd', limit];
       if (legsOf(step).some(([from, to]) => from === 'CommitAssistant' && to === 'Terminate'))
         return ['Stopped', 'max_tokens'];
       const { exhaust } = inputOf(trace).settings.context ?? {};
@@ -232,6 +233,9 @@ export const closingInvariants: readonly ChartInvariant[] = [
       const waits = trace.now('run-suspended');
       if (!enters(trace, 'CommitFinished')) {
         return hold(stops.length + waits.length === 0, `an end in ${at(trace)}`);
+      }
+      if (inputOf(trace).trigger.kind === 'retry') {
+        return hold(stops.length + waits.length === 0, 'what is only retried ends no cycle');
       }
       const [termination, cause] = endOf(trace) ?? [];
       const last = trace.log.slice(-2).map(({ type }) => type);

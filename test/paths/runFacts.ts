@@ -234,7 +234,9 @@ function collected(trace: Trace, facts: Facts, { kind, slots, steered }: ToolRou
 
 /** semantics 4: the cause with which a limit stops the run now. */
 export function limitOf(trace: Trace, { replies, emptyReplies, tokens, costUsd }: Facts): string | undefined {
-  const { limits } = inputOf(trace).settings.policies;
+  const { settings, trigger } = inputOf(trace);
+  const { limits } = settings.policies;
+  if (trigger.kind === 'retry') return 'end_turn';
   if (replies >= limits.turns) return 'max_turns';
   if (limits.costUsd !== false && (costUsd ?? Number.POSITIVE_INFINITY) >= limits.costUsd) return 'max_budget';
   if (limits.tokens !== false && tokens >= limits.tokens) return 'max_total_tokens';
