@@ -1,31 +1,33 @@
 /**
- * `runchart demo`: one request with a real tool on a real file, and one that needs approval, against a scripted model in
- * a process of its own. Rule: everything but the model's words is the real thing, and nothing outside a new temporary
- * directory is written.
+ * `runchart demo`: one request with a real tool on a real file, and one that needs approval, against a scripted model
+ * in a process of its own. Rule: everything but the model's words is real; nothing outside a new temporary directory is
+ * written, and the model's process never outlives this one.
  */
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cp, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { createAgent } from '../agent.ts';
 import type { Conversation } from '../conversation.ts';
+import { RunchartError } from '../errors.ts';
 import type { RunResult } from '../index.ts';
 import type { Run } from '../run.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { defineTool, type Tool } from '../tools/define.ts';
+import { loadAdapter } from './adapter.ts';
 import { type Asker, decidePending, terminalAsker } from './approval.ts';
-import { startDemoServer } from './demoServer.ts';
-import { followAsSteps } from './follow.ts';
+import { ORDER, QUESTION } from './demoScript.ts';
 import { CANCELLED } from './interrupts.ts';
-import { logPath } from './place.ts';
-import type { Renderer } from './render.ts';
+import { followAsSteps, type Renderer } from './render.ts';
 import { outputTo, Screen } from './screen.ts';
-import { ORDER, QUESTION } from './script.ts';
+import { logPath } from './sessions.ts';
 import { costText, count } from './tally.ts';
-import { loadAdapter } from './vendor.ts';
 
 const SESSION = 'demo';
 /** USD per million tokens; invented, so that there is a cost to show. */
@@ -149,4 +151,39 @@ function invocation(): string {
   if (basename(script) === 'runchart') return 'runchart';
   const path = relative(process.cwd(), script);
   return `node ${path.startsWith('..') ? script : path}`;
+}
+
+const START_MS = 10_000;
+
+interface DemoServer {
+  readonly baseURL: string;
+  readonly pid: number;
+  /** Resolves when the process is gone. */
+  close(): Promise<void>;
+}
+
+/** Rejects where the process does not tell its port in time. */
+export async function startDemoServer(): Promise<DemoServer> {
+  const file = fileURLToPath(new URL('./scriptedServer.js', import.meta.url));
+  const child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const gone = new Promise<void>((resolve) => {
+    child.once('error', () => resolve());
+    child.once('exit', () => resolve());
+  });
+  const close = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await gone;
+  };
+  try {
+    const lines = createInterface({ input: child.stdout });
+    const silent = AbortSignal.timeout(START_MS);
+    const [line] = (await Promise.race([once(lines, 'line', { signal: silent }), gone.then(() => [''])])) as [string];
+    lines.close();
+    const port = Number(line);
+    if (!Number.isInteger(port) || port <= 0) throw new Error(`expected a port number, got ${JSON.stringify(line)}`);
+    return { baseURL: `http://127.0.0.1:${port}/v1`, pid: child.pid ?? 0, close };
+  } catch (cause) {
+    await close();
+    throw new RunchartError('demo', `the demo's model server did not start: ${String(cause)}`, { cause });
+  }
 }

@@ -1,13 +1,16 @@
 /**
- * Entries and live signals → lines. Rule: what counts is shown from entries; a signal only shows it sooner, and what
- * was streamed is not shown a second time when its entry comes.
+ * Renders entries and live signals as lines, and follows a conversation: as steps for a person, as entries for a
+ * program. Rule: entries are what counts, and each is shown once it is durable; a signal only shows it sooner, and
+ * streamed text is not shown again with its entry. With JSON, standard output holds entries and nothing else.
  */
 import type { AgentItem, LogEntry, StoredPart } from '../../machines/index.ts';
 import { textOf } from '../content.ts';
+import type { Conversation } from '../conversation.ts';
 import type { Live } from '../live.ts';
-import type { Screen, Style } from './screen.ts';
-import { count, nothingSpent, type Tally, tallyText, withReply } from './tally.ts';
-import { shortened } from './terminal.ts';
+import type { LogStore } from '../stores/store.ts';
+import type { Output, Screen, Style } from './screen.ts';
+import { count, emptyTally, type Tally, tallyText, withReply } from './tally.ts';
+import { jsonLine, shortened } from './terminal.ts';
 
 const TEXT_MAX = 200;
 const ARGS_MAX = 120;
@@ -21,8 +24,8 @@ export class Renderer {
   /** What of the current reply was streamed. */
   #streamed = { assistant: false, reasoning: false };
   /** Of the current request, and of all that was shown. */
-  #request: Tally = nothingSpent;
-  #total: Tally = nothingSpent;
+  #request: Tally = emptyTally;
+  #total: Tally = emptyTally;
 
   constructor(screen: Screen) {
     this.#screen = screen;
@@ -72,7 +75,7 @@ export class Renderer {
       case 'decision':
         return this.#step('plain', `  · ${entry.decision.action}: ${this.#name(entry.callId)}`);
       case 'run-started':
-        this.#request = nothingSpent;
+        this.#request = emptyTally;
         return;
       case 'run-resumed':
         return this.#step('dim', '▶ goes on');
@@ -172,3 +175,32 @@ export function resultText(content: readonly StoredPart[]): string {
 }
 
 const bytesText = (bytes: number): string => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} kB`);
+
+export function followAsSteps(conversation: Conversation, from: number, screen: Screen): Renderer {
+  const renderer = new Renderer(screen);
+  for (const entry of conversation.log().slice(0, from)) renderer.recall(entry);
+  conversation.live$.subscribe((signal) => renderer.signal(signal));
+  conversation.log$(from).subscribe((entry) => renderer.entry(entry));
+  return renderer;
+}
+
+export function followAsJson(conversation: Conversation, from: number, output: Output): void {
+  conversation.log$(from).subscribe((entry) => output.write(`${jsonLine(entry)}\n`));
+}
+
+/** A store that knows how long a log was when it was opened, before anything was repaired in it. */
+export function countingStore(store: LogStore): LogStore & { readonly found: number } {
+  let found = 0;
+  return {
+    list: () => store.list(),
+    delete: (id) => store.delete(id),
+    async open(id) {
+      const handle = await store.open(id);
+      for await (const entry of handle.read()) found = entry.seq + 1;
+      return handle;
+    },
+    get found() {
+      return found;
+    },
+  };
+}

@@ -4,11 +4,11 @@
  */
 import { createProjector } from '../projector/index.ts';
 import { CANCELLED } from './interrupts.ts';
-import { sessionsDirectory } from './place.ts';
-import { ReplayRenderer } from './replayRender.ts';
-import { findLog, readStored } from './replaySource.ts';
-import { Spending, together } from './replaySpending.ts';
+import { findLog, readStored } from './readLog.ts';
+import { ReplayRenderer } from './renderReplay.ts';
 import { type Output, Screen } from './screen.ts';
+import { sessionsDirectory } from './sessions.ts';
+import { ReplaySpending, sumOfTallies } from './tally.ts';
 import { jsonLine, printable } from './terminal.ts';
 
 export interface ReplayOptions {
@@ -29,7 +29,7 @@ export async function replayCommand(
   signal: AbortSignal,
 ): Promise<number> {
   const projector = createProjector();
-  const spending = new Spending();
+  const spending = new ReplaySpending();
   const said = await readStored(await findLog(given, sessionsDirectory()), (value) => {
     projector.push(value);
     spending.take(value);
@@ -48,6 +48,6 @@ export async function replayCommand(
     if (rounds) renderer.rounds(cycle, index + 1, tallies[index]);
     else renderer.cycle(cycle, index + 1, tallies[index]);
   }
-  renderer.rest(view, together(tallies.filter((tally) => tally !== undefined)));
+  renderer.rest(view, sumOfTallies(tallies.filter((tally) => tally !== undefined)));
   return signal.aborted ? CANCELLED : 0;
 }

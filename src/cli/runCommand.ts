@@ -1,7 +1,7 @@
 /**
  * `runchart run`: one request in a session, new or continued. Rule: the reply goes to standard output, everything else
- * to standard error; the exit code says how it ended: 0 completed, 1 error, 2 usage, 3 a call waits for a decision,
- * 130 cancelled.
+ * to standard error; tools that only read run unasked, every other one waits for a person's yes. The exit code says how
+ * the run ended: 0 completed, 1 error, 2 usage, 3 a call waits for a decision, 130 cancelled.
  */
 import { createAgent } from '../agent.ts';
 import type { Conversation } from '../conversation.ts';
@@ -10,14 +10,15 @@ import type { Model, RunResult } from '../index.ts';
 import { presets } from '../presets.ts';
 import type { Run } from '../run.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
+import { codingTools } from '../tools/coding/index.ts';
+import { defineTool, definitionOf, type Tool } from '../tools/define.ts';
+import { knownOf, loadAdapter } from './adapter.ts';
 import { decidePending, showCall, terminalAsker } from './approval.ts';
-import { countingStore, followAsJson, followAsSteps } from './follow.ts';
 import { CANCELLED } from './interrupts.ts';
-import { checkSession, logPath, newSessionId, sessionsDirectory, workingDirectory } from './place.ts';
 import { pipedInput, readPrompt } from './prompt.ts';
+import { countingStore, followAsJson, followAsSteps } from './render.ts';
 import { outputTo, Screen } from './screen.ts';
-import { askingTools } from './tools.ts';
-import { knownOf, loadAdapter } from './vendor.ts';
+import { checkSession, logPath, newSessionId, sessionsDirectory, workingDirectory } from './sessions.ts';
 
 export interface RunOptions {
   model?: string;
@@ -101,7 +102,7 @@ interface Request {
 async function request(given: Request): Promise<number> {
   const { conversation, screen, prompt, signal } = given;
   if (conversation.status === 'waiting') {
-    const code = await goOn(given);
+    const code = await continueRun(given);
     if (prompt === '' || code === CANCELLED) return code;
     if (code === WAITING) {
       screen.line(['plain', 'the prompt was not sent']);
@@ -112,11 +113,11 @@ async function request(given: Request): Promise<number> {
   const run = prompt === '' ? conversation.resume() : conversation.send(prompt, { signal });
   const code = await ended(run, given);
   if (conversation.log().length === before) screen.line(['plain', 'nothing waits and nothing was interrupted']);
-  return code === WAITING ? goOn(given) : code;
+  return code === WAITING ? continueRun(given) : code;
 }
 
 /** Asks about what waits and goes on, as often as it comes to that. */
-async function goOn(given: Request): Promise<number> {
+async function continueRun(given: Request): Promise<number> {
   const { conversation, screen, signal, asks } = given;
   const onTerminal = asks && process.stdin.isTTY === true && process.stderr.isTTY === true;
   for (;;) {
@@ -163,4 +164,12 @@ function sayWaiting(conversation: Conversation, screen: Screen, asked: boolean):
   for (const call of conversation.pending) showCall(screen, call);
   const how = asked ? 'Decide later with' : 'There is no terminal to ask on. Decide on one with';
   screen.line(['plain', `${how}: runchart run --session ${conversation.id}`]);
+}
+
+export const askingTools = (): Tool[] => codingTools().map(asking);
+
+function asking(tool: Tool): Tool {
+  const definition = definitionOf(tool);
+  if (definition === undefined || definition.readOnly === true) return tool;
+  return defineTool({ ...definition, needsApproval: true });
 }

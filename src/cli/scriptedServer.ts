@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type ChatRequest, scriptedReply } from './script.ts';
+import { type ChatRequest, scriptedReply } from './demoScript.ts';
 
 const BODY_MAX = 1024 * 1024;
 const PACE_MS = 6;

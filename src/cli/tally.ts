@@ -1,5 +1,10 @@
-/** What model calls took: turns, tokens, money. Rule: a sum with an unknown price in it is unknown, and says so. */
+/**
+ * What model calls took: turns, tokens, money, of a run and of the cycles of a stored log. Rule: a sum with an unknown
+ * price in it is unknown, and says so. A cycle's tokens come from its rounds, its money from the reply records of every
+ * run that worked on it.
+ */
 import type { RuntimeEntry } from '../../machines/index.ts';
+import type { RequestCycle } from '../projector/index.ts';
 
 type Reply = Extract<RuntimeEntry, { type: 'model-reply' }>;
 
@@ -11,7 +16,7 @@ export interface Tally {
   readonly costUsd: number | null;
 }
 
-export const nothingSpent: Tally = { turns: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 };
+export const emptyTally: Tally = { turns: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 };
 
 export const withReply = (tally: Tally, { usage, costUsd }: Reply): Tally => ({
   turns: tally.turns + 1,
@@ -30,3 +35,55 @@ export const tallyText = (tally: Tally): string => {
   const tokens = `${tally.inputTokens.toLocaleString('en-US')} tokens in, ${tally.outputTokens.toLocaleString('en-US')} out`;
   return `${count(tally.turns, 'turn')} · ${tokens} · ${costText(tally)}`;
 };
+
+export class ReplaySpending {
+  /** A run to the message it works on. */
+  readonly #rootOf = new Map<string, string>();
+  /** By that message. */
+  readonly #costOf = new Map<string, number | null>();
+
+  /** Takes anything a log may hold, in order. */
+  take(value: unknown): void {
+    if (typeof value !== 'object' || value === null) return;
+    const { type, runId, messageId, kind, of, costUsd } = value as Record<string, unknown>;
+    if (typeof runId !== 'string') return;
+    if (type === 'user-message' && kind !== 'steer' && typeof messageId === 'string') {
+      this.#rootOf.set(runId, messageId);
+    } else if (type === 'run-resumed' && typeof of === 'string') {
+      const root = this.#rootOf.get(of);
+      if (root !== undefined) this.#rootOf.set(runId, root);
+    } else if (type === 'model-reply') {
+      this.#add(this.#rootOf.get(runId), costUsd);
+    }
+  }
+
+  /** Undefined where no reply says what it took. */
+  of({ root, rounds }: RequestCycle): Tally | undefined {
+    const usages = rounds.flatMap(({ usage }) => (usage === undefined ? [] : [usage]));
+    if (usages.length === 0) return undefined;
+    return {
+      turns: usages.length,
+      inputTokens: usages.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
+      outputTokens: usages.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+      costUsd: this.#costOf.get(root.messageId) ?? null,
+    };
+  }
+
+  #add(root: string | undefined, costUsd: unknown): void {
+    if (root === undefined) return;
+    const before = this.#costOf.get(root);
+    const isPrice = typeof costUsd === 'number' && Number.isFinite(costUsd);
+    this.#costOf.set(root, before === null || !isPrice ? null : (before ?? 0) + costUsd);
+  }
+}
+
+export const sumOfTallies = (tallies: readonly Tally[]): Tally =>
+  tallies.reduce(
+    (sum, tally) => ({
+      turns: sum.turns + tally.turns,
+      inputTokens: sum.inputTokens + tally.inputTokens,
+      outputTokens: sum.outputTokens + tally.outputTokens,
+      costUsd: sum.costUsd === null || tally.costUsd === null ? null : sum.costUsd + tally.costUsd,
+    }),
+    emptyTally,
+  );

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { newSessionId, sessionsDirectory } from '../../src/cli/place.ts';
 import { type PromptOptions, readPrompt } from '../../src/cli/prompt.ts';
+import { newSessionId, sessionsDirectory } from '../../src/cli/sessions.ts';
 
 const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({
   optional: true,

@@ -1,6 +1,6 @@
 /**
- * A view of a conversation → lines. Rule: what a log says stands behind a mark on every line, so that no text of it can
- * pass for a line of the program; texts are cut, and where they are it is said.
+ * Renders the view of a stored conversation as lines. Rule: what a log says stands behind a mark on every line, so that
+ * no text of it can pass for a line of the program; a text that is cut says so.
  */
 import type { Diagnostic, QueuedMessage, StoredPart, Usage } from '../../machines/vocabulary.ts';
 import type {
@@ -24,7 +24,7 @@ const NAME_MAX = 80;
 const NOTES_MAX = 50;
 
 /** What decides how a call without a result is shown. */
-type Standing = Pick<RequestCycle, 'waiting' | 'stop'>;
+type CycleOutcome = Pick<RequestCycle, 'waiting' | 'stop'>;
 
 export class ReplayRenderer {
   readonly #screen: Screen;
@@ -61,7 +61,7 @@ export class ReplayRenderer {
     this.#screen.line(['bold', `── ${number} · ${root.kind}`]);
   }
 
-  #step(step: ResolutionStep, cycle: Standing): void {
+  #step(step: ResolutionStep, cycle: CycleOutcome): void {
     if (step.type !== 'ai-block') {
       this.#text(step.type === 'steer' ? '> (steer) ' : '> ', contentText(step.content), TEXT_MAX);
       return;
@@ -76,7 +76,7 @@ export class ReplayRenderer {
     }
   }
 
-  #round({ input, output, usage }: InferenceRound, number: number, cycle: Standing): void {
+  #round({ input, output, usage }: InferenceRound, number: number, cycle: CycleOutcome): void {
     this.#screen.line(['bold', `  round ${number}`], ['dim', usage === undefined ? '' : ` · ${tokensText(usage)}`]);
     for (const { kind, content } of input.messages) {
       this.#screen.line(['cyan', `  ← ${kind} `], ['plain', firstLine(contentText(content), LINE_MAX)]);
@@ -100,7 +100,7 @@ export class ReplayRenderer {
     this.#screen.line(['cyan', `${indent}→ `], ['bold', shortened(name, NAME_MAX)], ['dim', ` ${given}`]);
   }
 
-  #outcome(indent: string, { callId, result }: ToolCallView, { waiting, stop }: Standing): void {
+  #outcome(indent: string, { callId, result }: ToolCallView, { waiting, stop }: CycleOutcome): void {
     if (result === null) {
       const [style, said]: [Style, string] = waiting.includes(callId)
         ? ['yellow', '⏸ waits for a decision']

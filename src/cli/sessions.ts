@@ -1,7 +1,7 @@
 /**
  * Where sessions are kept: `$XDG_STATE_HOME/runchart`, else `~/.local/state/runchart`. Rule: a log lies outside the
- * directory it tells about, so that no tool of a run can change what the run wrote down. A name that leads to no session
- * is answered with those it may stand for.
+ * directory its run works in, so that no tool of the run can change it. A name without a session is answered with the
+ * names it may stand for.
  */
 import { randomBytes } from 'node:crypto';
 import { lstat, realpath, stat } from 'node:fs/promises';

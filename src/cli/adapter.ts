@@ -1,7 +1,7 @@
 /**
- * The model adapter and the list of prices, loaded when a model is called. Rule: both are optional packages, so the
- * commands that call no model do without them; without the adapter the others say what to install, and without the
- * list no cost is known.
+ * Loads the model adapter and the list of prices when a model is called. Rule: both are optional packages, so commands
+ * without a model do without them; without the adapter the others say what to install, and without the list no cost is
+ * known.
  */
 import { ConfigurationError } from '../errors.ts';
 import type { KnownModel } from '../models/prices.ts';

@@ -1,6 +1,6 @@
 /**
  * What the demo's model says. Rule: a pure function of the request's last messages; it quotes what a tool gave it, so
- * that an answer shows the real result came through.
+ * that an answer shows that the real result came through.
  */
 interface ChatMessage {
   role: string;

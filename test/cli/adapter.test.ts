@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { knownOf } from '../../src/cli/vendor.ts';
+import { knownOf } from '../../src/cli/adapter.ts';
 import { knownModel } from '../../src/models/prices.ts';
 import { root } from '../docs/documents.ts';
 
@@ -23,9 +23,9 @@ describe('with the packages', () => {
 describe('where neither is installed', () => {
   let place = '';
   beforeAll(async () => {
-    place = await mkdtemp(join(tmpdir(), 'runchart-vendor-'));
+    place = await mkdtemp(join(tmpdir(), 'runchart-adapter-'));
     await build({
-      entryPoints: [join(root, 'src/cli/vendor.ts')],
+      entryPoints: [join(root, 'src/cli/adapter.ts')],
       outdir: place,
       outExtension: { '.js': '.mjs' },
       external: ['@pydantic/genai-prices', 'openai'],
@@ -38,19 +38,19 @@ describe('where neither is installed', () => {
   });
   afterAll(() => rm(place, { recursive: true, force: true }));
 
-  /** What the expression prints as JSON; `vendor` is the module under test. */
+  /** What the expression prints as JSON; `adapter` is the module under test. */
   async function printed(expression: string): Promise<unknown> {
-    const url = pathToFileURL(join(place, 'vendor.mjs')).href;
-    const code = `const vendor = await import(${JSON.stringify(url)}); console.log(JSON.stringify(${expression}))`;
+    const url = pathToFileURL(join(place, 'adapter.mjs')).href;
+    const code = `const adapter = await import(${JSON.stringify(url)}); console.log(JSON.stringify(${expression}))`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { cwd: place });
     return JSON.parse(stdout);
   }
 
   it('BED-12: no cost is known, and nothing fails', async () => {
-    expect(await printed("await vendor.knownOf('gpt-4o')")).toEqual({});
+    expect(await printed("await adapter.knownOf('gpt-4o')")).toEqual({});
   });
 
   it('the adapter says what to install', async () => {
-    expect(await printed('await vendor.loadAdapter().catch((error) => error.message)')).toContain('npm install openai');
+    expect(await printed('await adapter.loadAdapter().catch((error) => error.message)')).toContain('npm install openai');
   });
 });

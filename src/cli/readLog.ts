@@ -1,6 +1,6 @@
 /**
- * The stored log that `runchart replay` shows. Rule: it is only read, as far as it can be read, and what was left out
- * is said; a file without a header is taken as bare events of another backend, one JSON value a line.
+ * Reads the stored log that `runchart replay` shows. Rule: the log is only read, as far as it can be read, and what was
+ * left out is said; a file without a header counts as bare events of another backend, one JSON value a line.
  */
 import { constants } from 'node:fs';
 import { basename } from 'node:path';
@@ -11,7 +11,7 @@ import { idOf } from '../stores/jsonl/fileName.ts';
 import { beginsWithHeader, readableEntries } from '../stores/jsonl/lenient.ts';
 import { linesOf } from '../stores/jsonl/lines.ts';
 import { scanLog } from '../stores/jsonl/scan.ts';
-import { logPath, nearSessions } from './place.ts';
+import { logPath, nearSessions } from './sessions.ts';
 
 const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);
