@@ -3,29 +3,27 @@
  */
 import type { Decision, PendingCall } from '../machines/index.ts';
 import { ConfigurationError } from './errors.ts';
-import {
-  callback,
-  checkKeys,
-  checkObject,
-  checkOptionsOf,
-  checkValues,
-  choice,
-  type Form,
-  type Forms,
-  impossible,
-  isList,
-  text,
-  withMethods,
-  word,
-} from './form.ts';
 import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';
 import type { DeepPartial, Policies } from './options.ts';
-import type { Plugin } from './plugins/plugin.ts';
-import { checkPlugin } from './plugins/pluginForms.ts';
-import { checkPorts, type Ports, storeForm } from './ports.ts';
+import { checkPlugin, type Plugin } from './plugins/plugin.ts';
+import { type Ports, storeForm } from './ports.ts';
 import type { LogStore } from './stores/store.ts';
 import { definitionOf, type Tool } from './tools/define.ts';
+import {
+  anything,
+  callback,
+  check,
+  checkOptionsOf,
+  choice,
+  impossible,
+  list,
+  object,
+  strings,
+  text,
+  withMethods,
+  word,
+} from './validation.ts';
 
 /** Called synchronously, never throws into a run. */
 export type InspectObserver = (event: unknown) => void;
@@ -49,27 +47,22 @@ export interface AgentOptions {
 }
 
 const MODEL = "a model, for example openai('gpt-5.2')";
-const strings: Form = {
-  wanted: 'a list of strings',
-  takes: (value) => isList(value) && value.every((each) => typeof each === 'string'),
-  secret: true,
-};
-const list = (of: string): Form => ({ wanted: `a list of ${of}`, takes: isList, secret: true });
 
-/** What each option takes; `policies` have a table of their own. */
-export const agentForms: Forms = new Map([
-  ['model', { wanted: MODEL, takes: (value) => withMethods(value, 'stream'), secret: true }],
-  ['instructions', text],
-  ['tools', list('tools')],
-  ['plugins', list('plugins')],
-  ['store', storeForm],
-  ['cwd', word],
-  ['inspect', callback],
-  ['interpreter', choice('compiled', 'xstate')],
-  ['secrets', strings],
-  ['authorize', callback],
-]);
-const KEYS = [...agentForms.keys(), 'policies', 'ports'];
+/** What each option takes; policies and ports are looked at by their own forms. */
+export const agentForm = object({
+  model: { wanted: MODEL, takes: (value) => withMethods(value, 'stream'), secret: true },
+  instructions: text,
+  tools: list('tools'),
+  plugins: list('plugins'),
+  store: storeForm,
+  cwd: word,
+  inspect: callback,
+  interpreter: choice('compiled', 'xstate'),
+  secrets: strings,
+  authorize: callback,
+  policies: anything,
+  ports: anything,
+});
 
 function checkTools(tools: readonly Tool[]): void {
   const names = new Set<string>();
@@ -82,13 +75,10 @@ function checkTools(tools: readonly Tool[]): void {
 
 /** Throws ConfigurationError for an option that is unknown or cannot work. */
 export function checkOptions(options: AgentOptions): void {
-  checkObject('the options of createAgent', options);
-  checkKeys('the option ', options, KEYS);
+  check('the options of createAgent', options, agentForm, 'the option ');
   if (options.model === undefined) throw new ConfigurationError(`createAgent needs ${MODEL}`);
-  checkValues('the option ', options, agentForms);
   checkTools(options.tools ?? []);
   for (const plugin of options.plugins ?? []) checkPlugin(plugin);
-  if (options.ports !== undefined) checkPorts(options.ports);
 }
 
 /** What a conversation may be opened with. */
@@ -98,10 +88,7 @@ export interface OpenOptions {
   /** Of a new conversation; an existing one keeps its own. */
   cwd?: string;
 }
-const openForms: Forms = new Map([
-  ['history', list('messages')],
-  ['cwd', word],
-]);
+const openForm = object({ history: list('messages'), cwd: word });
 
 /** Throws ConfigurationError for what no conversation is opened by. */
 export function checkId(id: unknown): void {
@@ -111,5 +98,5 @@ export function checkId(id: unknown): void {
 /** Throws ConfigurationError for an id or an option that is unknown or cannot work. */
 export function checkOpening(id: string, options: OpenOptions): void {
   checkId(id);
-  checkOptionsOf('open', options, openForms);
+  checkOptionsOf('open', options, openForm);
 }

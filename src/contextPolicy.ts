@@ -3,6 +3,7 @@
  * happens where the model does not say how large its window is.
  */
 import type { Settings } from '../machines/index.ts';
+import { type Form, isList, isObject } from './validation.ts';
 
 const KINDS = ['warn', 'prune', 'compact', 'exhaust'] as const;
 type Kind = (typeof KINDS)[number];
@@ -15,17 +16,17 @@ export const contextDefaults: ContextPolicy = [
   { kind: 'exhaust', at: 0.95 },
 ];
 
-/** In words, for the error that names what it must be. */
-export const contextForm = `a list of { kind, at }, each kind (${KINDS.join(', ')}) once, at a share of 0 to 1`;
+const isShare = (at: unknown): boolean => typeof at === 'number' && at >= 0 && at <= 1;
+const isStep = (step: unknown): boolean =>
+  isObject(step) && Object.keys(step).length === 2 && KINDS.includes(step.kind as Kind) && isShare(step.at);
 
-const isStep = (step: unknown): step is ContextPolicy[number] => {
-  if (typeof step !== 'object' || step === null || !('kind' in step) || !('at' in step)) return false;
-  const { kind, at } = step;
-  return KINDS.includes(kind as Kind) && typeof at === 'number' && at >= 0 && at <= 1;
+export const contextForm: Form = {
+  wanted: `a list of { kind, at }, each kind (${KINDS.join(', ')}) once, at a share of 0 to 1`,
+  takes: (value) =>
+    isList(value) &&
+    value.every(isStep) &&
+    new Set((value as ContextPolicy).map(({ kind }) => kind)).size === value.length,
 };
-
-export const isContextPolicy = (value: unknown): value is ContextPolicy =>
-  Array.isArray(value) && value.every(isStep) && new Set(value.map(({ kind }) => kind)).size === value.length;
 
 /** What the chart is to look at; nothing where no window is known or nothing is to happen. */
 export function thresholdsOf(policy: ContextPolicy, window: number | undefined): Settings['context'] {

@@ -6,14 +6,12 @@
  */
 import { type Knowledge, type LogEntry, type NewEntry, repairs } from '../machines/index.ts';
 import { CorruptLogError } from './errors.ts';
-import { shown } from './form.ts';
 import { type LogHandle, toleratedBy } from './stores/store.ts';
+import { isObject, shown } from './validation.ts';
 
 type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const text: Check = (value) => typeof value === 'string';
 const number: Check = (value) => typeof value === 'number';
 const texts: Check = (value) => Array.isArray(value) && value.every(text);
@@ -24,17 +22,17 @@ const maybe =
 const fields =
   (checks: { [key: string]: Check }): Check =>
   (value) =>
-    isFields(value) && Object.keys(checks).every((key) => checks[key]?.(value[key]));
+    isObject(value) && Object.keys(checks).every((key) => checks[key]?.(value[key]));
 
 const textPart = fields({ text });
 const imagePart = fields({ mediaType: text, data: text });
 const otherPart = fields({ type: text });
 const part: Check = (value) =>
-  isFields(value) && (value.type === 'text' ? textPart : value.type === 'image' ? imagePart : otherPart)(value);
+  isObject(value) && (value.type === 'text' ? textPart : value.type === 'image' ? imagePart : otherPart)(value);
 const content: Check = (value) => Array.isArray(value) && value.every(part);
 const call = fields({ callId: text, name: text, argsText: maybe(text) });
 const words = fields({ type: text, text });
-const item: Check = (value) => isFields(value) && (value.type === 'tool-call' ? call : words)(value);
+const item: Check = (value) => isObject(value) && (value.type === 'tool-call' ? call : words)(value);
 const usage = fields({ inputTokens: number, outputTokens: number });
 const cost: Check = (value) => value === null || number(value);
 const named = { messageId: text };
@@ -54,9 +52,9 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
     'tool-suspended': { ...ofSuspension, reason: text },
     decision: { ...ofSuspension, decision: fields({ action: text }) },
     'decision-consumed': ofSuspension,
-    'call-settled': { ...ofCall, how: isFields },
+    'call-settled': { ...ofCall, how: isObject },
     'tool-result': { ...ofCall, outcome: text, content },
-    'state-changed': { writes: isFields },
+    'state-changed': { writes: isObject },
     continuation: { text },
     compaction: { upToSeq: number, summary: text },
     'run-suspended': { waiting: texts },

@@ -6,12 +6,11 @@
 import type { LogEntry } from '../machines/index.ts';
 import { checkId } from './agentOptions.ts';
 import { ConfigurationError } from './errors.ts';
-import { impossible } from './form.ts';
 import { readLog } from './opening.ts';
-import { refuseNoPlace } from './places.ts';
 import { storeForm } from './ports.ts';
 import type { LogHandle, LogStore } from './stores/store.ts';
 import { type Family, familyIn, renamed } from './subAgents/kin.ts';
+import { checkPlace, impossible } from './validation.ts';
 
 type Parts = Extract<LogEntry, { type: 'user-message' }>['content'];
 type Parent = NonNullable<Extract<LogEntry, { type: 'conversation' }>['parent']>;
@@ -136,7 +135,7 @@ export async function forkConversation(store: LogStore, from: string, to: string
   checkId(from);
   checkId(to);
   if (from === to) throw new ConfigurationError(`a fork needs an id of its own, got ${JSON.stringify(to)} for both`);
-  refuseNoPlace(until, 1);
+  checkPlace(until, 1);
   const fork = new Fork(store);
   let count = 0;
   try {

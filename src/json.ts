@@ -3,8 +3,8 @@
  * to be stored is made JSON or refused, never half of it.
  */
 import type { Json } from '../machines/index.ts';
-import { isLiteral } from './form.ts';
 import { thrownMessage } from './thrown.ts';
+import { isLiteral } from './validation.ts';
 
 export const DEPTH_MAX = 64;
 

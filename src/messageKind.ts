@@ -1,20 +1,20 @@
 /** What a plain message is, by state and policy (request-cycle-model, User Message Kinds). */
 import { AgentBusyError } from './errors.ts';
-import { checkOptionsOf, choice, type Forms, withMethods } from './form.ts';
 import type { ConversationStatus } from './live.ts';
 import type { Policies } from './options.ts';
+import { checkOptionsOf, choice, object, withMethods } from './validation.ts';
 
-export const sendForms: Forms = new Map([
-  ['kind', choice('steer', 'followUp')],
-  ['signal', { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true }],
-]);
+const sendForm = object({
+  kind: choice('steer', 'followUp'),
+  signal: { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true },
+});
 
 /** What the caller asked for. Throws ConfigurationError for an option that is unknown, or is no kind or no signal: it would reach the log. */
 export function kindAsked(options: {
   signal?: AbortSignal;
   kind?: 'steer' | 'followUp';
 }): 'steer' | 'followUp' | undefined {
-  checkOptionsOf('send', options, sendForms);
+  checkOptionsOf('send', options, sendForm);
   return options.kind;
 }
 

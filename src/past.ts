@@ -13,10 +13,9 @@ import {
   type QueuedMessage,
 } from '../machines/index.ts';
 import { readable } from './entryShape.ts';
-import { impossible, isList } from './form.ts';
-import { refuseNoPlace } from './places.ts';
 import { type ConversationView, project } from './projector/index.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
+import { checkPlace, impossible, isList } from './validation.ts';
 
 export interface Past {
   /** Seq of the first entry that is not counted. */
@@ -39,7 +38,7 @@ export interface Past {
  */
 export function pastOf(entries: readonly LogEntry[], until?: number): Past {
   if (!isList(entries)) throw impossible('a log', { wanted: 'a list of entries', secret: true }, entries);
-  refuseNoPlace(until, 0);
+  checkPlace(until, 0);
   const counted = entries.slice(0, until);
   const known = nothingKnown();
   for (const entry of counted) learn(known, readable(entry));

@@ -1,86 +1,109 @@
 /**
- * What each policy takes, by its path: the words of the refusal and the test behind them. Rule: a policy stands here or
- * is a group of others; a value that passes can work.
+ * What each policy takes, and what it is where it is not given. Rule: a policy stands here or is a group of others; a
+ * value that passes can work.
  */
-import { contextForm, isContextPolicy } from './contextPolicy.ts';
-import { callback, choice, type Form, flag, isList, number, withMethods } from './form.ts';
+import { defaultPolicies } from '../machines/index.ts';
+import { contextDefaults, contextForm } from './contextPolicy.ts';
+import {
+  callback,
+  choice,
+  type Form,
+  flag,
+  isList,
+  list,
+  number,
+  object,
+  orFalse,
+  whole,
+  withMethods,
+} from './validation.ts';
 
 /** What reads them is loaded on demand. */
 export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as const;
 export type TextCallFormat = (typeof textCallFormats)[number];
 
-const once = (values: readonly unknown[]): boolean => new Set(values).size === values.length;
-
-const whole = (least: number): Form => ({
-  wanted: `a whole number of at least ${least}`,
-  takes: (value) => Number.isSafeInteger(value) && (value as number) >= least,
-});
-const orFalse = ({ wanted, takes }: Form): Form => ({
-  wanted: `false or ${wanted}`,
-  takes: (value) => value === false || takes(value),
-});
 /** Each of the choices at most once. */
 const some = (...choices: string[]): Form => ({
   wanted: `a list of ${choices.join(', ')}, each at most once`,
-  takes: (value) => isList(value) && once(value) && value.every((each) => choices.includes(each as string)),
+  takes: (value) =>
+    isList(value) && new Set(value).size === value.length && value.every((each) => choices.includes(each as string)),
 });
-const models: Form = {
-  wanted: 'a list of models',
-  takes: (value) => isList(value) && value.every((each) => withMethods(each, 'stream')),
-  secret: true,
-};
-const context: Form = {
-  wanted: contextForm,
-  takes: (value) => isContextPolicy(value) && value.every((step) => Object.keys(step).length === 2),
-};
 
 /** What both kinds of retry have. */
-const retry = (path: string): [string, Form][] => [
-  [`${path}.attempts`, whole(1)],
-  [`${path}.baseMs`, number(0)],
-  [`${path}.factor`, number(1)],
-  [`${path}.capMs`, number(0)],
-  [`${path}.jitter`, number(0)],
-];
+const retry = {
+  attempts: whole(1),
+  baseMs: number(0),
+  factor: number(1),
+  capMs: number(0),
+  jitter: number(0),
+};
+/** What `toolRetry` is where it is no longer false; `retryable` has no default of its own. */
+const toolRetry = { attempts: 3, baseMs: 500, factor: 2, capMs: 5000, jitter: 0.1 };
+const modelRetry = { ...defaultPolicies.modelRetry, fallbackModels: [] };
+const modelTimeout = { firstPartMs: 60_000, idleMs: 60_000, totalMs: false as const };
+const { limits } = defaultPolicies;
 
-export const policyForms: ReadonlyMap<string, Form> = new Map([
-  ['whileActive', choice('reject', 'steer', 'followUp')],
-  ['steerAt', choice('afterRound', 'afterTool')],
-  ['queueDrain', choice('one', 'all')],
-  ['promoteFollowUpOn', some('completed', 'interrupted', 'error')],
-  ['whileSuspended', choice('followUp', 'reject', 'denyAndRun')],
-  ['toolExecution', choice('parallel', 'sequential', 'parallelIfReadOnly')],
-  ['maxParallelTools', whole(1)],
-  ['onPartialSuspend', choice('continue', 'wait')],
-  ['decisionsDuringRound', choice('immediate', 'atGate')],
-  ['onToolFailure', choice('tellModel', 'failRun')],
-  ...retry('toolRetry'),
-  ['toolRetry.retryable', callback],
-  ...retry('modelRetry'),
-  ['modelRetry.respectRetryAfter', flag],
-  ['modelRetry.maxRetryAfterMs', number(0)],
-  ['modelRetry.fallbackModels', models],
-  ['modelTimeout.firstPartMs', number(0)],
-  ['modelTimeout.idleMs', number(0)],
-  ['modelTimeout.totalMs', orFalse(number(0))],
-  ['partialReply', choice('discard', 'keep')],
-  ['onRestart', choice('idle', 'replayDecided', 'resume')],
-  ['onEmptyReply', choice('notice', 'retry', 'accept')],
-  ['maxStopContinues', whole(0)],
-  ['limits.turns', whole(1)],
-  ['limits.costUsd', orFalse(number(0))],
-  ['limits.tokens', orFalse(whole(0))],
-  ['limits.runMs', orFalse(number(0))],
-  ['limits.toolCallsPerTurn', whole(0)],
-  ['limits.identicalCalls', whole(1)],
-  ['limits.emptyReplies', whole(1)],
-  ['limits.queue', whole(0)],
-  ['limits.decisions', whole(0)],
-  ['limits.suspensionsPerCall', whole(0)],
-  ['limits.subAgents', whole(0)],
-  ['limits.toolMs', number(0)],
-  ['limits.resultBytes', whole(0)],
-  ['textToolCalls', orFalse(some(...textCallFormats))],
-  ['observerErrors', choice('isolate', 'propagate')],
-  ['context', context],
-]);
+export const defaults = {
+  ...defaultPolicies,
+  modelRetry,
+  modelTimeout,
+  toolRetry: false as const,
+  textToolCalls: false as const,
+  observerErrors: 'isolate' as const,
+  context: contextDefaults,
+};
+
+export const policyForm = object(
+  {
+    whileActive: choice('reject', 'steer', 'followUp'),
+    steerAt: choice('afterRound', 'afterTool'),
+    queueDrain: choice('one', 'all'),
+    promoteFollowUpOn: some('completed', 'interrupted', 'error'),
+    whileSuspended: choice('followUp', 'reject', 'denyAndRun'),
+    toolExecution: choice('parallel', 'sequential', 'parallelIfReadOnly'),
+    maxParallelTools: whole(1),
+    onPartialSuspend: choice('continue', 'wait'),
+    decisionsDuringRound: choice('immediate', 'atGate'),
+    onToolFailure: choice('tellModel', 'failRun'),
+    toolRetry: orFalse(object({ ...retry, retryable: callback }, { defaults: toolRetry })),
+    modelRetry: object(
+      {
+        ...retry,
+        respectRetryAfter: flag,
+        maxRetryAfterMs: number(0),
+        fallbackModels: list('models', (each) => withMethods(each, 'stream')),
+      },
+      { defaults: modelRetry },
+    ),
+    modelTimeout: object(
+      { firstPartMs: number(0), idleMs: number(0), totalMs: orFalse(number(0)) },
+      { defaults: modelTimeout },
+    ),
+    partialReply: choice('discard', 'keep'),
+    onRestart: choice('idle', 'replayDecided', 'resume'),
+    onEmptyReply: choice('notice', 'retry', 'accept'),
+    maxStopContinues: whole(0),
+    limits: object(
+      {
+        turns: whole(1),
+        costUsd: orFalse(number(0)),
+        tokens: orFalse(whole(0)),
+        runMs: orFalse(number(0)),
+        toolCallsPerTurn: whole(0),
+        identicalCalls: whole(1),
+        emptyReplies: whole(1),
+        queue: whole(0),
+        decisions: whole(0),
+        suspensionsPerCall: whole(0),
+        subAgents: whole(0),
+        toolMs: number(0),
+        resultBytes: whole(0),
+      },
+      { defaults: limits },
+    ),
+    textToolCalls: orFalse(some(...textCallFormats)),
+    observerErrors: choice('isolate', 'propagate'),
+    context: contextForm,
+  },
+  { defaults },
+);

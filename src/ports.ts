@@ -3,10 +3,10 @@
  * each, so that a test or a replay decides what time it is.
  */
 import type { Journal } from '../machines/index.ts';
-import { callback, checkKeys, checkObject, checkValues, type Form, type Forms, withMethods } from './form.ts';
 import type { ScaleImage } from './images/scale.ts';
 import type { Interpreter } from './runtime/interpreter/interpreter.ts';
 import type { LogStore } from './stores/store.ts';
+import { callback, check, type Form, object, withMethods } from './validation.ts';
 
 export interface Ports {
   /** Milliseconds since 1970. A log is not written without a finite number. */
@@ -52,27 +52,20 @@ export const storeForm: Form = {
   secret: true,
 };
 
-const NAMES = [
-  'now',
-  'newId',
-  'random',
-  'setTimer',
-  'scaleImage',
-  'store',
-  'journal',
-  'interpreter',
-] as const satisfies (keyof Ports)[];
-export const portForms: Forms = new Map(NAMES.map((name) => [name, name === 'store' ? storeForm : callback]));
+export const portForm = object(
+  {
+    now: callback,
+    newId: callback,
+    random: callback,
+    setTimer: callback,
+    scaleImage: callback,
+    store: storeForm,
+    journal: callback,
+    interpreter: callback,
+  } satisfies { [name in keyof Ports]-?: Form },
+  { defaults: platformPorts },
+);
 
-/** Throws ConfigurationError for a port that is unknown or no function. */
-export function checkPorts(given: Partial<Ports>): void {
-  checkObject('the option ports', given);
-  checkKeys('ports.', given, NAMES);
-  checkValues('ports.', given, portForms);
-}
-
-/** What is given, the platform's for the rest. */
-export const portsOf = (given: Partial<Ports> = {}): Ports => {
-  const own = NAMES.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]]));
-  return { ...platformPorts, ...Object.fromEntries(own) };
-};
+/** What is given, the platform's for the rest. Throws ConfigurationError for a port that is unknown or no function. */
+export const portsOf = (given: Partial<Ports> = {}): Ports =>
+  check('the option ports', given, portForm, 'ports.') as Ports;

@@ -1,8 +1,9 @@
 /** Every policy: what it takes, and that everything else is refused at start with words that help. */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
-import { defaults, mergedPolicies } from '../src/options.ts';
-import { policyForms } from '../src/policyForms.ts';
+import { mergedPolicies } from '../src/options.ts';
+import { defaults, policyForm } from '../src/policyForms.ts';
+import type { Form } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 
 const model = scripted([]);
@@ -101,6 +102,13 @@ function pathsOf(value: object, path = ''): string[] {
     return typeof child === 'object' && child !== null && !Array.isArray(child) ? pathsOf(child, at) : [at];
   });
 }
+
+/** The forms by their paths; those of groups are not one. */
+const formsOf = ({ fields = {} }: Form, path = ''): [string, Form][] =>
+  Object.entries(fields).flatMap(([key, form]) =>
+    form.fields ? formsOf(form, `${path}${key}.`) : [[`${path}${key}`, form]],
+  );
+const policyForms = new Map(formsOf(policyForm));
 
 describe('the table of policies', () => {
   const own = Object.keys(refused).filter((path) => !path.startsWith('toolRetry.'));

@@ -7,7 +7,6 @@ import type { Journal, LogEntry } from '../../machines/index.ts';
 import { RunchartError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
 import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../options.ts';
-import { refuseNoPlace } from '../places.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { platformPorts } from '../ports.ts';
 import { redactor } from '../redact.ts';
@@ -15,6 +14,7 @@ import { inspected } from '../runtime/interpreter/inspection.ts';
 import { Runtime } from '../runtime.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { Toolbox } from '../tools/toolbox.ts';
+import { checkPlace } from '../validation.ts';
 import type { RecordedDelivery } from './recorded.ts';
 import { ReplayingJournal } from './replaying.ts';
 
@@ -71,7 +71,7 @@ export const replayRecording = (options: ReplayOptions): LogEntry[] => replayUnt
  * ConfigurationError where `until` is no whole number.
  */
 export function replayUntil(options: ReplayOptions, until?: number): Replayed {
-  refuseNoPlace(until, 0);
+  checkPlace(until, 0);
   const { entries, secrets = [], plugins = [] } = options;
   const recording = options.recording.slice(0, until);
   const [head] = entries;

@@ -3,42 +3,27 @@
  * left out, never written as something else, so that a cost is a number or is said to be unknown.
  */
 import { ConfigurationError } from '../errors.ts';
-import { checkObject, checkValues, type Form, type Forms, isList, number, span, word } from '../form.ts';
 import { imageLimitsOf } from '../images/limits.ts';
+import { check, type Form, number, object, span, strings, word } from '../validation.ts';
 import type { Model } from './model.ts';
-
-const secrets: Form = {
-  wanted: 'a list of strings',
-  takes: (value) => isList(value) && value.every((each) => typeof each === 'string'),
-  secret: true,
-};
-export const modelForms: Forms = new Map([
-  ['id', word],
-  ['contextWindow', span(0)],
-  ['maxOutputTokens', span(0)],
-  ['secrets', secrets],
-]);
 
 /** USD per million tokens. */
 const price: Form = { ...number(0), wanted: 'a finite number of USD of at least 0' };
-export const priceForms: Forms = new Map([
-  ['input', price],
-  ['output', price],
-  ['cachedInput', price],
-  ['cacheWrite', price],
-]);
+/** What else a model and its prices hold is their own affair. */
+const open = { refuses: () => false };
+export const modelForm = object({ id: word, contextWindow: span(0), maxOutputTokens: span(0), secrets: strings }, open);
+export const priceForm = object({ input: price, output: price, cachedInput: price, cacheWrite: price }, open);
 
 /** Throws ConfigurationError for a model that cannot be called, or whose cost could not be told. */
 export function checkModel(model: Model): void {
   const { id, prices } = model;
   if (id === undefined) throw new ConfigurationError('a model needs an id: it names the model in the log');
-  checkValues(`the model ${String(id)}: `, model, modelForms);
+  const name = `the model ${String(id)}: `;
+  check(name, model, modelForm, name);
   imageLimitsOf(model);
   if (prices === undefined) return;
-  const name = `the model ${id}: prices`;
-  checkObject(name, prices);
+  check(`${name}prices`, prices, priceForm);
   if (prices.input === undefined || prices.output === undefined) {
-    throw new ConfigurationError(`${name} must hold input and output; leave prices out where they are not known`);
+    throw new ConfigurationError(`${name}prices must hold input and output; leave prices out where they are not known`);
   }
-  checkValues(`${name}.`, prices, priceForms);
 }

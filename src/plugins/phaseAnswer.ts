@@ -6,6 +6,7 @@ import type { Json, Phase } from '../../machines/index.ts';
 import type { Content } from '../content.ts';
 import { toJson } from '../json.ts';
 import type { RequestPatch } from '../request.ts';
+import { isObject } from '../validation.ts';
 
 /** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
 export class RequiredPluginError extends Error {
@@ -21,8 +22,6 @@ export interface PhaseAnswer {
   result?: Content;
 }
 
-const isObject = (value: unknown): value is { [key: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isState = (value: unknown): boolean => {
   const json = toJson(value);

@@ -15,8 +15,10 @@ import type {
   ToolOutcome,
 } from '../../machines/index.ts';
 import type { ContentPart } from '../content.ts';
+import { ConfigurationError } from '../errors.ts';
 import type { ModelRequest } from '../models/model.ts';
 import type { Tool } from '../tools/define.ts';
+import { callback, check, flag, isLiteral, object, word } from '../validation.ts';
 
 export interface PhaseContext {
   conversationId: string;
@@ -72,6 +74,22 @@ export const phasesOf = (plugins: readonly Plugin[]): Phases =>
   ) as Record<Phase, boolean>;
 
 export const PHASE_MS = 30_000;
+
+/**
+ * A phase that is misspelt is refused, since a guard that is never called guards nothing; what else an object or an
+ * instance of a class holds is its own affair.
+ */
+export const pluginForm = object(
+  { ...Object.fromEntries(PHASES.map((phase) => [phase, callback])), required: flag },
+  { refuses: (value, plugin) => isLiteral(plugin) && callback.takes(value) },
+);
+
+/** Throws ConfigurationError for what is missing, unknown or cannot work. */
+export function checkPlugin(plugin: Plugin): void {
+  if (!word.takes(plugin?.name)) throw new ConfigurationError('a plugin needs a name');
+  const name = `plugin "${plugin.name}": `;
+  check(name, plugin, pluginForm, name, `${name}the phase `);
+}
 
 /** Waits for a phase no longer than `ms`, and not beyond the abort of its effect; what it says later counts for nothing. */
 export async function within<T>(

@@ -3,9 +3,9 @@
  * nothing a plugin returns can pass for an allowance by mistake.
  */
 import type { GateValue, Json } from '../../machines/index.ts';
-import { isLiteral } from '../form.ts';
 import { bytesOf, ownArgsJson, toJson } from '../json.ts';
 import { type ResultLimits, reasonText } from '../tools/result.ts';
+import { isLiteral } from '../validation.ts';
 
 export interface Verdict {
   block?: string;

@@ -1,7 +1,7 @@
 /** What a spawn tool is made with. Rule: an option that is unknown or cannot work is refused where it is given. */
-import { ConfigurationError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
 import type { Tool } from '../tools/define.ts';
+import { checkOptionsOf, list, object, span, text, whole, withMethods } from '../validation.ts';
 
 export interface SubAgentOptions {
   /** `spawn_agents` where it is not given. */
@@ -18,26 +18,19 @@ export interface SubAgentOptions {
   maxSubAgents?: number;
 }
 
-const KEYS = ['name', 'model', 'tools', 'instructions', 'limits', 'maxSubAgents'];
 const spawns = new WeakMap<Tool, SubAgentOptions>();
 export const spawnedWith = (tool: Tool, options: SubAgentOptions): void => void spawns.set(tool, options);
 /** The options of a tool that `subAgents` made. */
 export const spawnOptionsOf = (tool: Tool): SubAgentOptions | undefined => spawns.get(tool);
 
+const spawnForm = object({
+  name: text,
+  model: { wanted: 'a Model', takes: (value) => withMethods(value, 'stream'), secret: true },
+  tools: list('tools'),
+  instructions: text,
+  limits: object({ turns: span(1), runMs: span(0) }),
+  maxSubAgents: whole(1),
+});
+
 /** Throws ConfigurationError for an option that is unknown or cannot work. */
-export function checkSpawnOptions(options: SubAgentOptions): void {
-  const stray = Object.keys(options).find((key) => !KEYS.includes(key));
-  if (stray !== undefined) throw new ConfigurationError(`subAgents knows no option ${stray}, only ${KEYS.join(', ')}`);
-  const { maxSubAgents, model, tools, limits = {} } = options;
-  if (maxSubAgents !== undefined && !(Number.isInteger(maxSubAgents) && maxSubAgents >= 1)) {
-    throw new ConfigurationError(`maxSubAgents must be a whole number of at least 1, got ${maxSubAgents}`);
-  }
-  if (model !== undefined && typeof model.stream !== 'function') throw new ConfigurationError('model must be a Model');
-  if (tools !== undefined && !Array.isArray(tools)) throw new ConfigurationError('tools must be a list of tools');
-  for (const [key, value] of Object.entries(limits)) {
-    if (key !== 'turns' && key !== 'runMs') throw new ConfigurationError(`limits knows turns and runMs, not ${key}`);
-    if (value !== undefined && !(typeof value === 'number' && value >= (key === 'turns' ? 1 : 0))) {
-      throw new ConfigurationError(`limits.${key} must be a number of at least ${key === 'turns' ? 1 : 0}`);
-    }
-  }
-}
+export const checkSpawnOptions = (options: SubAgentOptions): unknown => checkOptionsOf('subAgents', options, spawnForm);

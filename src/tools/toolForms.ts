@@ -4,18 +4,18 @@
  */
 import { ConfigurationError } from '../errors.ts';
 import {
+  anything,
   callback,
-  checkKeys,
-  checkValues,
+  check,
   choice,
   type Form,
-  type Forms,
   flag,
   isLiteral,
+  object,
   shown,
   span,
   text,
-} from '../form.ts';
+} from '../validation.ts';
 import type { ToolDefinition } from './define.ts';
 
 const approval: Form = {
@@ -24,16 +24,19 @@ const approval: Form = {
 };
 
 /** Name, parameters and execute have words of their own. */
-export const toolForms: Forms = new Map([
-  ['description', text],
-  ['readOnly', flag],
-  ['idempotent', flag],
-  ['timeoutMs', span(0)],
-  ['group', choice('read-group', 'write-group', 'bash-group', 'other-group')],
-  ['needsApproval', approval],
-]);
+export const toolForm = object(
+  {
+    ...{ name: anything, parameters: anything, execute: anything },
+    description: text,
+    readOnly: flag,
+    idempotent: flag,
+    timeoutMs: span(0),
+    group: choice('read-group', 'write-group', 'bash-group', 'other-group'),
+    needsApproval: approval,
+  },
+  { refuses: (_, tool) => isLiteral(tool) },
+);
 const NAME = /^[\w-]{1,64}$/;
-const KEYS = ['name', 'parameters', 'execute', ...toolForms.keys()];
 
 /** Throws ConfigurationError for what is missing, unknown or cannot work. */
 export function checkTool(tool: ToolDefinition): void {
@@ -46,7 +49,6 @@ export function checkTool(tool: ToolDefinition): void {
   if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
     throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);
   }
-  const prefix = `tool "${tool.name}": `;
-  if (isLiteral(tool)) checkKeys(prefix, tool, KEYS);
-  checkValues(prefix, tool, toolForms);
+  const name = `tool "${tool.name}": `;
+  check(name, tool, toolForm, name);
 }

@@ -5,7 +5,7 @@
  */
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
 import { textOf } from '../../content.ts';
-import { type Form, flag, isList, number, word } from '../../form.ts';
+import { type Form, flag, isList, isObject, number, word } from '../../validation.ts';
 import { ModelError, type ModelRequest } from '../model.ts';
 import { isRecord } from './wireJson.ts';
 
@@ -37,7 +37,7 @@ const stops: Form = {
 };
 const body: Form = {
   wanted: 'an object',
-  takes: (value) => typeof value === 'object' && value !== null && !isList(value),
+  takes: isObject,
 };
 /** Each option, its name on the wire and what it takes. */
 const SENT: readonly (readonly [keyof SentOptions, string, Form])[] = [

@@ -3,8 +3,8 @@
  * request without a retry of its own, and every failure is a ModelError the run can act on.
  */
 import { ConfigurationError } from '../../errors.ts';
-import { callback, checkOptionsOf, type Form, type Forms, isList, text } from '../../form.ts';
 import { type ImageLimits, imageLimitsOf } from '../../images/limits.ts';
+import { callback, checkOptionsOf, type Form, isObject, object, text } from '../../validation.ts';
 import { type Model, ModelError, type ModelRequest, type Prices } from '../model.ts';
 import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './http.ts';
@@ -33,25 +33,25 @@ const tokens: Form = {
   wanted: 'a positive whole number of tokens',
   takes: (value) => Number.isInteger(value) && Number(value) > 0,
 };
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !isList(value);
-const object: Form = { wanted: 'an object', takes: isObject };
+/** Looked at when a model is made of it. */
+const group: Form = { wanted: 'an object', takes: isObject };
 const headers: Form = {
   wanted: 'an object of strings',
   takes: (value) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
   secret: true,
 };
 /** What each option takes. */
-const optionForms: Forms = new Map<string, Form>([
-  ['apiKey', { ...text, secret: true }],
-  ['baseURL', { ...text, secret: true }],
-  ['fetch', callback],
-  ['headers', headers],
-  ['contextWindow', tokens],
-  ['maxOutputTokens', tokens],
-  ['prices', object],
-  ['imageLimits', object],
-  ...sentForms,
-]);
+const optionForm = object({
+  apiKey: { ...text, secret: true },
+  baseURL: { ...text, secret: true },
+  fetch: callback,
+  headers,
+  contextWindow: tokens,
+  maxOutputTokens: tokens,
+  prices: group,
+  imageLimits: group,
+  ...Object.fromEntries(sentForms),
+});
 
 /**
  * A model behind a chat completions API. Key and base URL come from the options, else from OPENAI_API_KEY and
@@ -63,7 +63,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   if (typeof modelName !== 'string' || modelName.trim() === '') {
     throw new ConfigurationError("openai() needs the model's name, as its server knows it");
   }
-  checkOptionsOf('openai()', options, optionForms);
+  checkOptionsOf('openai()', options, optionForm);
   const { contextWindow, maxOutputTokens, prices, imageLimits } = options;
   if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
   const connection = connect(options);

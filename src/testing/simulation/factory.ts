@@ -3,8 +3,8 @@
  * is the violation `setup`; nothing of it is thrown into the life or left unhandled.
  */
 import type { Agent } from '../../agent.ts';
-import { shown, withMethods } from '../../form.ts';
 import { thrownText } from '../../thrown.ts';
+import { shown, withMethods } from '../../validation.ts';
 import type { World } from './world.ts';
 
 const GIVES = 'agent() must give an agent of createAgent at once';

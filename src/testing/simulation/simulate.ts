@@ -6,15 +6,14 @@ import type { Decision, Json, LogEntry } from '../../../machines/index.ts';
 import { type Agent, createAgent } from '../../agent.ts';
 import type { InspectObserver } from '../../agentOptions.ts';
 import { ConfigurationError } from '../../errors.ts';
-import { checkOptionsOf } from '../../form.ts';
 import type { Model } from '../../models/model.ts';
 import type { Ports } from '../../ports.ts';
 import type { Interpreter } from '../../runtime/interpreter/interpreter.ts';
 import type { LogStore } from '../../stores/store.ts';
 import { subAgents } from '../../subAgents/tool.ts';
 import { thrownText } from '../../thrown.ts';
+import { callback, checkOptionsOf, type Form, isList, isObject, list, object, whole } from '../../validation.ts';
 import { madeIn } from './factory.ts';
-import { simulationForms } from './forms.ts';
 import { Host } from './host.ts';
 import { Ledger } from './ledger.ts';
 import { Life } from './life.ts';
@@ -79,6 +78,30 @@ export interface SimulationOptions {
   interpreter?: Interpreter;
 }
 
+const seed: Form = { wanted: 'a whole number', takes: Number.isSafeInteger };
+/** A choice is taken modulo how many there are: it may be larger than any of them. */
+const numbers: Form = {
+  wanted: 'a list of whole numbers of at least 0',
+  takes: (value) => isList(value) && value.every((each) => Number.isInteger(each) && (each as number) >= 0),
+};
+
+const examples: Form = {
+  wanted: 'lists of arguments by the names of tools',
+  takes: (value) => isObject(value) && Object.values(value).every(isList),
+};
+/** Whatever passes lets a life come to its end. */
+const simulationForm = object({
+  seed,
+  agent: callback,
+  args: examples,
+  invariants: list('functions', callback.takes),
+  tape: numbers,
+  prefix: numbers,
+  maxSteps: whole(0),
+  inspect: callback,
+  interpreter: callback,
+});
+
 /** Of an agent that no seed decides. */
 const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })';
 
@@ -87,7 +110,7 @@ const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })'
  * finds: that is a violation in the report.
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
-  checkOptionsOf('simulate', options, simulationForms);
+  checkOptionsOf('simulate', options, simulationForm);
   if (options.seed === undefined) throw new ConfigurationError('simulate needs a seed, a whole number');
   const { seed, tape: numbers, prefix, args, invariants, inspect, interpreter } = options;
   const tape: Tape = numbers ? recorded(numbers) : prefix ? continued(prefix, seed) : seeded(seed);

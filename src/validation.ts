@@ -1,0 +1,128 @@
+/**
+ * Checks what is given from outside by declarations: what an option must be, in words and as a test. Rule: options come
+ * in languages without types too, so each is looked at before it is used; an unknown key is refused by its name, and no
+ * refusal quotes a credential.
+ */
+import { ConfigurationError } from './errors.ts';
+
+export interface Form {
+  /** Behind "must be". */
+  wanted: string;
+  takes(value: unknown): boolean;
+  /** What came may be a credential, or hold one: it is not quoted. */
+  secret?: true;
+  /** Of an object. */
+  fields?: Fields;
+  defaults?: object;
+  /** Whether a field that is not declared, with this value, is refused; each is where it is not given. */
+  refuses?(value: unknown, owner: object): boolean;
+}
+export type Fields = { readonly [name: string]: Form };
+type Given = { readonly [name: string]: unknown };
+
+export const isList = (value: unknown): value is unknown[] => Array.isArray(value);
+export const isObject = (value: unknown): value is Given =>
+  typeof value === 'object' && value !== null && !isList(value);
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+
+/** Not an instance of a class, which may hold whatever it needs. */
+export function isLiteral(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** Its methods by these names are there, its own or its class's. */
+export const withMethods = (value: unknown, ...names: string[]): boolean =>
+  names.every((name) => isFunction((value as Given | null | undefined)?.[name]));
+
+/** Looked at elsewhere. */
+export const anything: Form = { wanted: 'anything', takes: () => true };
+export const flag: Form = { wanted: 'true or false', takes: (value) => typeof value === 'boolean' };
+export const callback: Form = { wanted: 'a function', takes: isFunction };
+export const text: Form = { wanted: 'a string', takes: isText };
+export const word: Form = { wanted: 'a string that is not empty', takes: (value) => isText(value) && value !== '' };
+export const choice = (...choices: string[]): Form => ({
+  wanted: `one of ${choices.map((each) => `"${each}"`).join(', ')}`,
+  takes: (value) => choices.includes(value as string),
+});
+export const number = (least: number): Form => ({
+  wanted: `a number of at least ${least}`,
+  takes: (value) => Number.isFinite(value) && (value as number) >= least,
+});
+/** Also without an end. */
+export const span = (least: number): Form => ({
+  wanted: `a number of at least ${least}, or Infinity`,
+  takes: (value) => typeof value === 'number' && value >= least,
+});
+export const whole = (least: number): Form => ({
+  wanted: `a whole number of at least ${least}`,
+  takes: (value) => Number.isSafeInteger(value) && (value as number) >= least,
+});
+export const list = (of: string, takes: (each: unknown) => boolean = () => true): Form => ({
+  wanted: `a list of ${of}`,
+  takes: (value) => isList(value) && [...value].every(takes),
+  secret: true,
+});
+export const strings: Form = list('strings', isText);
+export const orFalse = (form: Form): Form => ({
+  ...form,
+  wanted: `false or ${form.wanted}`,
+  takes: (value) => value === false || form.takes(value),
+});
+export const object = (fields: Fields, more: Pick<Form, 'defaults' | 'refuses'> = {}): Form => ({
+  ...{ wanted: 'an object', takes: isObject, secret: true, fields },
+  ...more,
+});
+
+const SHOWN_MAX = 200;
+/** What came, in a line: JSON where it is more than a number. */
+export function shown(value: unknown, secret = false): string {
+  const isPlainSight = !secret || typeof value === 'number' || value === null;
+  if (!isPlainSight) return isList(value) ? 'a list' : `a value of type ${typeof value}`;
+  try {
+    const said = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
+    return said.length > SHOWN_MAX ? `${said.slice(0, SHOWN_MAX)}…` : said;
+  } catch {
+    return typeof value;
+  }
+}
+export const impossible = (name: string, { wanted, secret }: Omit<Form, 'takes'>, value: unknown): ConfigurationError =>
+  new ConfigurationError(`${name} must be ${wanted}, got ${shown(value, secret)}`);
+
+/**
+ * What was given, an object over the defaults of its form; what is undefined in it was not given. `prefix` stands before
+ * the name of a field, `unknown` before one that nobody knows. Throws ConfigurationError.
+ */
+export function check(name: string, given: unknown, form: Form, prefix = `${name}.`, unknown = prefix): unknown {
+  const { fields, defaults, refuses = () => true } = form;
+  if (!form.takes(given)) throw impossible(name, form, given);
+  // A copy: what was checked stays as it is.
+  if (isList(given)) return [...given];
+  if (!fields || !isObject(given)) return given;
+  const known = Object.keys(fields);
+  // A slip of the pen would count for nothing.
+  const stray = Object.keys(given).find((key) => !known.includes(key) && refuses(given[key], given));
+  if (stray !== undefined) {
+    throw new ConfigurationError(`${unknown}${stray} is unknown; known are ${known.join(', ')}`);
+  }
+  const checked: { [name: string]: unknown } = { ...defaults };
+  for (const [key, field] of Object.entries(fields)) {
+    const value = given[key];
+    if (value !== undefined) checked[key] = check(`${prefix}${key}`, value, field);
+  }
+  return checked;
+}
+
+/** The options of a call. Throws ConfigurationError. */
+export const checkOptionsOf = (call: string, given: unknown, form: Form): unknown =>
+  check(`the options of ${call}`, given, form, `${call}: `, `${call}: the option `);
+
+/** Places in a log are counts of entries from the front. Throws ConfigurationError for one below `least`. */
+export function checkPlace(until: unknown, least: number): void {
+  const { wanted, takes } = whole(least);
+  if (until === undefined || takes(until)) return;
+  throw new ConfigurationError(
+    `until counts entries: expected ${wanted}, got ${isText(until) ? shown(until) : String(until)}; leave it out for all`,
+  );
+}
