@@ -20,8 +20,9 @@ import type { Model } from './models/model.ts';
 import { replyValue } from './models/reply.ts';
 import type { TextCalls } from './models/textCalls.ts';
 import type { Policies } from './options.ts';
+import type { ConversationScope } from './plugins/gate.ts';
 import { Gate } from './plugins/gate.ts';
-import type { PhaseRunner, Surroundings } from './plugins/phases.ts';
+import type { PhaseRunner } from './plugins/phases.ts';
 import type { Plugin } from './plugins/plugin.ts';
 import type { Ports } from './ports.ts';
 import type { Redact } from './redact.ts';
@@ -39,7 +40,7 @@ export interface EffectsOptions {
   plugins: readonly Plugin[];
   policies: Policies;
   ports: Ports;
-  around: Surroundings;
+  around: ConversationScope;
   redact: Redact;
   attended: boolean;
   images: Images;
@@ -215,7 +216,7 @@ export class Effects {
   }
 }
 
-const replySeen = (value: Extract<ModelValue, { kind: 'reply' }>): Surroundings['reply'] => ({
+const replySeen = (value: Extract<ModelValue, { kind: 'reply' }>): ConversationScope['reply'] => ({
   text: value.items.map((item) => (item.type === 'assistant' ? item.text : '')).join(''),
   calls: value.items.flatMap((item) => (item.type === 'tool-call' ? [item] : [])),
 });

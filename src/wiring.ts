@@ -5,7 +5,7 @@ import type { Images } from './images/images.ts';
 import { EmbeddedJournal, type JournalOptions } from './journal.ts';
 import type { Live, LiveFeed } from './live.ts';
 import type { ConversationLog } from './log.ts';
-import type { Surroundings } from './plugins/phases.ts';
+import type { ConversationScope } from './plugins/gate.ts';
 import { NextRequest } from './request.ts';
 import type { RuntimeOptions } from './runtimeOptions.ts';
 
@@ -23,7 +23,7 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls, Phases } =
     options;
   const { log, known, transcript, live: signals, images, diagnose, state } = wires;
-  const around: Surroundings = {
+  const around: ConversationScope = {
     conversationId: id,
     cwd,
     entries: log.entries,

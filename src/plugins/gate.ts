@@ -11,21 +11,46 @@ import {
   type EffectRequest,
   type GateValue,
   type Json,
+  type Knowledge,
+  type LogEntry,
   type ToolCall,
+  type Transcript,
 } from '../../machines/index.ts';
+import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
 import { ownGateOf } from '../tools/define.ts';
 import type { ResultLimits } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
-import type { Checked, PhaseRunner, Surroundings } from './phases.ts';
 import { PHASE_MS, within } from './plugin.ts';
 
 export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
 
+/** What plugins may see and touch of their conversation. */
+export interface ConversationScope {
+  conversationId: string;
+  cwd: string;
+  entries: readonly LogEntry[];
+  transcript: Transcript;
+  known: Knowledge;
+  next: NextRequest;
+  /** The reply of the turn under way. */
+  reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
+  setTimer(ms: number, fire: () => void): () => void;
+  diagnose(code: string, detail?: Json): void;
+}
+
+/** What the plugins made of a call that they checked. */
+export type Checked = { kind: 'passed'; prepared: PreparedCall; suspend: GateValue | undefined } | GateValue;
+
+/** The plugins' part of the gate; loaded only where there are plugins. */
+export interface ToolChecks {
+  beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked>;
+}
+
 export interface GateOptions {
   /** Where there are plugins. */
-  phases: PhaseRunner | undefined;
-  around: Surroundings;
+  phases: ToolChecks | undefined;
+  around: ConversationScope;
   toolbox: Toolbox;
   /** Somebody can be asked for approval. */
   attended: boolean;

@@ -2,42 +2,16 @@
  * Runs the phases that plugins take part in, one plugin after the other. Rule: a phase that throws or takes too long
  * is a diagnostic, or ends the run where its plugin is required; at the end of a run it is a diagnostic in every case.
  */
-import type {
-  EffectRequest,
-  GateValue,
-  Json,
-  Knowledge,
-  LogEntry,
-  Phase,
-  PhaseValue,
-  StoredPart,
-  Transcript,
-} from '../../machines/index.ts';
+import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/index.ts';
 import { toJson } from '../json.ts';
-import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
-import { block, type GateRequest } from './gate.ts';
-import { type PhaseAnswer, RequiredPluginError, readAnswer } from './phaseAnswer.ts';
+import { block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
 import { PHASE_MS, type PhaseContext, type Plugin, within } from './plugin.ts';
-import { readVerdict } from './verdict.ts';
+import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
 
-/** What plugins may see and touch of their conversation. */
-export interface Surroundings {
-  conversationId: string;
-  cwd: string;
-  entries: readonly LogEntry[];
-  transcript: Transcript;
-  known: Knowledge;
-  next: NextRequest;
-  /** The reply of the turn under way. */
-  reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
-  setTimer(ms: number, fire: () => void): () => void;
-  diagnose(code: string, detail?: Json): void;
-}
-
-function phaseContext(around: Surroundings, runId: string, turn: number, signal: AbortSignal): PhaseContext {
+function phaseContext(around: ConversationScope, runId: string, turn: number, signal: AbortSignal): PhaseContext {
   const { conversationId, cwd, entries, transcript } = around;
   return {
     conversationId,
@@ -50,22 +24,19 @@ function phaseContext(around: Surroundings, runId: string, turn: number, signal:
   };
 }
 
-/** What the plugins made of a call that they checked. */
-export type Checked = { kind: 'passed'; prepared: PreparedCall; suspend: GateValue | undefined } | GateValue;
-
 type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
 const isOver = ({ failure, termination }: PhaseRequest): boolean => failure !== undefined || termination !== undefined;
 
 export interface PhaseOptions {
   plugins: readonly Plugin[];
-  around: Surroundings;
+  around: ConversationScope;
   toolbox: Toolbox;
   limits: ResultLimits;
 }
 
-export class PhaseRunner {
+export class PhaseRunner implements ToolChecks {
   readonly #plugins: readonly Plugin[];
-  readonly #around: Surroundings;
+  readonly #around: ConversationScope;
   readonly #toolbox: Toolbox;
   readonly #limits: ResultLimits;
 

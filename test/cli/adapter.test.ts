@@ -51,6 +51,8 @@ describe('where neither is installed', () => {
   });
 
   it('the adapter says what to install', async () => {
-    expect(await printed('await adapter.loadAdapter().catch((error) => error.message)')).toContain('npm install openai');
+    expect(await printed('await adapter.loadAdapter().catch((error) => error.message)')).toContain(
+      'npm install openai',
+    );
   });
 });

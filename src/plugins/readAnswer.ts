@@ -1,12 +1,14 @@
 /**
- * What a phase answered, read before anything is done with it. Rule: a field that cannot be used is never dropped in
- * silence, since what the plugin wanted would not happen: the failure names plugin, phase and field.
+ * Reads what a plugin answers, to a phase and to the check of a tool call, before anything is done with it. Rule: a
+ * field that cannot be used is never dropped in silence: the failure names plugin, phase and field. A verdict of an
+ * unknown shape blocks the call, so that nothing can pass for an allowance by mistake.
  */
-import type { Json, Phase } from '../../machines/index.ts';
+import type { GateValue, Json, Phase } from '../../machines/index.ts';
 import type { Content } from '../content.ts';
-import { toJson } from '../json.ts';
+import { bytesOf, ownArgsJson, toJson } from '../json.ts';
 import type { RequestPatch } from '../request.ts';
-import { isObject } from '../validation.ts';
+import { type ResultLimits, reasonText } from '../tools/result.ts';
+import { isLiteral, isObject } from '../validation.ts';
 
 /** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
 export class RequiredPluginError extends Error {
@@ -91,4 +93,51 @@ export function readAnswer(plugin: string, phase: Phase, answer: PhaseAnswer): P
     );
   }
   return answer;
+}
+
+interface Verdict {
+  block?: string;
+  suspend?: Extract<GateValue, { kind: 'suspend' }>;
+  args?: Json;
+}
+const KEYS: readonly string[] = ['block', 'suspend', 'args'];
+
+function json(what: string, value: unknown): Json {
+  const read = toJson(value);
+  if (read.kind === 'refused') throw new TypeError(`${what} is no JSON: ${read.why}`);
+  return read.value;
+}
+
+/** Bounded like what a tool suspends its call with. */
+function suspension(given: unknown, limits: ResultLimits): Extract<GateValue, { kind: 'suspend' }> {
+  const { reason, payload } = (given ?? {}) as { reason?: unknown; payload?: unknown };
+  if (typeof reason !== 'string') throw new TypeError('suspend needs a reason, a text');
+  const suspend = { kind: 'suspend' as const, reason: reasonText(reason, limits) };
+  if (payload === undefined) return suspend;
+  const value = json('the payload of suspend', payload);
+  if (bytesOf(JSON.stringify(value)) > limits.resultBytes) {
+    throw new RangeError(`the payload of suspend is longer than ${limits.resultBytes} bytes`);
+  }
+  return { ...suspend, payload: value };
+}
+
+/** Nothing where the plugin has nothing to say. Throws where it says something that is no verdict. */
+export function readVerdict(said: unknown, limits: ResultLimits): Verdict | undefined {
+  if (said === undefined || said === null) return undefined;
+  const expected = 'a check answers nothing, { block }, { suspend } or { args }';
+  if (typeof said !== 'object') throw new TypeError(`${expected}, not a ${typeof said}`);
+  const { block, suspend, args } = said as { block?: unknown; suspend?: unknown; args?: unknown };
+  if (block !== undefined && typeof block !== 'string') throw new TypeError('block needs a reason, a text');
+  if (block === undefined && suspend === undefined) {
+    const strange = Object.keys(said).find((key) => !KEYS.includes(key));
+    if (strange !== undefined) throw new TypeError(`${expected}, not ${strange}`);
+    // What an instance says may stand where nobody looks.
+    if (args === undefined && !isLiteral(said))
+      throw new TypeError(`${expected}, not a list or an instance of a class`);
+  }
+  return {
+    ...(block !== undefined && { block }),
+    ...(suspend !== undefined && { suspend: suspension(suspend, limits) }),
+    ...(args !== undefined && { args: ownArgsJson(json('args', args)) }),
+  };
 }
