@@ -2,6 +2,7 @@
  * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
  * here, at start; what differs between conversations is given when they are opened.
  */
+import type { NewEntry } from '../machines/index.ts';
 import {
   type AgentOptions,
   checkOpening,
@@ -17,7 +18,7 @@ import { onDemand } from './onDemand.ts';
 import { type Cast, type House, openConversation } from './opening.ts';
 import { mergedPolicies, modelsOf } from './options.ts';
 import { portsOf } from './ports.ts';
-import { redactor } from './redact.ts';
+import type { Redact } from './redact.ts';
 import type { RunResult } from './run.ts';
 import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
@@ -69,6 +70,16 @@ function storeOf({ ports, store = ports?.store }: AgentOptions): House['store'] 
   };
 }
 
+const nothingIsSecret: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
+
+/** A model that has none today may have some tomorrow, if it has a list of them. */
+function redactionOf(given: readonly string[] = [], models: readonly Model[]): House['redact'] {
+  const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
+  if (given.length + ofModels.length === 0) return async () => nothingIsSecret;
+  const own = [...given];
+  return async () => (await onDemand.redact()).redactor(own, ofModels);
+}
+
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
   readonly #house: House;
@@ -95,10 +106,7 @@ class OpenAgent implements Agent {
       store: storeOf(options),
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
-      redact: redactor(
-        options.secrets ?? [],
-        [...playing].map(({ secrets }) => secrets ?? []),
-      ),
+      redact: redactionOf(options.secrets, [...playing]),
       inspect: inspect && harmless(inspect),
     };
   }

@@ -8,7 +8,7 @@ import { type Observable, Subject } from 'rxjs';
 import { type Knowledge, type LogEntry, type NewEntry, sequel } from '../machines/index.ts';
 import { deepFreeze } from './freeze.ts';
 import { guarded } from './guard.ts';
-import { type Redact, redactEntry } from './redact.ts';
+import type { Redact } from './redact.ts';
 import type { LogHandle } from './stores/store.ts';
 
 export class ConversationLog {
@@ -124,7 +124,7 @@ export class ConversationLog {
   #stamp(entries: readonly NewEntry[], at: number): LogEntry[] {
     const first = this.entries.length;
     return entries.map((entry, index) =>
-      deepFreeze({ seq: first + index, at, conversationId: this.#id, ...redactEntry(entry, this.#redact) } as LogEntry),
+      deepFreeze({ seq: first + index, at, conversationId: this.#id, ...this.#redact.entry(entry) } as LogEntry),
     );
   }
 

@@ -22,6 +22,8 @@ export const onDemand = {
   memory: once(() => import('./stores/memory.ts')),
   /** For a conversation that exists already. */
   entryShape: once(() => import('./entryShape.ts')),
+  /** For an agent that has secrets, or a model with some. */
+  redact: once(() => import('./redact.ts')),
   /** For an agent with plugins. */
   phases: once(() => import('./plugins/phases.ts')),
   /** For `open(id, { history })`. */

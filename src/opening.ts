@@ -24,7 +24,7 @@ import type { Toolbox } from './tools/toolbox.ts';
 export interface House {
   store(): Promise<LogStore>;
   ports: Ports;
-  redact: Redact;
+  redact(): Promise<Redact>;
   inspect: ((event: unknown) => void) | undefined;
   interpreter: AgentOptions['interpreter'];
 }
@@ -84,7 +84,8 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
   const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
   const { attended } = opening;
   const { models, toolbox, plugins, policies, instructions } = cast;
-  const { ports, redact, inspect } = house;
+  const { ports, inspect } = house;
+  const redact = await house.redact();
   const loaded = await loadedFor(house, cast);
   const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended, ...loaded };
   const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });

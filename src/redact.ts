@@ -10,9 +10,10 @@ const MODEL_SHORTEST = 8;
 
 export interface Redact {
   <T>(value: T): T;
-  /** Whether some string of a value holds a secret; most hold none, and then nothing is made anew. */
-  finds(value: unknown): boolean;
+  /** An entry as it may be stored. */
+  entry(entry: NewEntry): NewEntry;
 }
+type RedactValue = <T>(value: T) => T;
 type Secrets = readonly string[];
 type Fields = { [key: string]: unknown };
 
@@ -82,12 +83,15 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
     counted = count;
     values = valuesOf(given, ofModels);
   };
+  // Most values hold none, and then nothing is made anew.
   const finds = (value: unknown): boolean => {
     refresh();
     return values.length > 0 && holds(value, values);
   };
   const redact = <T>(value: T): T => (finds(value) ? (cleaned(value, clean) as T) : value);
-  return Object.assign(redact, { finds });
+  const entry = (made: NewEntry): NewEntry =>
+    made.type === 'run-stop' || !finds(made) ? made : redactedEntry(made, redact);
+  return Object.assign(redact, { entry });
 }
 
 /** Keys count as strings; nothing is made on the way. */
@@ -120,7 +124,7 @@ const CONTENT: readonly string[] = [
 /** Fields within those that name, and are told apart by. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'callId', 'name', 'group', 'flag', 'action', 'mediaType']);
 
-function redactFields(value: unknown, redact: Redact): unknown {
+function redactFields(value: unknown, redact: RedactValue): unknown {
   if (Array.isArray(value)) return value.map((part) => redactFields(part, redact));
   if (typeof value !== 'object' || value === null) return redact(value);
   const fields = value as Fields;
@@ -134,9 +138,7 @@ function redactFields(value: unknown, redact: Redact): unknown {
   );
 }
 
-/** An entry as it may be stored. */
-export function redactEntry(entry: NewEntry, redact: Redact): NewEntry {
-  if (entry.type === 'run-stop' || !redact.finds(entry)) return entry;
+function redactedEntry(entry: NewEntry, redact: RedactValue): NewEntry {
   const fields = entry as unknown as Fields;
   const changes: Fields = {};
   for (const key of CONTENT) {

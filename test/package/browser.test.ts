@@ -101,6 +101,7 @@ describe('runchart in a browser', () => {
       'src/images/gallery.ts',
       'src/models/textCalls.ts',
       'src/plugins/phases.ts',
+      'src/redact.ts',
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
       'src/stores/memory.ts',

@@ -255,8 +255,10 @@ describe('options', () => {
     expect(() => subAgents({ maxSubAgents: 0 })).toThrow(/maxSubAgents/);
     expect(() => subAgents({ limits: { turns: 0 } })).toThrow(/limits\.turns/);
     expect(() => subAgents({ limits: { runMs: -1 } })).toThrow(/limits\.runMs/);
-    expect(() => subAgents({ max: 1 } as object)).toThrow(/no option max/);
-    expect(() => subAgents({ limits: { cost: 1 } as object })).toThrow(/turns and runMs/);
+    expect(() => subAgents({ max: 1 } as object)).toThrow(/the option max is unknown/);
+    expect(() => subAgents({ limits: { cost: 1 } as object })).toThrow(
+      /limits\.cost is unknown; known are turns, runMs/,
+    );
     expect(() => subAgents({ model: {} as never })).toThrow(ConfigurationError);
     expect(() => made(subAgents({ tools: [subAgents({ name: 'deeper' })] }))).toThrow(/deeper: it spawns others/);
     expect(() => made(subAgents(), [submits])).toThrow(/two tools submit_result/);
