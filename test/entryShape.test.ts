@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { readable } from '../src/entryShape.ts';
 import { forkConversation } from '../src/fork.ts';
 import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
-import { everyEntry } from '../src/testing/everyEntry.ts';
 import { scriptedModel } from '../src/testing/index.ts';
-import { conversation, notice, stamped, write } from '../src/testing/storeCase.ts';
+import { everyEntry } from '../src/testing/storeSuite/everyEntry.ts';
+import { conversation, notice, stamped, write } from '../src/testing/storeSuite/storeCase.ts';
 import { place } from './stores/place.ts';
 
 const open = async (store: LogStore): Promise<string> => {

@@ -15,7 +15,6 @@ export {
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
-export { logStoreSuite, type SuiteRunner } from './logStoreSuite.ts';
 export type { PathState, PathStep, TestPath } from './paths.ts';
 export type { Children, Seen } from './ride.ts';
 export type { ScriptedJournal } from './scriptedJournal.ts';
@@ -29,4 +28,5 @@ export {
 export { shrink } from './simulation/shrink.ts';
 export { type AgentWorld, type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
 export type { Violation } from './simulation/world.ts';
+export { logStoreSuite, type SuiteRunner } from './storeSuite/logStoreSuite.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

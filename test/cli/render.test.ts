@@ -3,7 +3,7 @@ import type { LogEntry, NewEntry } from '../../machines/index.ts';
 import { Renderer } from '../../src/cli/render.ts';
 import { type Output, Screen } from '../../src/cli/screen.ts';
 import type { Live } from '../../src/live.ts';
-import { everyEntry } from '../../src/testing/everyEntry.ts';
+import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 
 function shown(styled = false) {
   const written = { reply: '', steps: '' };

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { type ReplayOptions, replayCommand } from '../../src/cli/replayCommand.ts';
 import { project } from '../../src/projector/index.ts';
-import { everyEntry } from '../../src/testing/everyEntry.ts';
+import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 import { A, C, queued, R, reply, S, stamped, T, U } from '../projector/events.ts';
 import { linesFor, place } from '../stores/place.ts';
 

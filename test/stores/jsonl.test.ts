@@ -4,8 +4,17 @@ import { mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/prom
 import { describe, expect, test } from 'vitest';
 import { fileNameOf, idOf } from '../../src/stores/jsonl/fileName.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
-import { logStoreSuite } from '../../src/testing/logStoreSuite.ts';
-import { all, conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
+import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
+import {
+  all,
+  conversation,
+  notice,
+  notices,
+  opened,
+  refused,
+  stored,
+  write,
+} from '../../src/testing/storeSuite/storeCase.ts';
 import { children } from './child.ts';
 import { place } from './place.ts';
 

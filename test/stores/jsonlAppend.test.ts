@@ -14,7 +14,7 @@ import {
   stamped,
   stored,
   write,
-} from '../../src/testing/storeCase.ts';
+} from '../../src/testing/storeSuite/storeCase.ts';
 import { fileHandle } from './disk.ts';
 import { contentOf, place } from './place.ts';
 

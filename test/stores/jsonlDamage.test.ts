@@ -3,7 +3,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeCase.ts';
+import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';
 import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';

@@ -3,7 +3,15 @@ import { type FileHandle, readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type Model } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
-import { all, conversation as begun, notice, notices, opened, refused, stored } from '../../src/testing/storeCase.ts';
+import {
+  all,
+  conversation as begun,
+  notice,
+  notices,
+  opened,
+  refused,
+  stored,
+} from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { fileHandle, fillAfter } from './disk.ts';
 import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';

@@ -6,7 +6,15 @@ import { describe, expect, test } from 'vitest';
 import { holderOf, takeLease } from '../../src/stores/jsonl/lease.ts';
 import { isAlive, isSameProcess, ownIdentity } from '../../src/stores/jsonl/processIdentity.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
-import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
+import {
+  conversation,
+  notice,
+  notices,
+  opened,
+  refused,
+  stored,
+  write,
+} from '../../src/testing/storeSuite/storeCase.ts';
 import { children } from './child.ts';
 import { place } from './place.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import type { LogStore } from '../../src/stores/store.ts';
-import { conversation, notice, opened, refused, write } from '../../src/testing/storeCase.ts';
+import { conversation, notice, opened, refused, write } from '../../src/testing/storeSuite/storeCase.ts';
 import { place } from './place.ts';
 import { refuseWhile } from './refusing.ts';
 

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readlinkSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { notice, opened, refused, stored } from '../../src/testing/storeCase.ts';
+import { notice, opened, refused, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { children } from './child.ts';
 import { place } from './place.ts';
 

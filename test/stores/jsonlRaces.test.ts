@@ -5,7 +5,7 @@
 import { type FileHandle, link, mkdir, open, readdir, realpath, rm } from 'node:fs/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { takeLease } from '../../src/stores/jsonl/lease.ts';
-import { notice, opened, stored, write } from '../../src/testing/storeCase.ts';
+import { notice, opened, stored, write } from '../../src/testing/storeSuite/storeCase.ts';
 import { place } from './place.ts';
 
 vi.mock('node:fs/promises', async (original) => {

@@ -7,7 +7,15 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
-import { conversation, notice, notices, opened, refused, stored, write } from '../../src/testing/storeCase.ts';
+import {
+  conversation,
+  notice,
+  notices,
+  opened,
+  refused,
+  stored,
+  write,
+} from '../../src/testing/storeSuite/storeCase.ts';
 import { children } from './child.ts';
 import { fileHandle } from './disk.ts';
 import { type Place, place } from './place.ts';

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { conversation, notice, refused } from '../../src/testing/storeCase.ts';
+import { conversation, notice, refused } from '../../src/testing/storeSuite/storeCase.ts';
 import { fileHandle } from './disk.ts';
 import { refuses } from './mending.ts';
 import { linesFor, type Place, place, placeWith } from './place.ts';

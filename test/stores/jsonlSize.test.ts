@@ -5,7 +5,7 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
 import { linesOf } from '../../src/stores/jsonl/lines.ts';
 import { scanLog } from '../../src/stores/jsonl/scan.ts';
-import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeCase.ts';
+import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { proves } from '../support/tier.ts';
 import { contentOf, linesFor, place, placeWith } from './place.ts';
 

@@ -11,7 +11,7 @@ import { createAgent, defineTool, forkConversation, type Model, subAgents } from
 import { project } from '../../src/projector/index.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
-import { all, notice, opened, refused } from '../../src/testing/storeCase.ts';
+import { all, notice, opened, refused } from '../../src/testing/storeSuite/storeCase.ts';
 import { noticeCodes, type Place, place } from './place.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { LogStore } from '../../src/stores/store.ts';
-import { logStoreSuite } from '../../src/testing/logStoreSuite.ts';
+import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import { brokenStore, FAULTS, type Fault } from './brokenStore.ts';
 
 interface Case {

@@ -1,8 +1,8 @@
 /** The memory store keeps the contract of stores. */
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { logStoreSuite } from '../../src/testing/logStoreSuite.ts';
-import { all, conversation, notice } from '../../src/testing/storeCase.ts';
+import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
+import { all, conversation, notice } from '../../src/testing/storeSuite/storeCase.ts';
 
 describe('memoryStore', () => {
   logStoreSuite(async () => memoryStore(), { describe, test });

@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import type { LogHandle, LogStore } from '../../src/stores/store.ts';
-import { write } from '../../src/testing/storeCase.ts';
+import { write } from '../../src/testing/storeSuite/storeCase.ts';
 
 export interface Place {
   directory: string;

@@ -3,7 +3,7 @@ import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { type Conversation, createAgent, type LogStore, memoryStore } from '../../src/index.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
-import { conversation, notices, stored, write } from '../../src/testing/storeCase.ts';
+import { conversation, notices, stored, write } from '../../src/testing/storeSuite/storeCase.ts';
 import { type Place, place, placeWith } from './place.ts';
 
 /** Opens conversation `c` as a process of its own. */

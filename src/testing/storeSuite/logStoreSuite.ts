@@ -2,20 +2,14 @@
  * The contract of a log store as cases. Rule: what is asked here holds for every store; a store's own format, limits
  * and crashes are tested beside it.
  */
-import type { LogStore } from '../stores/store.ts';
-import { appendCases } from './logStoreAppendCases.ts';
-import { blobCases } from './logStoreBlobCases.ts';
-import { blobPlaceCases } from './logStoreBlobPlaceCases.ts';
-import { closeCases } from './logStoreCloseCases.ts';
-import { contentCases } from './logStoreContentCases.ts';
-import { deleteCases } from './logStoreDeleteCases.ts';
-import { idCases } from './logStoreIdCases.ts';
-import { leaseCases } from './logStoreLeaseCases.ts';
-import { listCases } from './logStoreListCases.ts';
-import { ownershipCases } from './logStoreOwnershipCases.ts';
-import { readCases } from './logStoreReadCases.ts';
-import { sizeCases } from './logStoreSizeCases.ts';
-import { statusCases } from './logStoreStatusCases.ts';
+import type { LogStore } from '../../stores/store.ts';
+import { appendCases, ownershipCases } from './appendCases.ts';
+import { blobCases, blobPlaceCases } from './blobCases.ts';
+import { contentCases } from './contentCases.ts';
+import { closeCases, deleteCases, leaseCases } from './lifecycleCases.ts';
+import { idCases, listCases } from './listCases.ts';
+import { readCases, sizeCases } from './readCases.ts';
+import { statusCases } from './statusCases.ts';
 import type { StoreCase } from './storeCase.ts';
 
 export interface SuiteRunner {

@@ -1,7 +1,7 @@
 /**
  * One entry of every type a log may hold. Rule: the type below fails to compile when a type of entry is missing.
  */
-import type { LogEntry, NewEntry } from '../../machines/vocabulary.ts';
+import type { LogEntry, NewEntry } from '../../../machines/vocabulary.ts';
 
 type Bodies = { [T in NewEntry['type']]: Omit<Extract<NewEntry, { type: T }>, 'type' | 'runId'> };
 

@@ -1,7 +1,7 @@
 /** Cases of the store suite about what an entry may hold. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import type { LogStore } from '../stores/store.ts';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
+import type { LogStore } from '../../stores/store.ts';
 import { everyEntry } from './everyEntry.ts';
 import { comesBack, extension, modelReply, notice, type StoreCase, stamped } from './storeCase.ts';
 

@@ -1,8 +1,8 @@
 /** Cases of the store suite about what a list says of a conversation: its status, turns and cost. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
-import { subAgentEntries } from '../../machines/index.ts';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import type { LogStore } from '../stores/store.ts';
+import { subAgentEntries } from '../../../machines/index.ts';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
+import type { LogStore } from '../../stores/store.ts';
 import {
   conversation,
   modelReply,
