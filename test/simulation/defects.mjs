@@ -56,10 +56,13 @@ export const defects = [
     about: 'a restart counts the turns of a cycle anew',
     fault: 'crash, resume',
     edits: [
-      ['counters: countersOf(known),', 'counters: { ...countersOf(known), turns: 0 },'],
       [
-        'of: { runId: known.runId, counters: countersOf(known) }',
-        'of: { runId: known.runId, counters: { ...countersOf(known), turns: 0 } }',
+        'counters: countersOf(known),\n  queue: known.queue,',
+        'counters: { ...countersOf(known), turns: 0 },\n  queue: known.queue,',
+      ],
+      [
+        'of: { runId: known.runId, counters: countersOf(known), ended',
+        'of: { runId: known.runId, counters: { ...countersOf(known), turns: 0 }, ended',
       ],
     ],
   },
@@ -439,7 +442,7 @@ export const defects = [
     id: 'deny-after-allow-ignored',
     about: 'once a check has let a call pass, no later one is heard',
     fault: 'guard-forbids',
-    edits: [['if (said.block !== undefined)', 'if (said.block !== undefined && plugin === this.#options.plugins[0])']],
+    edits: [['if (said.block !== undefined)', 'if (said.block !== undefined && plugin === this.#plugins[0])']],
   },
   {
     id: 'approval-not-asked',

@@ -1,9 +1,16 @@
 /** Simulated lives whose seeds stay: what held yesterday holds today. Those of the commit stand beside these. */
 import { describe, expect, it } from 'vitest';
+import { proves } from '../support/tier.ts';
+import { Coverage } from './coverage.ts';
 import { batches, brokenBy, INVARIANTS } from './lives.ts';
 
 describe('a life with faults, crashes, cancels and decisions at any step', () => {
+  const coverage = new Coverage();
   it.each(batches(1))(`${INVARIANTS}: breaks no invariant, $count seeds from $first on`, async ({ first, count }) => {
-    expect(await brokenBy(first, count)).toEqual([]);
+    expect(await brokenBy(first, count, coverage)).toEqual([]);
+  });
+
+  it('comes to every kind of tool, outcome, decision, stop, entry, crash and fault, over all these seeds', () => {
+    expect(coverage.missing(proves)).toEqual([]);
   });
 });

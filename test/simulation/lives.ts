@@ -1,17 +1,19 @@
 /** Simulated lives for tests. Rule: what fails says the seed, the invariant and the line that shows that life again. */
 import { simulate } from '../../src/testing/index.ts';
 import { volume } from '../support/tier.ts';
+import type { Coverage } from './coverage.ts';
 
 /** What is held against every life. */
 export const INVARIANTS =
   'INV-1 to INV-4, INV-9, I1 to I4, I6, I7, I9, I10, I12 to I20, I22 to I24, I26 to I29, I31, I32, I34, I38, I40';
 
 /** What the lives of these seeds broke; empty where nothing was. */
-export async function brokenBy(first: number, count: number): Promise<string[]> {
+export async function brokenBy(first: number, count: number, coverage?: Coverage): Promise<string[]> {
   const broken: string[] = [];
   for (let seed = first; seed < first + count; seed++) {
-    const { violations } = await simulate({ seed });
-    const [violation] = violations;
+    const report = await simulate({ seed });
+    coverage?.add(report);
+    const [violation] = report.violations;
     if (!violation) continue;
     const { invariant, detail } = violation;
     broken.push(`seed ${seed} breaks ${invariant}: ${detail} (npm run simulate -- --seed ${seed})`);

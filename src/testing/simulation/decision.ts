@@ -19,7 +19,8 @@ export interface Asked {
 }
 
 export function drawDecision(tape: Tape, asked: Asked, by: string): { whom: Whom; decision: Decision } {
-  const whom = tape.weighted<Whom>(WHOM);
+  const wanted = tape.weighted<Whom>(WHOM);
+  const whom = wanted === 'waiting' && asked.pending.length === 0 ? 'early' : wanted;
   if (whom === 'twice' && asked.last) return { whom, decision: { ...asked.last, by } };
   const found = callFor(tape, whom, asked);
   const { callId, name, suspension } = found ?? { callId: 'nobody', name: '', suspension: undefined };

@@ -28,7 +28,7 @@ export class Deeds {
     const { cycle, runId } = watch;
     this.inTime(conversation.cancel(), 'a cancel').then(() => {
       // A store that refuses, or does not answer in time, leaves the stop to what begins next.
-      if (this.#told.isMisled || world.faults.has('store-refused') || conversation.status === 'error') return;
+      if (this.#told.isMisled || world.storeFailed || conversation.status === 'error') return;
       if (cycle !== 'running') return;
       world.hold(watch.ended.has(runId ?? ''), 'I22', () => `${runId} was cancelled and has no stop`);
     });

@@ -16,7 +16,7 @@ import { CONVERSATION, type World } from './world.ts';
 
 const ACTS = {
   send: 5,
-  decide: 4,
+  decide: 1.5,
   steer: 2,
   followUp: 2,
   resume: 2,
@@ -92,6 +92,7 @@ export class Host {
 
   /** The process died. */
   crashed(): void {
+    this.#agent = undefined;
     this.conversation = undefined;
     this.#opening = false;
     this.signals = [];

@@ -2,7 +2,6 @@
  * How one simulated run goes wrong. Rule: rates and policies are drawn anew for each seed, since one fixed mixture
  * finds fewer faults than many different ones.
  */
-import type { LogEntry } from '../../../machines/index.ts';
 import type { DeepPartial, Policies } from '../../options.ts';
 import type { Tape } from './tape.ts';
 
@@ -43,8 +42,8 @@ export interface Profile {
   /** The agent holds another conversation, and this one is forked in the end. */
   neighbour: boolean;
   fork: boolean;
-  /** Appends of this kind of entry are often overtaken, and refused then. */
-  unlucky: string;
+  /** Appends are overtaken at times, and refused then: the more often, the rarer what they hold. */
+  unlucky: boolean;
   /** Somebody listens to what is streamed. */
   listens: boolean;
   /** Steps before everything is let come to rest. */
@@ -54,14 +53,6 @@ export interface Profile {
 const RATES = [0, 0.02, 0.1, 0.3] as const;
 /** Most faults show in a short life, some only in a long one. */
 const STEPS = [12, 24, 60, 60] as const;
-
-/** Each kind of entry that a run writes. */
-const UNLUCKY: readonly LogEntry['type'][] = [
-  ...(['run-started', 'run-resumed', 'run-suspended', 'run-stop', 'checkpoint', 'user-message'] as const),
-  ...(['message-queued', 'message-returned', 'agent-output', 'model-reply', 'model-retry'] as const),
-  ...(['tool-allowed', 'tool-started', 'tool-suspended', 'tool-result', 'decision', 'decision-consumed'] as const),
-  ...(['call-settled', 'state-changed', 'continuation', 'notice', 'diagnostic', 'extension', 'sub-agent'] as const),
-];
 
 const POLICIES: { [K in keyof Policies]?: readonly Policies[K][] } = {
   whileActive: ['reject', 'steer', 'followUp'],
@@ -104,7 +95,7 @@ export function drawProfile(tape: Tape): Profile {
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
     spawns: tape.next(4) === 3,
-    window: tape.pick([0, 0, 0, 0, 0, 0, 1200, 2000]),
+    window: tape.pick([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1200, 2000]),
     fallback: tape.next(3) === 2,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
@@ -118,7 +109,7 @@ export function drawProfile(tape: Tape): Profile {
     blobs: tape.next(2) === 1,
     neighbour: tape.next(6) === 5,
     fork: tape.next(4) === 3,
-    unlucky: tape.next(4) === 3 ? tape.pick(UNLUCKY) : '',
+    unlucky: tape.next(4) === 3,
   };
   return { ...profile, policies: { ...profile.policies, limits: { ...limits, ...moreLimits(tape, profile.priced) } } };
 }

@@ -11,6 +11,23 @@ import type { World } from './world.ts';
 
 type Fate = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRefused';
 
+/** How often an append is overtaken, by the rarest kind of entry in it. */
+const OVERTAKEN: Readonly<Partial<Record<LogEntry['type'], number>>> = {
+  ...{ 'call-settled': 0.7, notice: 0.6, 'context-warning': 0.6, 'sub-agent': 0.5, extension: 0.5, continuation: 0.5 },
+  ...{ 'message-returned': 0.4, 'state-changed': 0.4, 'decision-consumed': 0.3, 'tool-suspended': 0.3, decision: 0.2 },
+  ...{ 'run-suspended': 0.2, 'tool-allowed': 0.2, 'run-resumed': 0.1, 'model-retry': 0.1, 'message-queued': 0.05 },
+};
+const USUAL = 0.02;
+
+function rarestOf(entries: readonly LogEntry[]): readonly [kind: string, share: number] {
+  let [kind, share] = [entries[0]?.type ?? '', 0];
+  for (const { type } of entries) {
+    const own = OVERTAKEN[type] ?? USUAL;
+    if (own > share) [kind, share] = [type, own];
+  }
+  return [kind, share];
+}
+
 const refusal = (): Error => new RunchartError('store', 'the disk is full');
 
 export class SimulatedStore implements LogStore {
@@ -96,7 +113,7 @@ export class SimulatedStore implements LogStore {
     };
     const { appendsAtOnce, store: share, unlucky, blobs } = world.profile;
     const kept = blobs ? { ...handle, ...this.#blobsOf(id) } : handle;
-    return appendsAtOnce && share === 0 && unlucky === '' ? { ...kept, appendNow: store } : kept;
+    return appendsAtOnce && share === 0 && !unlucky ? { ...kept, appendNow: store } : kept;
   }
 
   /** Bytes are durable at once, or not stored at all. */
@@ -130,9 +147,9 @@ export class SimulatedStore implements LogStore {
   #fate(entries: readonly LogEntry[]): Fate {
     const world = this.#world;
     const times = entries.some(({ type }) => type === 'decision') ? 8 : 1;
-    const isUnlucky = world.profile.unlucky !== '' && entries.some(({ type }) => type === world.profile.unlucky);
-    if (isUnlucky && world.fault('store-overtaken', 0.3)) {
-      world.reach('overtaken', world.profile.unlucky);
+    const [kind, share] = world.profile.unlucky ? rarestOf(entries) : (['', 0] as const);
+    if (world.fault('store-overtaken', share)) {
+      world.reach('overtaken', kind);
       return 'overtaken';
     }
     if (world.fault('store-slow', world.profile.store)) return 'slow';

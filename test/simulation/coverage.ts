@@ -1,0 +1,93 @@
+/**
+ * What simulated lives have to come to. Rule: a kind that many lives do not reach is not tested, whatever they hold; it is
+ * told by its name. `seldom` is what a small number of lives may miss.
+ */
+import type { SimulationReport } from '../../src/testing/index.ts';
+
+type Counts = { [group: string]: { [kind: string]: number } };
+interface Kinds {
+  often: readonly string[];
+  seldom: readonly string[];
+}
+
+const words = (text: string): readonly string[] => text.trim().split(/\s*,\s*/);
+
+const EXPECTED: Readonly<Record<string, Kinds>> = {
+  tools: { often: words('ask, fetch, look, note, pay, rest, show, write'), seldom: [] },
+  outcomes: {
+    often: words(
+      'succeeded, unknown, cancelled cancelled, cancelled skipped, cancelled restart, failed too_many_calls',
+    ),
+    seldom: words(
+      `failed denied, failed invalid_arguments, failed unknown_tool, failed blocked, failed timeout, failed plugin_error, failed not_json,
+      failed refused_by_tool, failed error, failed suspend_limit, cancelled not_started, cancelled terminated`,
+    ),
+  },
+  decisions: {
+    often: words('asked, approve, edit'),
+    seldom: words('deny, answer, early approve, early deny, early edit, early answer'),
+  },
+  receipts: {
+    often: words('nobody unknown, waiting applied, late stale'),
+    seldom: words('waiting duplicate, waiting conflict, early applied, early held, twice duplicate'),
+  },
+  stops: {
+    often: words('completed end_turn, interrupted crash, interrupted cancelled, error store, error model'),
+    seldom: words(
+      `error context_exhausted, error timeout, error internal, error executor, error tool, error state, error max_budget,
+      error max_total_tokens, error max_turns, error max_tokens, error empty_replies, error no_progress,
+      completed simulated, interrupted superseded`,
+    ),
+  },
+  crashes: { often: words('idle, store'), seldom: words('model, tool, plugin, waiting, active, error, closed') },
+  limits: { often: words('queue, suspensionsPerCall'), seldom: [] },
+  width: { often: words('1, 2'), seldom: words('3, 4') },
+  entries: {
+    often: words(
+      `conversation, run-started, run-resumed, run-suspended, run-stop, checkpoint, user-message, message-queued,
+      message-returned, agent-output, model-reply, model-retry, tool-started, tool-suspended, tool-result, decision,
+      decision-consumed, tool-allowed, state-changed, continuation, diagnostic`,
+    ),
+    seldom: words('call-settled, notice, extension, sub-agent, context-warning'),
+  },
+  // Appends that others overtook, and that were refused then, by the rarest kind of entry in them.
+  overtaken: {
+    often: [],
+    seldom: words(
+      `run-started, run-resumed, run-suspended, run-stop, checkpoint, message-queued, message-returned, agent-output,
+      model-retry, tool-allowed, tool-started, tool-suspended, tool-result, decision, decision-consumed, call-settled,
+      state-changed, continuation, notice, diagnostic, sub-agent, context-warning`,
+    ),
+  },
+  faults: {
+    often: words('crash, store-slow, store-refused, store-misled, delivered-twice, model, tool, plugin-slow, fork'),
+    seldom: words(
+      `store-overtaken, blob-refused, unauthorized, plugin-deaf, plugin-edits, plugin-rewrites, plugin-blocks,
+      plugin-suspends, plugin-terminates, guard-forbids, model-cut, model-hang, model-deaf, model-auth, model-network,
+      model-server, model-rate-limit, model-malformed, model-talks-on, tool-deaf, tool-late, tool-throws,
+      tool-throwsAtOnce, tool-errs, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again`,
+    ),
+  },
+};
+
+/** What lives have come to so far. */
+export class Coverage {
+  readonly #counts: Counts = {};
+
+  add({ reached, faults }: Pick<SimulationReport, 'reached' | 'faults'>): void {
+    for (const [group, counts] of Object.entries({ ...reached, faults })) {
+      const sum = this.#counts[group] ?? {};
+      this.#counts[group] = sum;
+      for (const [kind, count] of Object.entries(counts)) sum[kind] = (sum[kind] ?? 0) + count;
+    }
+  }
+
+  /** The kinds that should have been reached and were not; `many`: so many lives that the rare ones count too. */
+  missing(many: boolean): string[] {
+    return Object.entries(EXPECTED).flatMap(([group, { often, seldom }]) =>
+      [...often, ...(many ? seldom : [])]
+        .filter((kind) => !this.#counts[group]?.[kind])
+        .map((kind) => `${group}: ${kind}`),
+    );
+  }
+}
