@@ -34,10 +34,10 @@ export const charts = [
     about: 'a restart forgets what the conversation has cost',
     witness: 'test/subAgents/cost.test.ts',
     edits: [
-      ['counters: countersOf(known),', 'counters: { ...countersOf(known), costUsd: 0 },'],
+      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), costUsd: 0 },\n  queue'],
       [
-        'of: { runId: known.runId, counters: countersOf(known) }',
-        'of: { runId: known.runId, counters: { ...countersOf(known), costUsd: 0 } }',
+        'runId: known.runId, counters: countersOf(known), ended',
+        'runId: known.runId, counters: { ...countersOf(known), costUsd: 0 }, ended',
       ],
     ],
   },
@@ -152,10 +152,10 @@ export const charts = [
     about: 'a restart forgets the tokens of the conversation',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
-      ['counters: countersOf(known),', 'counters: { ...countersOf(known), tokens: 0 },'],
+      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), tokens: 0 },\n  queue'],
       [
-        'of: { runId: known.runId, counters: countersOf(known) }',
-        'of: { runId: known.runId, counters: { ...countersOf(known), tokens: 0 } }',
+        'runId: known.runId, counters: countersOf(known), ended',
+        'runId: known.runId, counters: { ...countersOf(known), tokens: 0 }, ended',
       ],
     ],
   },
@@ -164,10 +164,10 @@ export const charts = [
     about: 'a restart forgets how many empty replies came in a row',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
-      ['counters: countersOf(known),', 'counters: { ...countersOf(known), emptyReplies: 0 },'],
+      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), emptyReplies: 0 },\n  queue'],
       [
-        'of: { runId: known.runId, counters: countersOf(known) }',
-        'of: { runId: known.runId, counters: { ...countersOf(known), emptyReplies: 0 } }',
+        'runId: known.runId, counters: countersOf(known), ended',
+        'runId: known.runId, counters: { ...countersOf(known), emptyReplies: 0 }, ended',
       ],
     ],
   },
@@ -176,10 +176,13 @@ export const charts = [
     about: 'a restart forgets which calls came in a row',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
-      ['counters: countersOf(known),', 'counters: { ...countersOf(known), streaks: [], rounds: [] },'],
       [
-        'of: { runId: known.runId, counters: countersOf(known) }',
-        'of: { runId: known.runId, counters: { ...countersOf(known), streaks: [], rounds: [] } }',
+        'counters: countersOf(known),\n  queue',
+        'counters: { ...countersOf(known), streaks: [], rounds: [] },\n  queue',
+      ],
+      [
+        'runId: known.runId, counters: countersOf(known), ended',
+        'runId: known.runId, counters: { ...countersOf(known), streaks: [], rounds: [] }, ended',
       ],
     ],
   },

@@ -11,26 +11,39 @@ const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 /** White space is as the formatter leaves it. */
 const patternOf = (text) => new RegExp(text.trim().split(/\s+/).map(escaped).join('\\s+'), 'g');
 
+let read;
+/** All sources by path. */
+function sources() {
+  read ??= new Map(
+    ['src', 'machines'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true })
+        .filter((name) => name.endsWith('.ts'))
+        .map((name) => [join(root, folder, name), readFileSync(join(root, folder, name), 'utf8')]),
+    ),
+  );
+  return read;
+}
+const longest = (words) => words.reduce((best, word) => (word.length > best.length ? word : best), '');
+
 /** The files that the edits change, by path, with what stands in them then. */
 export function planted(edits) {
-  const files = ['src', 'machines'].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true })
-      .filter((name) => name.endsWith('.ts'))
-      .map((name) => join(root, folder, name)),
-  );
-  const sources = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
   const changed = new Map();
   for (const [find, replace] of edits) {
     const pattern = patternOf(find);
-    const found = [...sources].flatMap(([file, source]) => Array(source.match(pattern)?.length ?? 0).fill(file));
+    const word = longest(find.trim().split(/\s+/));
+    const found = [...sources()].flatMap(([file, original]) => {
+      const source = changed.get(file) ?? original;
+      return source.includes(word) ? Array(source.match(pattern)?.length ?? 0).fill(file) : [];
+    });
     if (found.length !== 1) {
       const where = found.map((file) => file.slice(root.length)).join(', ');
       throw new Error(`expected once in src/ and machines/, found ${found.length} times (${where}): ${find}`);
     }
     const [file] = found;
-    const source = sources.get(file).replace(pattern, () => replace);
-    sources.set(file, source);
-    changed.set(file, source);
+    changed.set(
+      file,
+      (changed.get(file) ?? sources().get(file)).replace(pattern, () => replace),
+    );
   }
   return changed;
 }

@@ -56,13 +56,10 @@ export const defects = [
     about: 'a restart counts the turns of a cycle anew',
     fault: 'crash, resume',
     edits: [
+      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), turns: 0 },\n  queue'],
       [
-        'counters: countersOf(known),\n  queue: known.queue,',
-        'counters: { ...countersOf(known), turns: 0 },\n  queue: known.queue,',
-      ],
-      [
-        'of: { runId: known.runId, counters: countersOf(known), ended',
-        'of: { runId: known.runId, counters: { ...countersOf(known), turns: 0 }, ended',
+        'runId: known.runId, counters: countersOf(known), ended',
+        'runId: known.runId, counters: { ...countersOf(known), turns: 0 }, ended',
       ],
     ],
   },
@@ -178,8 +175,8 @@ export const defects = [
     fault: 'followUp, model',
     edits: [
       [
-        "waiting: event.output.end.termination === 'Suspended',",
-        "waiting: event.output.end.termination === 'Suspended',\n                ...(event.output.end.termination === 'Error' && { queue: [] }),",
+        "waiting: end.termination === 'Suspended' && !isRetry };",
+        "waiting: end.termination === 'Suspended' && !isRetry, ...(end.termination === 'Error' && { queue: [] }) };",
       ],
     ],
   },
@@ -626,7 +623,12 @@ export const defects = [
     id: 'no-deadline',
     about: 'the time that a run may take ends none',
     fault: 'tool-deaf, model-hang',
-    edits: [["return ms === false ? undefined : { kind: 'timer',", "return ms !== 0 ? undefined : { kind: 'timer',"]],
+    edits: [
+      [
+        "return ms === false || context.trigger.kind === 'retry'",
+        "return ms !== 0 || context.trigger.kind === 'retry'",
+      ],
+    ],
   },
   {
     id: 'waiting-sub-agent-costs-nothing',

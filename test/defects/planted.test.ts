@@ -1,0 +1,46 @@
+/** The list of planted defects and the sources fit each other; that each is found is for `npm run defects`. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+
+interface Defect {
+  id: string;
+  about: string;
+  witness?: string;
+  edits: readonly (readonly [find: string, replace: string])[];
+}
+const here = import.meta.dirname;
+const { defects } = (await import(join(here, 'all.mjs'))) as { defects: readonly Defect[] };
+const { planted } = (await import(join(here, 'plant.mjs'))) as { planted(edits: Defect['edits']): Map<string, string> };
+
+it('each defect stands in words that the sources have exactly once, and changes them', () => {
+  const unfit = defects.flatMap(({ id, edits }) => {
+    try {
+      return planted(edits).size > 0 && edits.every(([find, replace]) => find !== replace)
+        ? []
+        : [`${id} changes nothing`];
+    } catch (error) {
+      return [`${id}: ${error instanceof Error ? error.message : error}`];
+    }
+  });
+  expect(unfit).toEqual([]);
+});
+
+it('each has a witness that is there, and every folder of the sources has one at least', () => {
+  const root = join(here, '../..');
+  expect(defects.filter(({ witness }) => witness !== undefined && !existsSync(join(root, witness)))).toEqual([]);
+  const folders = defects.flatMap(({ edits }) => [...planted(edits).keys()].map((file) => file.slice(root.length + 1)));
+  const missing = [
+    'machines/',
+    'src/models/',
+    'src/plugins/',
+    'src/projector/',
+    'src/stores/',
+    'src/subAgents/',
+    'src/tools/',
+  ]
+    .concat(['src/tools/coding/', 'src/images/', 'src/journals/', 'src/cli/'])
+    .filter((folder) => !folders.some((file) => file.startsWith(folder)));
+  expect(missing).toEqual([]);
+  expect(defects.length).toBeGreaterThanOrEqual(120);
+});
