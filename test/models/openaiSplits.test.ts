@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { volume } from '../support/tier.ts';
 import { callDelta, DONE, delta, finished, frame, type Played, playPieces, textDelta, utf8 } from './sse.ts';
 
@@ -52,6 +52,10 @@ function cut(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
 const told = ({ parts, error }: Played) => ({ parts, code: error?.code, message: error?.message });
 
 describe('B21 how the bytes are cut on the way', () => {
+  // What comes behind the end is read for a moment of real time only: here it stands still.
+  beforeAll(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
+  afterAll(() => void vi.useRealTimers());
+
   it('never changes the parts of a reply nor how it fails', async () => {
     await fc.assert(
       fc.asyncProperty(bodies, async ({ text, cuts }) => {
