@@ -120,11 +120,15 @@ export const everywhere: readonly Invariant[] = [
   somethingWakesIt,
 ];
 
-/** How the run ended is in the log once, and last. */
+/** How the run ended is in the log once, and last; what only retries calls begins and ends nothing. */
 const endIsLogged: Invariant = (state, { journal }) => {
   if (state.status !== 'done') return;
   const { end, durable, suspended } = state.output as RunChartOutput;
   hold(durable || end.cause === 'store', `an end that is not durable is the store's, not ${end.cause}`);
+  if ((state.context as RunInput).trigger.kind === 'retry') {
+    const bounds = journal.entries.filter(({ type }) => type.startsWith('run-'));
+    return hold(bounds.length === 0, `${bounds.map(({ type }) => type)} of a retry`);
+  }
   if (!durable) return;
   const [stop, last] = journal.entries.slice(-2);
   hold(last?.type === 'checkpoint' && last.boundary === 'RunFinished', 'the last entry is the checkpoint RunFinished');
