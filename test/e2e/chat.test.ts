@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transform } from 'esbuild';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { proves } from '../support/tier.ts';
 import { hasTerminals, type Program, start, startOnTerminal, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
 import { explains, hangs, place } from './place.ts';
@@ -44,30 +45,32 @@ describe.skipIf(!hasTerminals)('a chat on a terminal', () => {
     }
   });
 
-  test('goes on behind a reply that Ctrl-C ended', async () => {
-    const { program, stops } = await chat(startOnTerminal, null, hangs, explains);
-    await prompts(program, 1);
-    program.process.stdin?.write('one\n');
-    await program.says('Let me think');
-    program.process.stdin?.write(CTRL_C);
-    await prompts(program, 2);
-    program.process.stdin?.write('two\n');
-    await program.says('It counts words.');
-    await prompts(program, 3);
-    program.process.stdin?.write(CTRL_D);
-    expect(await program.ended).toEqual({ code: 0, signal: null });
-    expect((await stops()).map(({ reason }) => reason)).toEqual(['interrupted', 'completed']);
-  });
+  if (proves)
+    test('goes on behind a reply that Ctrl-C ended', async () => {
+      const { program, stops } = await chat(startOnTerminal, null, hangs, explains);
+      await prompts(program, 1);
+      program.process.stdin?.write('one\n');
+      await program.says('Let me think');
+      program.process.stdin?.write(CTRL_C);
+      await prompts(program, 2);
+      program.process.stdin?.write('two\n');
+      await program.says('It counts words.');
+      await prompts(program, 3);
+      program.process.stdin?.write(CTRL_D);
+      expect(await program.ended).toEqual({ code: 0, signal: null });
+      expect((await stops()).map(({ reason }) => reason)).toEqual(['interrupted', 'completed']);
+    });
 
-  test('Ctrl-D in the middle of a reply ends both at once, and the stop is on record', async () => {
-    const { program, stops } = await chat(startOnTerminal, null, hangs);
-    await prompts(program, 1);
-    program.process.stdin?.write('one\n');
-    await program.says('Let me think');
-    program.process.stdin?.write(CTRL_D);
-    expect(await program.ended).toEqual({ code: 0, signal: null });
-    expect((await stops()).map(({ reason }) => reason)).toEqual(['interrupted']);
-  });
+  if (proves)
+    test('Ctrl-D in the middle of a reply ends both at once, and the stop is on record', async () => {
+      const { program, stops } = await chat(startOnTerminal, null, hangs);
+      await prompts(program, 1);
+      program.process.stdin?.write('one\n');
+      await program.says('Let me think');
+      program.process.stdin?.write(CTRL_D);
+      expect(await program.ended).toEqual({ code: 0, signal: null });
+      expect((await stops()).map(({ reason }) => reason)).toEqual(['interrupted']);
+    });
 });
 
 describe('a chat from a pipe', () => {

@@ -87,12 +87,13 @@ describe('--json', () => {
     expect([...printed, ...entriesIn(second.stdout)]).toEqual(await storedEntries(sessions, 's'));
   });
 
-  test('an entry is printed as soon as it is durable', async () => {
-    const { cwd, env } = await place(await modelServer(hangs));
-    const program = start(['run', 'hello', '-m', 'm1', '--json'], { cwd, env });
-    await program.says('"type":"user-message"');
-    expect(program.process.exitCode).toBeNull();
-  });
+  if (proves)
+    test('an entry is printed as soon as it is durable', async () => {
+      const { cwd, env } = await place(await modelServer(hangs));
+      const program = start(['run', 'hello', '-m', 'm1', '--json'], { cwd, env });
+      await program.says('"type":"user-message"');
+      expect(program.process.exitCode).toBeNull();
+    });
 });
 
 describe('signals', () => {

@@ -6,6 +6,7 @@ import { VirtualClock } from '../support/clock.ts';
 import { appendFaults } from '../support/logRules.ts';
 import { call } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
+import { volume } from '../support/tier.ts';
 import { echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -113,7 +114,7 @@ describe('CKPT', () => {
         expect(appendFaults(store.tried)).toEqual([]);
         await clock.until(conversation.close(), 20_000);
       }),
-      { seed: Number(process.env.SEED ?? 4), numRuns: Number(process.env.RUNS ?? 150) },
+      { seed: Number(process.env.SEED ?? 4), numRuns: Number(process.env.RUNS ?? volume.messageLives) },
     );
   }, 60_000);
 });

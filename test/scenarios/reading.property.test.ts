@@ -8,6 +8,7 @@ import { bench, story } from '../support/agent.ts';
 import { type Act, type Answer, MessageLife } from '../support/messageLife.ts';
 import { call, lines, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
+import { volume } from '../support/tier.ts';
 import { echoTool } from '../support/tools.ts';
 
 /** Looks at everything, at each entry, each signal and each view; answers what did not fit the log. */
@@ -132,6 +133,6 @@ it('whoever looks at everything at every moment sees what the log says, and chan
       expect(watched).toEqual(alone);
       expect(foldFaults(alone.log)).toEqual([]);
     }),
-    { seed: Number(process.env.SEED ?? 4), numRuns: Number(process.env.RUNS ?? 60) },
+    { seed: Number(process.env.SEED ?? 4), numRuns: Number(process.env.RUNS ?? volume.readers) },
   );
 }, 60_000);

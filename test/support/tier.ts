@@ -23,14 +23,15 @@ const VOLUME = {
   /** One cut of a composed run in so many. */
   cutOf: [6, 1],
   /** Of the canonical runs, and of the moments at which a real process is killed, one in so many. */
-  killedRunOf: [4, 1],
-  killOf: [24, 2],
+  killedRunOf: [6, 1],
+  killOf: [30, 2],
   /** Runs of the walk against the strict server. */
   walks: [20, 150],
   /** Random lives on stores that fail, of subscribers, of messages and of recordings. */
-  storeLives: [80, 1_000],
-  watchers: [60, 300],
-  messageLives: [50, 500],
+  storeLives: [60, 1_000],
+  watchers: [50, 300],
+  readers: [20, 100],
+  messageLives: [40, 500],
   recordings: [80, 300],
   /** Arbitrary values, schemas and bytes at each boundary. */
   anything: [40, 150],

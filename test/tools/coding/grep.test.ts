@@ -7,6 +7,7 @@ import { startMatcher } from '../../../src/tools/coding/matcher.ts';
 import { expression } from '../../../src/tools/coding/pattern.ts';
 import { search } from '../../../src/tools/coding/search.ts';
 import { placeOf } from '../../../src/tools/coding/workspace.ts';
+import { volume } from '../../support/tier.ts';
 import { type Bench, call, makeBench, SECRET } from './bench.ts';
 
 let bench: Bench;
@@ -336,7 +337,7 @@ it('each expression gives the same hits in the same places with ripgrep and with
         vi.stubEnv('PATH', WITHOUT_RIPGREP);
         expect(first).toEqual(await own.match(expression(pattern), lines, 10));
       }),
-      { numRuns: 150 },
+      { numRuns: volume.anything },
     );
   } finally {
     await own.end();
