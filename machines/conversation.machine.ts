@@ -9,7 +9,7 @@ import * as step from './conversationSteps.ts';
 import { gateWork } from './gateWork.ts';
 import type { AppendFailed } from './ports.ts';
 import { type RunEvent, runMachine } from './run.machine.ts';
-import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
+import { ask, drop, log, type Message, tell, update, verbs } from './verbs.ts';
 
 /** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */
 const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
@@ -44,7 +44,10 @@ const queue = [update(step.messageQueued), step.logQueued] as const;
 const hold = [update(step.decisionHeld), step.logDecision] as const;
 const takeBack = [step.logReturned, update(step.messageTakenBack)] as const;
 const leaveBehind = [step.logLeftBehind, update(step.rerunsLeftBehind)] as const;
+const close = [log(step.closingEntries), ask(step.askStop('closing'))] as const;
 const closeCycle = [step.askGivenBack, update(step.cycleClosed), update(step.nextDropped)] as const;
+/** Nobody waits for the stop any more: what is logged from here stands behind it. */
+const leaveLate = [drop(({ context }: step.Args) => `${context.runId}/`), ...closeCycle] as const;
 const unsettle = update(step.lostTaken);
 const resume = update(step.runResumed);
 const promote = update(step.followUpPromoted);
@@ -122,7 +125,16 @@ export const conversationMachine = setup({
       initial: 'active',
       states: {
         active: { on: { 'cancel.requested': { target: 'cancelling', actions: forward } } },
-        cancelling: {},
+        // A run that was suspended before it heard of the cancel leaves calls that nobody waits for.
+        cancelling: {
+          on: {
+            'xstate.done.actor.run': {
+              guard: 'suspended',
+              target: '#CONVERSATION.closing',
+              actions: [update(step.runTaken), log(step.closingEntries), step.askEnd, ask(step.askStop('closing'))],
+            },
+          },
+        },
       },
       on: {
         'message.sent': [{ guard: 'steers', actions: [...queue, forward] }, { actions: queue }],
@@ -152,7 +164,7 @@ export const conversationMachine = setup({
         'decision.arrived': { actions: hold },
         'cancel.requested': {
           target: 'closing',
-          actions: [log(step.closingEntries), ask(step.askStop('closing'))],
+          actions: close,
         },
         'append.failed': { actions: unsettle },
       },
@@ -160,6 +172,22 @@ export const conversationMachine = setup({
     closing: {
       // It may come from a stop that was asked for elsewhere.
       meta: { awaits: [step.askStop('closing'), step.askStop('superseding')] },
+      initial: 'storing',
+      states: {
+        storing: {},
+        // The stop was given up, and may land or fail: what is logged behind it goes the same way.
+        late: {
+          on: {
+            'message.sent': { target: '#CONVERSATION.busy', actions: [...leaveLate, update(step.runStarted)] },
+            'resume.requested': { target: '#CONVERSATION.busy', actions: [...leaveLate, resume] },
+            'promotion.requested': {
+              guard: 'hasFollowUp',
+              target: '#CONVERSATION.busy',
+              actions: [...leaveLate, promote],
+            },
+          },
+        },
+      },
       on: {
         'message.sent': { actions: queue },
         'decision.arrived': { actions: hold },
@@ -168,9 +196,9 @@ export const conversationMachine = setup({
           { target: 'idle', actions: closeCycle },
         ],
         'append.failed': [
-          { guard: 'lostTheStop', target: 'waiting', actions: dropNext },
-          // The host is told that nothing was stored; the stop may land all the same.
-          { guard: 'wasGivenUp', actions: dropNext },
+          { guard: 'lostTheStop', target: 'waiting', actions: [unsettle, dropNext] },
+          // The host is told that nothing was stored.
+          { guard: 'wasGivenUp', target: '.late', actions: dropNext },
           { actions: unsettle },
         ],
       },
@@ -183,7 +211,10 @@ export const conversationMachine = setup({
         'message.sent': { actions: queue },
         'decision.arrived': { actions: hold },
         'effect.done': { target: 'busy', actions: [update(step.cycleClosed), update(step.nextStarted)] },
-        'append.failed': [{ guard: 'lostTheStop', target: 'waiting', actions: dropNext }, { actions: unsettle }],
+        'append.failed': [
+          { guard: 'lostTheStop', target: 'waiting', actions: [unsettle, dropNext] },
+          { actions: unsettle },
+        ],
       },
     },
   },

@@ -107,6 +107,9 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       case 'append.failed': {
         const lost = (type: string): boolean => event.lost.some((entry) => entry.type === type);
         const decision = lost('decision') ? 'none' : now.decision;
+        // A stop that was given up counts, unless it is lost after all.
+        if (state.matches({ closing: 'late' } as never)) return { ...now, call: 'ended' };
+        if (lost('run-stop') && state.matches('waiting')) return { ...now, decision, call: 'open' };
         return { ...now, decision, unsettled: now.unsettled || lost('call-settled') };
       }
       default:

@@ -64,6 +64,8 @@ export interface Now {
   readonly isIdle: boolean;
   /** A run is under way that can still end otherwise. */
   readonly isOpenEnded: boolean;
+  /** The run under way. */
+  readonly runId: string | undefined;
 }
 
 /** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
@@ -112,7 +114,8 @@ export function admit(act: { type: string }, known: Knowledge, now: Now): Admitt
       const event = { ...asked, of: { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) } };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
-      if (event.type === 'message.sent' && !now.isIdle) return { events: [], answer: 'returned' };
+      if (event.type === 'message.sent' ? !now.isIdle : now.runId !== undefined)
+        return { events: [], answer: 'returned' };
       return { events: [event, { type: 'cancel.requested' }] };
     }
     case 'observer.failed': {

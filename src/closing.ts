@@ -40,7 +40,7 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
     const left = queued();
     for (const messageId of left) given.add(messageId);
     const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
-    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.underWay);
+    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.underWay, true);
     await Promise.all(returned);
   } while ((isBusy() || queued().length > 0) && !tickets.closed);
   await nestedIn(runtime.known)?.close();

@@ -130,7 +130,7 @@ export class Conversation {
     // A close ends what runs, and leaves what waits as it is.
     if (status === 'waiting') this.#mustBeOpen();
     this.#mustBeOwn();
-    await this.#runs.cancel();
+    await this.#runs.cancelAll();
   }
 
   log(from = 0): readonly LogEntry[] {

@@ -13,7 +13,7 @@ export class Hurry {
   readonly #setTimer: (ms: number, fire: () => void) => () => void;
   readonly #line: Pick<AppendLine, 'overtake' | 'giveUp'>;
   #stops: (() => void)[] = [];
-  #state: 'calm' | 'hurried' | 'timeUp' = 'calm';
+  #state: 'calm' | 'hurried' | 'overtaking' | 'timeUp' = 'calm';
 
   constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendLine, 'overtake' | 'giveUp'>) {
     this.#setTimer = setTimer;
@@ -27,11 +27,15 @@ export class Hurry {
   begin(): void {
     if (this.#state !== 'calm') return;
     this.#state = 'hurried';
+    const overtake = (): void => {
+      this.#state = 'overtaking';
+      this.#line.overtake();
+    };
     const giveUp = (): void => {
       this.#state = 'timeUp';
       this.#line.giveUp();
     };
-    this.#stops = [this.#setTimer(OVERTAKE_MS, () => this.#line.overtake()), this.#setTimer(GIVE_UP_MS, giveUp)];
+    this.#stops = [this.#setTimer(OVERTAKE_MS, overtake), this.#setTimer(GIVE_UP_MS, giveUp)];
   }
 
   end(): void {
@@ -42,6 +46,7 @@ export class Hurry {
 
   /** An append is waited for from now on. */
   heed(): void {
+    if (this.#state === 'overtaking') this.#line.overtake();
     if (this.#state === 'timeUp') this.#line.giveUp();
   }
 }

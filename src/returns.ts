@@ -4,6 +4,7 @@
  */
 import { type RunOutput, runOf } from '../machines/index.ts';
 import { RunchartError } from './errors.ts';
+import { GIVE_UP_MS } from './hurry.ts';
 import type { Receipts } from './receipts.ts';
 import type { RunHandle } from './run.ts';
 import { givenBack, notBegun } from './runResult.ts';
@@ -14,12 +15,12 @@ import { thrownText } from './thrown.ts';
 type Finish = (output: RunOutput) => void;
 
 export class Returns {
-  readonly #runtime: Pick<Runtime, 'act' | 'settled' | 'queue' | 'runId' | 'known'>;
+  readonly #runtime: Pick<Runtime, 'act' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>;
   readonly #receipts: Receipts;
   readonly #finish: Finish;
 
   constructor(
-    runtime: Pick<Runtime, 'act' | 'settled' | 'queue' | 'runId' | 'known'>,
+    runtime: Pick<Runtime, 'act' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>,
     receipts: Receipts,
     finish: Finish,
   ) {
@@ -39,6 +40,20 @@ export class Returns {
     await this.#runtime
       .act({ type: 'message.returned', messageId, why })
       .catch((error: unknown) => this.#leave(messageId, error));
+  }
+
+  /** The same for a cancel, which waits for no store. */
+  async takeBack(messageId: string, why: string): Promise<void> {
+    const { setTimer } = this.#runtime;
+    let stop: (() => void) | undefined;
+    const late = new Promise<void>((resolve) => {
+      stop = setTimer(GIVE_UP_MS, () => {
+        this.#leave(messageId, new RunchartError('store', 'the store did not answer in time'));
+        resolve();
+      });
+    });
+    await Promise.race([this.takeOff(messageId, why), late]);
+    stop?.();
   }
 
   /** A message that could not be stored was not accepted; one that was given up may still land. */

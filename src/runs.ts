@@ -106,22 +106,32 @@ export class Runs {
     return handle;
   }
 
-  /** Ends a run, or without one whatever there is to end; resolves when its stop is durable. */
-  async cancel(wanted: RunHandle | undefined = this.current): Promise<void> {
+  /** Ends a run, or without one whatever there is to end; resolves when its stop is durable. `unseen`: what waits for its turn leaves nothing in the log. */
+  async cancel(wanted: RunHandle | undefined = this.current, unseen = false): Promise<void> {
     const handle = wanted && (this.#joined.get(wanted) ?? wanted);
     if (handle?.ended) return;
     const act = handle && this.#asked.get(handle);
     if (handle && act && this.#runtime.tickets.waits(act)) {
-      this.#runtime.tickets.withdraw(act);
+      this.#runtime.withdraw(act, unseen);
       await handle.result;
       return;
     }
     const queued = this.#runtime.queue.find(({ messageId }) => runOf(messageId) === handle?.id);
-    if (queued) await this.giveBack(queued.messageId, 'cancelled');
+    if (queued) await this.#returns.takeBack(queued.messageId, 'cancelled');
     if (handle && this.#runtime.runId !== handle.id) return;
     // Where the store fails, the run says so; a cycle that waits goes on waiting.
     const cancelled = this.#runtime.cancel().catch(() => undefined);
     await (handle ? handle.result : cancelled);
+  }
+
+  /** Ends what is under way, or was asked for and starts next, and the cycle that waits; resolves when nothing of it is left. */
+  async cancelAll(): Promise<void> {
+    const { current } = this;
+    const ended = this.cancel(current);
+    // Behind a message or resumption that is given up the cycle would go on waiting.
+    if (current && this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
+    await ended;
+    await this.#runtime.uncancelled();
   }
 
   /** Takes a message off the queue again. */
@@ -148,22 +158,23 @@ export class Runs {
 
   #takeBack(message: Sent): Promise<void> {
     const { tickets } = this.#runtime;
-    if (tickets.waits(message)) tickets.withdraw(message);
+    if (tickets.waits(message)) this.#runtime.withdraw(message, false);
     return this.giveBack(message.messageId, 'cancelled');
   }
 
   #start(runId: string, act: Starting): RunHandle {
     const handle = this.open(runId);
-    void this.#ask(handle, act).then(() => this.#check(handle));
+    void this.#ask(handle, act).then(() => this.#check(handle, act));
     return handle;
   }
 
   /** What was asked for may have been overtaken by another act: then there is nothing left to do, or another run does it. */
-  #check(handle: RunHandle): void {
+  #check(handle: RunHandle, { aborted }: Starting): void {
     if (handle.ended || handle.since !== undefined) return;
     if (this.#runtime.queue.some(({ messageId }) => runOf(messageId) === handle.id)) return;
     const { current } = this;
-    if (!current) this.#finish(handle, nothingDone(handle.id));
+    if (aborted) this.#finish(handle, givenBack(handle.id));
+    else if (!current) this.#finish(handle, nothingDone(handle.id));
     else if (current !== handle) this.#join(handle, current);
   }
 

@@ -17,7 +17,7 @@ import {
   restored,
   type Transcript,
 } from '../machines/index.ts';
-import { type Act, admit, diagnostic, lateResult } from './acts.ts';
+import { type Act, admit, diagnostic, lateResult, type Starting } from './acts.ts';
 import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';
 import { RunchartError } from './errors.ts';
@@ -34,6 +34,11 @@ import { thrownText } from './thrown.ts';
 import { Tickets } from './tickets.ts';
 import { wiredEffects, wiredJournal } from './wiring.ts';
 
+/** Ahead of everything that waits. */
+const CANCELS = { priority: 'cancel' } as const;
+/** Before the chart is started. */
+const NOWHERE = { isIdle: false, isOpenEnded: false, runId: undefined };
+
 export class Runtime {
   readonly log: ConversationLog;
   readonly known: Knowledge = nothingKnown();
@@ -48,12 +53,13 @@ export class Runtime {
   #driver: Driver | undefined;
   #standing: Standing | undefined;
   readonly tickets: Tickets = new Tickets(
-    (event) => this.#journal.put({ type: 'act', event }),
+    (event) => this.#journal.put({ type: 'act', event, ...(event.type === 'message.returned' && CANCELS) }),
     (message) => this.diagnose('image_not_stored', { message }),
     (act) => this.outlook.mustWait(act),
   );
   readonly outlook: Outlook = new Outlook(() => this.#standing, this.tickets, this.known);
   #state: { readonly [key: string]: Json } | undefined;
+  #onCancelled: (() => void)[] = [];
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
 
@@ -88,7 +94,7 @@ export class Runtime {
       setTimer: ports.setTimer,
       admit: (act) => this.#admit(act),
       settled: (acts) => this.#settled(acts),
-      cancelling: () => this.status === 'cancelling',
+      cancelling: () => this.status === 'cancelling' || this.tickets.cancelling,
       refused: (acts, error) => this.tickets.refuse(acts, error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
@@ -140,6 +146,17 @@ export class Runtime {
     return answered;
   }
 
+  /** Gives up what an act would start, whatever it waits for; `unseen`: it leaves nothing in the log. */
+  withdraw(act: Starting, unseen: boolean): void {
+    this.tickets.withdraw(act, !unseen && this.outlook.starts(act));
+    if (this.tickets.cancelling) this.#driver?.hurry();
+  }
+
+  /** Resolves when no cancel is under way. */
+  async uncancelled(): Promise<void> {
+    if (this.status === 'cancelling') await new Promise<void>((resolve) => void this.#onCancelled.push(resolve));
+  }
+
   diagnose(code: string, detail?: Json): void {
     this.#note([diagnostic(this.known.runId, code, detail)]);
   }
@@ -158,6 +175,7 @@ export class Runtime {
   stop(): void {
     this.tickets.close(new RunchartError('closed', `the conversation ${this.#options.id} is closed; open it again`));
     this.#driver?.stop();
+    for (const resolve of this.#onCancelled.splice(0)) resolve();
     this.live.complete();
   }
 
@@ -178,6 +196,7 @@ export class Runtime {
   #settled(acts: readonly object[]): void {
     this.tickets.settle(acts);
     this.tickets.advance();
+    if (this.status !== 'cancelling') for (const resolve of this.#onCancelled.splice(0)) resolve();
     this.#tell();
   }
 
@@ -187,7 +206,9 @@ export class Runtime {
   }
 
   #admit(act: { type: string }): readonly { type: string }[] {
-    const admitted = admit(act, this.known, this.#standing ?? { isIdle: false, isOpenEnded: false });
+    // It was answered as given up already.
+    if ('aborted' in act && !this.tickets.waits(act as Act)) return [];
+    const admitted = admit(act, this.known, this.#standing ?? NOWHERE);
     this.tickets.delivered(act, admitted);
     this.#note(admitted.note ?? []);
     return admitted.events;

@@ -7,7 +7,6 @@ import type { ChartRef } from './runtime/interpreter/interpreter.ts';
 /** States without states inside. */
 const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
   waiting: 'waiting',
-  closing: 'cancelling',
   superseding: 'active',
 };
 
@@ -21,6 +20,7 @@ export class Standing {
   get status(): ConversationStatus {
     const value = this.#snapshot.value as string | { [key: string]: string };
     if (typeof value === 'string') return SIMPLE[value] ?? 'idle';
+    if (value.closing) return value.closing === 'late' ? 'error' : 'cancelling';
     if (value.busy) return value.busy === 'cancelling' ? 'cancelling' : 'active';
     return value.idle === 'error' ? 'error' : 'idle';
   }
@@ -45,10 +45,10 @@ export class Standing {
 
   /** Where the log says that what is carried out is over, and nothing follows it by itself: what is left then. */
   restsAs({ runId, cycle, stop }: Knowledge): 'idle' | 'error' | undefined {
-    const { children, context, value } = this.#snapshot;
+    const { children, context } = this.#snapshot;
     if (cycle !== 'stopped' || !stop || runId !== context.runId) return undefined;
     const run = children.run?.getSnapshot();
-    if (run ? !run.matches('CommitFinished') : value !== 'closing') return undefined;
+    if (run ? !run.matches('CommitFinished') : !this.#snapshot.matches('closing')) return undefined;
     const promotes = context.settings.policies.promoteFollowUpOn.includes(stop.reason);
     if (promotes && context.queue.some(({ kind }) => kind === 'followUp')) return undefined;
     return run?.context.end.termination === 'Error' ? 'error' : 'idle';

@@ -85,15 +85,24 @@ export class Tickets {
     await Promise.allSettled(tickets.map(({ answered }) => answered));
   }
 
-  /** Gives up what an act would start; one that is not put yet is answered as returned. */
-  withdraw(act: Starting): void {
+  /** Gives up what an act would start; one that is not put yet, or starts nothing, is answered as returned at once. */
+  withdraw(act: Starting, starts: boolean): void {
     act.aborted = true;
-    this.#leave(act, (ticket) => ticket.resolve('returned'));
+    if (this.#leave(act, (ticket) => ticket.resolve('returned')) || starts) return;
+    this.#waiting.get(act)?.resolve('returned');
+    this.#waiting.delete(act);
+  }
+
+  /** A cancel, or what was given up, has still to be delivered. */
+  get cancelling(): boolean {
+    for (const act of this.waiting)
+      if (act.type === 'cancel.requested' || ('aborted' in act && act.aborted)) return true;
+    return false;
   }
 
   /** Gives up every message that waits for its images. */
   withdrawHeld(): void {
-    for (const act of this.#line) if (act.type === 'message.sent' && act.kept) this.withdraw(act);
+    for (const act of this.#line) if (act.type === 'message.sent' && act.kept) this.withdraw(act, true);
   }
 
   /** Whether an act has not been delivered yet. */

@@ -10,6 +10,7 @@ import {
   endOf,
   idsOf,
   inputOf,
+  isCut,
   json,
   lastRun,
   lostSince,
@@ -72,7 +73,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('the run', run.runId, named ? runId : `${last}~`);
       same('continues', run.trigger.of, named && of ? of.runId : last);
       if (run.trigger.kind === 'resume') same('continuation', run.trigger.continuation, continuation);
-      const open = endOf(trace) ? openOf(trace) : openOf(trace.before);
+      const open = endOf(trace) || wasIn(trace) === 'late' ? openOf(trace) : openOf(trace.before);
       same('suspended', run.suspended, open.suspended);
       same('decided', run.decisions, open.decisions);
       same('to run again', idsOf(run.reruns), [...idsOf(open.reruns), ...retriesOf(trace.before)]);
@@ -109,7 +110,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     holds: (trace) => {
       const message = sentOf(trace);
       const at = wasIn(trace);
-      const isQueued = message !== undefined && at !== 'idle' && !supersedes(trace);
+      const isQueued = message !== undefined && at !== 'idle' && at !== 'late' && !supersedes(trace);
       const { messageId, kind } = message ?? {};
       const due = isQueued ? [[messageId, kind === 'steer' ? 'steer' : 'followUp', []]] : [];
       same(
@@ -156,17 +157,17 @@ export const conversationInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 7 and 14: cancelling a conversation that waits ends its calls as cancelled and its cycle as interrupted, in one append',
     holds: (trace) => {
-      const cancelled = wasIn(trace) === 'waiting' && cameOf(trace).type === 'cancel.requested';
+      const cancelled = isCut(trace) || (wasIn(trace) === 'waiting' && cameOf(trace).type === 'cancel.requested');
       const superseded = supersedes(trace);
       same(
         'where it is',
-        ['closing', 'superseding'].includes(placeOf(trace)) && wasIn(trace) === 'waiting',
+        ['closing', 'superseding'].includes(placeOf(trace)) && ['waiting', 'busy'].includes(wasIn(trace)),
         cancelled || superseded,
       );
       const stops = trace.now('run-stop');
       hold(stops.length === (cancelled || superseded ? 1 : 0), `${stops.length} stops`);
       if (!cancelled && !superseded) return hold(trace.now('checkpoint').length === 0, 'a checkpoint');
-      const { suspended, kept, reruns } = openOf(trace.before);
+      const { suspended, kept, reruns } = openOf(isCut(trace) ? trace : trace.before);
       const results = trace.now('tool-result');
       same('results', results.map(({ callId }) => callId).sort(), idsOf([...suspended, ...kept, ...reruns]).sort());
       const how = cancelled ? ['cancelled', 'cancelled'] : ['failed', 'denied'];
@@ -197,7 +198,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 6: the end of a cycle that waits holds when it is durable; where it was lost the cycle goes on waiting',
     holds: (trace) => {
       const at = wasIn(trace);
-      if (at !== 'closing' && at !== 'superseding') return;
+      if (at !== 'closing' && at !== 'late' && at !== 'superseding') return;
       const stored = trace.answer?.kind === 'committed';
       const { type, lost } = cameOf(trace) as { type: string; lost?: NewEntry[] };
       const isLost = type === 'append.failed' && (lost ?? []).some((entry) => entry.type === 'run-stop');
@@ -205,7 +206,9 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const place = placeOf(trace);
       if (isLost) return hold(place === 'waiting', `lost, and ${place}`);
       if (stored) return hold(place === 'idle' || place === 'busy', `stored, and ${place}`);
-      hold(place === (cancelled ? 'closing' : at), `${place}`);
+      if (at === 'late' && startOf(trace)) return hold(place === 'busy', `begun, and ${place}`);
+      const givenUp = at === 'closing' && type === 'append.failed' && lost?.length === 0;
+      hold(place === (cancelled ? 'closing' : givenUp ? 'late' : at), `${place}`);
     },
   },
   {
@@ -256,7 +259,10 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         );
         return same('of', [ends[0]?.runId, result?.runId], [lastRun(before), lastRun(before)]);
       }
-      const gone = wasIn(trace) === 'closing' && trace.answer?.kind === 'committed' ? superseder(trace) : undefined;
+      const gone =
+        ['closing', 'late'].includes(wasIn(trace)) && trace.answer?.kind === 'committed'
+          ? superseder(trace)
+          : undefined;
       const alive = gone && !lostSince(trace);
       same(
         'given back',
@@ -271,7 +277,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const end = endOf(trace);
       if (!end || dueRun(trace)) return;
       const { termination } = end.end;
-      const due = termination === 'Suspended' ? 'waiting' : { idle: termination === 'Error' ? 'error' : 'ready' };
+      const waits = isCut(trace) ? { closing: 'storing' } : 'waiting';
+      const due = termination === 'Suspended' ? waits : { idle: termination === 'Error' ? 'error' : 'ready' };
       same('where it rests', trace.state.value, due);
     },
   },

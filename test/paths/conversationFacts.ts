@@ -17,9 +17,12 @@ export const inputOf = ({ input }: Trace): ConversationInput => input as Convers
 export const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 export const same = (what: string, is: unknown, due: unknown): void =>
   hold(json(is) === json(due), `${what}: ${json(is)}, and ${json(due)} is due`);
-type Place = 'opening' | 'idle' | 'busy' | 'waiting' | 'closing' | 'superseding';
+/** `late`: the stop of a cycle that was cancelled was given up, and may land or fail. */
+type Place = 'opening' | 'idle' | 'busy' | 'waiting' | 'closing' | 'late' | 'superseding';
 export const placeOf = ({ state }: Trace): Place =>
-  (typeof state.value === 'string' ? state.value : Object.keys(state.value)[0]) as Place;
+  state.matches({ closing: 'late' } as never)
+    ? 'late'
+    : ((typeof state.value === 'string' ? state.value : Object.keys(state.value)[0]) as Place);
 /** Where the conversation was when the event came. */
 export const wasIn = ({ before }: Trace): Place => (before ? placeOf(before) : 'opening');
 
@@ -71,8 +74,8 @@ export function openOf(trace: Trace | undefined): Calls {
     const gone = (lost ?? []).flatMap((entry) => (entry.type === 'decision' ? [entry.callId] : []));
     return { ...before, decisions: before.decisions.filter(({ callId }) => !gone.includes(callId)) };
   }
-  const ended = trace.answer?.kind === 'committed' && ['closing', 'superseding'].includes(wasIn(trace));
-  if (ended) return none;
+  const ended = trace.answer?.kind === 'committed' && ['closing', 'late', 'superseding'].includes(wasIn(trace));
+  if (ended || (wasIn(trace) === 'late' && startOf(trace))) return none;
   return sentOf(trace) && wasIn(trace) === 'idle' ? { ...before, reruns: [] } : before;
 }
 const isUndecided = ({ suspended, decisions }: Calls): boolean =>
@@ -84,7 +87,8 @@ const isUndecided = ({ suspended, decisions }: Calls): boolean =>
 export function retriesOf(trace: Trace): string[] {
   const { before } = trace;
   if (!before) return idsOf(inputOf(trace).retries ?? []);
-  const known = startOf(before)?.trigger.kind === 'resume' ? [] : retriesOf(before);
+  if (startOf(trace)?.trigger.kind === 'resume') return [];
+  const known = retriesOf(before);
   const { type, callId, retry, lost } = cameOf(trace) as {
     type: string;
     callId?: string;
@@ -120,7 +124,7 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
   const { type } = cameOf(trace);
   const message = sentOf(trace);
   if (at === 'opening') return undefined;
-  if (at === 'idle') {
+  if (at === 'idle' || (at === 'late' && !trace.answer)) {
     if (message) return { message: message.messageId };
     if (type === 'resume.requested') return { resume: true };
     const next = type === 'promotion.requested' && trace.before ? followUpIn(queueOf(trace.before)) : undefined;
@@ -132,19 +136,24 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
   }
   if (at === 'superseding' && trace.answer?.kind === 'committed')
     return { message: superseder(trace)?.messageId ?? '' };
-  if (at === 'closing' && trace.answer?.kind === 'committed') {
+  if ((at === 'closing' || at === 'late') && trace.answer?.kind === 'committed') {
     const next = promoted(trace, 'interrupted');
     return next && { message: next.messageId };
   }
   const end = endOf(trace);
   if (!end) return undefined;
   const { termination, cause } = end.end;
+  if (isCut(trace)) return undefined;
   if (termination === 'Suspended') return isDecidedInTail(end) ? { resume: true } : undefined;
   const next = end.durable
     ? promoted(trace, cause === 'timeout' ? 'error' : (REASONS[termination] ?? 'error'))
     : undefined;
   return next && { message: next.messageId };
 }
+/** A run that was cancelled while it was being suspended. */
+export const isCut = (trace: Trace): boolean =>
+  trace.before?.state.matches({ busy: 'cancelling' } as never) === true &&
+  endOf(trace)?.end.termination === 'Suspended';
 /** A decision that the run took behind its last gate is applied without being asked for. */
 const isDecidedInTail = ({ suspended, decisions, kept, reruns }: RunChartOutput): boolean =>
   suspended.length + kept.length + reruns.length > 0 &&

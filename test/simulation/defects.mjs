@@ -22,8 +22,8 @@ export const defects = [
     fault: 'cancel, cancel',
     edits: [
       [
-        'cancelling: {},',
-        "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true } } },",
+        'cancelling: { on: {',
+        "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },",
       ],
     ],
   },
