@@ -20,6 +20,7 @@ import { mergedPolicies, modelsOf } from './options.ts';
 import { portsOf } from './ports.ts';
 import type { Redact } from './redact.ts';
 import type { RunResult } from './run.ts';
+import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
 import { Toolbox } from './tools/toolbox.ts';
@@ -58,18 +59,6 @@ const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
     () => undefined,
   );
 
-/** The store that was given; where none was, one in memory, loaded when it is asked for first. */
-function storeOf({ ports, store = ports?.store }: AgentOptions): House['store'] {
-  let kept = store;
-  return async () => {
-    if (!kept) {
-      const { memoryStore } = await onDemand.memory();
-      kept ??= memoryStore();
-    }
-    return kept;
-  };
-}
-
 const nothingIsSecret: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
 
 /** A model that has none today may have some tomorrow, if it has a list of them. */
@@ -103,7 +92,7 @@ class OpenAgent implements Agent {
     this.#options = options;
     this.#cast = { ...cast, nest: spawning?.nest };
     this.#house = {
-      store: storeOf(options),
+      store: options.store ?? options.ports?.store ?? memoryStore(),
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
       redact: redactionOf(options.secrets, [...playing]),
@@ -116,8 +105,8 @@ class OpenAgent implements Agent {
     return this.#openAs(id, options, true);
   }
 
-  async list(): Promise<ConversationInfo[]> {
-    return (await this.#house.store()).list();
+  list(): Promise<ConversationInfo[]> {
+    return this.#house.store.list();
   }
 
   async run(content: Content, options: { signal?: AbortSignal } = {}): Promise<RunResult> {

@@ -18,8 +18,6 @@ const once = <T>(load: () => Promise<T>): (() => Promise<T>) => {
 export const onDemand = {
   /** Where the policy `textToolCalls` names a format. */
   textCalls: once(() => import('./models/textCalls.ts')),
-  /** For an agent without a store of its own. */
-  memory: once(() => import('./stores/memory.ts')),
   /** For a conversation that exists already. */
   entryShape: once(() => import('./entryShape.ts')),
   /** For an agent that has secrets, or a model with some. */

@@ -22,7 +22,7 @@ import type { Toolbox } from './tools/toolbox.ts';
 
 /** What every conversation of an agent has in common. */
 export interface House {
-  store(): Promise<LogStore>;
+  store: LogStore;
   ports: Ports;
   redact(): Promise<Redact>;
   inspect: ((event: unknown) => void) | undefined;
@@ -64,8 +64,7 @@ const SCHEMA = 1;
 
 /** Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
 export async function openConversation(house: House, cast: Cast, opening: Opening): Promise<Opened> {
-  const store = await house.store();
-  const handle = await store.open(opening.id);
+  const handle = await house.store.open(opening.id);
   try {
     return await opened(house, cast, opening, handle);
   } catch (error) {

@@ -104,7 +104,6 @@ describe('runchart in a browser', () => {
       'src/redact.ts',
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
-      'src/stores/memory.ts',
     ]);
     expect(gzipped, `minified bytes: ${shares}`).toBeLessThanOrEqual(CORE_BUDGET);
   });
