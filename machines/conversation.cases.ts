@@ -43,6 +43,12 @@ const inputs: readonly ConversationInput[] = [
   conversation(1, { open: waiting, runId: 'q0', waiting: true }),
   conversation(1, { open: { ...waiting, decisions: [held] }, runId: 'q0', waiting: true, queue: [followUp] }),
   conversation(2, { open: waiting, runId: 'q0', waiting: true }, { whileSuspended: 'denyAndRun' }),
+  // Calls that a crash cut off and that may run again, in a cycle that is over.
+  conversation(1, {
+    open: { ...noOpenCalls, reruns: [{ call: callOf('x'), suspension: 0 }] },
+    runId: 'q0',
+    queue: [followUp],
+  }),
 ];
 
 const ended = (end: End, rest: Partial<RunChartOutput> = {}) => ({

@@ -34,21 +34,27 @@ const inputs: readonly ToolCallInput[] = [
   { ...plain, call: gated, ...again, suspension: 2 },
   { ...plain, retry },
   { ...plain, call: gated, retry: { ...retry, attempts: 2 }, after: true },
+  // Ids are any text, and a call that runs once more keeps the key of its first start.
+  { ...plain, conversationId: 'c/1%', call: { ...call, callId: 'a/%' } },
+  { ...plain, idempotencyKey: 'first' },
 ];
 
 const content = [{ type: 'text' as const, text: 'done' }];
+const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' };
 const gate: readonly GateValue[] = [
   { kind: 'allow' },
   { kind: 'allow', by: 'rule', args: { path: 'b' } },
   { kind: 'block', code: 'blocked', text: 'no' },
   { kind: 'refuse', code: 'invalid_arguments', text: 'path is missing' },
   { kind: 'suspend', reason: 'permission' },
+  { kind: 'suspend', reason: 'permission', payload: { risk: 'high' }, args: { path: 'b' } },
 ];
 const tool: readonly ToolValue[] = [
   { kind: 'succeeded', content },
   { kind: 'succeeded', content, writes: { mode: 'edit' } },
   { kind: 'erred', content, code: 'error' },
   { kind: 'erred', content, code: 'error', retry: { random: 0.5 } },
+  { kind: 'erred', content: [...content, image, { type: 'text', text: 'x'.repeat(1_000) }], code: 'long' },
   { kind: 'pending', reason: 'form', payload: { field: 'name' } },
   { kind: 'pending', reason: 'sub-agent', within: true },
 ];

@@ -327,7 +327,9 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const told = toldTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
       hold(told.length === (due && busy ? 1 : 0), `${told.length} are told`);
       const run = startOf(trace);
-      if (run) same('its counts', [run.counters.tokens, run.counters.costUsd], spentOf(trace));
+      const { of } = cameOf(trace) as { of?: { counters: { tokens: number; costUsd: number | null } } };
+      const counts = of ? [of.counters.tokens, of.counters.costUsd] : spentOf(trace);
+      if (run) same('its counts', [run.counters.tokens, run.counters.costUsd], counts);
     },
   },
   {

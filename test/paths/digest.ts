@@ -29,6 +29,31 @@ export function recordOf({ before, event, situation, spawned }: Trace): string {
   ].join('\t');
 }
 
+/** How many steps ahead two futures are told apart. */
+const AHEAD = 3;
+
+/**
+ * The steps from one start, each with what can come behind it: so a step that forgets what it had to keep is another
+ * one, however the chart keeps it.
+ */
+export function stepsOf(traces: readonly Trace[], records: readonly string[] = traces.map(recordOf)): string[] {
+  const own = records.map((record) => hashOf([record]));
+  let futures = new Map<string, string>();
+  let steps: string[] = own;
+  for (let ahead = 0; ahead < AHEAD; ahead++) {
+    const leaving = new Map<string, string[]>();
+    for (const [index, { before }] of traces.entries()) {
+      const from = before?.vertex ?? '';
+      const found = leaving.get(from) ?? [];
+      leaving.set(from, found);
+      found.push(steps[index] ?? '');
+    }
+    futures = new Map([...leaving].map(([vertex, all]) => [vertex, hashOf(all)]));
+    steps = traces.map(({ vertex }, index) => `${own[index]} ${futures.get(vertex) ?? ''}`);
+  }
+  return steps;
+}
+
 /** `{active:{LlmCall:'attempting'}}` as `active.LlmCall.attempting`. */
 function nameOf(value: unknown): string {
   if (typeof value === 'string') return value;
@@ -43,12 +68,13 @@ const lineOf = (records: readonly string[]): string =>
 /** By start, the steps from it. */
 export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): string {
   const byState = new Map<string, string[]>();
+  const steps = starts.map((traces) => stepsOf(traces));
   for (const [index, traces] of starts.entries()) {
-    for (const trace of traces) {
+    for (const [at, trace] of traces.entries()) {
       const name = trace.before ? nameOf(trace.before.state.value) : '(start)';
       const records = byState.get(name) ?? [];
       byState.set(name, records);
-      records.push(`${index}\t${recordOf(trace)}`);
+      records.push(`${index} ${steps[index]?.[at]}`);
     }
   }
   const width = Math.max(...[...byState.keys()].map(({ length }) => length));
@@ -56,7 +82,7 @@ export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): 
   return [
     `${chart}: what it does from each start, and in each state. \`npx vitest run test/paths -u\` writes it anew.`,
     '',
-    ...starts.map((traces, index) => `start ${String(index + 1).padEnd(width - 5)} ${lineOf(traces.map(recordOf))}`),
+    ...steps.map((all, index) => `start ${String(index + 1).padEnd(width - 5)} ${lineOf(all)}`),
     '',
     ...states.map(
       ([name, records]) => `${name.padEnd(width)}  ${String(records.length).padStart(5)} steps  ${hashOf(records)}`,

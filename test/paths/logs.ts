@@ -36,7 +36,7 @@ import { hold } from './invariants.ts';
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 const image: StoredPart = { type: 'image', mediaType: 'image/png', data: 'aGk=' };
-/** Enough that several of them are worth removing. */
+/** Enough that three of them are worth removing. */
 const LARGE = 'x'.repeat(90_000);
 
 function usageOf(draw: Chance) {
@@ -63,7 +63,7 @@ const decisionOf = (draw: Chance, callId: string): Decision =>
   }) as Decision;
 
 const contentOf = (draw: Chance): StoredPart[] =>
-  draw.one<StoredPart[]>([text('done'), text('done'), [], [...text('see'), image], text(LARGE)]);
+  draw.one<StoredPart[]>([text('done'), text('done'), [], [...text('see'), image]]);
 
 /** An entry about one call. */
 function ofCall(draw: Chance): object {
@@ -172,6 +172,7 @@ function spentValue(draw: Chance): Json {
   ]);
 }
 
+const LARGE_EVERY = 8;
 const BATCHES = 12;
 const LOGS = 40;
 
@@ -196,12 +197,15 @@ function logOf(seed: number): LogEntry[] {
   return made.map((entry, seq) => {
     const { type } = entry as { type: string };
     if (type === 'run-started' && draw.odds(0.7)) runId = draw.one(['r1', 'r2', 'run_m', 'run_n']);
+    // Results that are worth removing, in few logs: they take long to look at.
+    const content = type === 'tool-result' && seed % LARGE_EVERY === 0 && { content: text(LARGE) };
     return {
       seq,
       at: 1_000 + seq * 10 + draw.below(40) - 20,
       conversationId: 'c',
       runId: draw.odds(0.05) ? null : runId,
       ...entry,
+      ...content,
     } as LogEntry;
   });
 }

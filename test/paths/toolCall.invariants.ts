@@ -129,7 +129,8 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     says: 'semantics 6: one idempotency key over all executions, of conversation, call and suspension',
     holds: (trace) => {
       const { conversationId, call, suspension, idempotencyKey } = inputOf(trace);
-      const key = idempotencyKey ?? `${conversationId}/${call.callId}/${suspension}`;
+      const part = (id: string): string => id.replaceAll('%', '%25').replaceAll('/', '%2F');
+      const key = idempotencyKey ?? `${part(conversationId)}/${part(call.callId)}/${suspension}`;
       const keys = [...asksOf(trace, 'tool'), ...startedOf(trace)].map((each) => each.idempotencyKey);
       hold(
         keys.every((each) => each === key),
@@ -189,11 +190,8 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       );
       const failed = value?.kind === 'erred';
       hold(output.failure?.code === (failed ? value.code : undefined), 'a failure is the failure of the tool');
-      if (failed)
-        hold(
-          value.content.some((part) => part.type === 'text' && part.text === output.failure?.message),
-          'and says what failed',
-        );
+      const words = failed ? value.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [];
+      if (failed) hold(output.failure?.message === words.join('\n').slice(0, 1_000), 'and says what failed');
     },
   },
   {

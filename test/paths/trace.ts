@@ -30,6 +30,8 @@ export class Trace {
   readonly asked: readonly EffectRequest[];
   readonly told: readonly Sent[];
   readonly spawned: readonly Spawned[];
+  /** Where it leads in the graph of its start: equal for equal futures, as far as guards tell. */
+  vertex = '';
   /** All entries that are durable now. */
   readonly entries: readonly NewEntry[];
 
@@ -107,22 +109,37 @@ function withoutLost(entries: readonly NewEntry[], event: Came | undefined): rea
   return left;
 }
 
-/** The start, and then each edge that can be reached from it, the shortest ways first. */
+/**
+ * The start, and then each edge that can be reached from it, the shortest ways first. Where a step changes only what no
+ * guard reads, what comes next is looked at once more behind it.
+ */
 export function* tracesOf(machine: AnyStateMachine, chart: Cases, input: unknown): Generator<Trace> {
   const { cases, projection } = chart;
   const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
   const start = new Trace(machine, input, explorer.start(input));
+  start.vertex = explorer.key(start.situation);
   yield start;
-  const reached = new Map([[explorer.key(start.situation), start]]);
+  const reached = new Map([[start.vertex, start]]);
+  const nextOf = (trace: Trace, event: Came): Trace => {
+    const next = new Trace(machine, input, explorer.next(trace.situation, event), event, trace);
+    next.vertex = explorer.key(next.situation);
+    return next;
+  };
   for (const trace of reached.values()) {
     for (const event of explorer.events(trace.situation)) {
-      const next = new Trace(machine, input, explorer.next(trace.situation, event), event, trace);
-      const key = explorer.key(next.situation);
-      if (!reached.has(key)) reached.set(key, next);
+      const next = nextOf(trace, event);
       yield next;
+      if (!reached.has(next.vertex)) reached.set(next.vertex, next);
+      else if (next.vertex === trace.vertex && isChanged(trace, next)) {
+        next.vertex = `${next.vertex} behind ${event.type}`;
+        for (const later of explorer.events(next.situation)) yield nextOf(next, later);
+      }
     }
   }
 }
+
+const isChanged = ({ state: before }: Trace, { state }: Trace): boolean =>
+  before.context !== state.context && JSON.stringify(before.context) !== JSON.stringify(state.context);
 
 export interface ChartInvariant {
   /** The clause that asks for it, and what it says. */
