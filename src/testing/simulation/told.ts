@@ -62,11 +62,13 @@ export class Told {
 
   /** What a run is said to have come to is what its entries say. */
   #holdsResult({ runId, reason, cause, text, turns, usage, costUsd, calls }: RunResult): void {
-    const entries = this.#store.logOf(CONVERSATION).filter((entry) => entry.runId === runId);
+    const written = this.#store.logOf(CONVERSATION).filter((entry) => entry.runId === runId);
+    // A run that was suspended may be cancelled before its caller has read the result: what stands behind is not its own.
+    const ends = reason === null ? ['run-suspended'] : ['run-stop', 'run-suspended'];
+    const stop = written.filter(({ type }) => ends.includes(type)).at(-1);
+    const entries = stop && reason === null ? written.slice(0, written.indexOf(stop) + 1) : written;
     const hold = (same: boolean, what: string): void =>
       this.#world.hold(same, 'RESULT', () => `the result of ${runId} tells another ${what} than its log`);
-    const ends = entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended');
-    const stop = ends.at(-1);
     const suspended = stop?.type === 'run-suspended';
     hold(suspended ? reason === null : stop?.type === 'run-stop' && stop.reason === reason, 'reason');
     if (stop?.type === 'run-stop') hold(stop.cause === cause, 'cause');
