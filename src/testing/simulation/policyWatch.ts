@@ -30,8 +30,6 @@ export class PolicyWatch {
   #streaks = new Map<string, number>();
   /** Some call of the cycle got its result late: what was repeated in a row is not known from here. */
   #isVague = false;
-  /** Another process may have gone on with the cycle, which counts empty replies anew. */
-  #isResumed = false;
   #tokens = 0;
   #usd = 0;
   /** The same when the last reply was counted. */
@@ -60,8 +58,6 @@ export class PolicyWatch {
       case 'run-resumed':
         this.#since = undefined;
         this.#isOpen = false;
-        this.#isVague = true;
-        this.#isResumed = true;
         return;
       case 'agent-output':
         return this.#item(entry);
@@ -105,7 +101,7 @@ export class PolicyWatch {
   #most(limit: 'suspensionsPerCall' | 'queue', count: number, of: string): void {
     const most = this.#world.policies?.limits?.[limit];
     if (most === count) this.#world.reach('limits', limit);
-    // What a refused append took is in the log's queue again, and not in the living one's.
+    // What a refused append took may be in the log's queue again, and not in the living one's.
     const fits = most === undefined || count <= most || (limit === 'queue' && this.#world.storeFailed);
     this.#world.hold(fits, 'I4', () => `${limit} is ${most}, and ${of} makes it ${count}`);
   }
@@ -115,7 +111,6 @@ export class PolicyWatch {
     this.#empty = 0;
     this.#streaks = new Map();
     this.#isVague = false;
-    this.#isResumed = false;
     this.#round = [];
     this.#isOpen = false;
   }
@@ -161,7 +156,6 @@ export class PolicyWatch {
 
   #holdLimits(runId: string | null): void {
     for (const [cause, isReached] of this.#reached()) {
-      if (cause === 'empty_replies' && this.#isResumed) continue;
       this.#world.hold(!isReached, 'I4', () => `the model of ${runId} speaks where ${cause} was reached`);
     }
   }
@@ -177,14 +171,14 @@ export class PolicyWatch {
     if (world.profile.spawns && typeof limits?.costUsd === 'number')
       reached.set('max_budget', this.#usd + 1e-12 >= limits.costUsd);
     if (cause === 'no_progress' && this.#isVague) return;
-    // A reply that the store lost was spoken all the same; and a run may begin again behind what the store refused.
-    if (world.storeFailed) return;
     world.hold(
       reached.get(cause ?? '') !== false,
       'I4',
       () => `${runId} is stopped by ${cause}, which was not reached`,
     );
-    if (cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number') return;
+    // A run may begin again behind what the store refused.
+    if (world.storeFailed || cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number')
+      return;
     const took = world.steady - this.#since;
     world.hold(took >= limits.runMs, 'I4', () => `${runId} timed out after ${took} ms`);
   }
@@ -236,7 +230,7 @@ export class PolicyWatch {
     const index = this.#round.findIndex((call) => call.callId === callId);
     const call = this.#round[index];
     // What had to wait is compared when it has its result; which round it counts for is not seen here.
-    if (!call || !this.#isOpen || this.#world.faults.has('plugin-rewrites')) this.#isVague = true;
+    if (!call || !this.#isOpen) this.#isVague = true;
     if (call) call.result = JSON.stringify([outcome, code ?? null, content]);
     const most = this.#world.policies?.limits?.toolCallsPerTurn ?? Number.POSITIVE_INFINITY;
     const fits = code !== 'too_many_calls' || index < 0 || index >= most;
