@@ -2,7 +2,8 @@
  * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
  * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, which is the
  * last of it and true of what never started, a suspension one decision, and an unknown outcome one settlement, an end
- * belongs to a run that began, only what was queued is given back, and a checkpoint is the last entry of its append.
+ * belongs to a run that began, only what was queued is given back, a checkpoint is the last entry of its append, and a
+ * resumption tells the model to go on only where the model's own words come last.
  */
 import { closed, ofUnstarted } from './closing.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -37,14 +38,16 @@ function lostEnd(known: Knowledge): NewEntry[] {
 class Sequel {
   readonly entries: NewEntry[] = [];
   readonly #known: Knowledge;
+  readonly #modelSpokeLast: boolean;
   readonly #answered = new Set<string>();
   #runId: string;
   #cycle: Knowledge['cycle'];
   /** The last end was left out. */
   #endless = false;
 
-  constructor(known: Knowledge) {
+  constructor(known: Knowledge, modelSpokeLast: boolean) {
     this.#known = known;
+    this.#modelSpokeLast = modelSpokeLast;
     this.#runId = known.runId;
     this.#cycle = known.cycle;
   }
@@ -77,6 +80,9 @@ class Sequel {
         break;
       case 'message-returned':
         if (!this.#isQueued(entry.messageId)) return;
+        break;
+      case 'continuation':
+        if (entry.why === 'resume' && !this.#leavesOff()) return;
         break;
       case 'checkpoint':
         if (this.#endless && entry.boundary === 'RunFinished') return;
@@ -113,6 +119,13 @@ class Sequel {
     return this.entries.some((entry) => entry.type === 'tool-started' && entry.callId === callId);
   }
 
+  /** The model spoke last, and nobody waits for a person: it has to be told to go on. */
+  #leavesOff(): boolean {
+    const { open, calls } = this.#known;
+    const waits = [...open].some((id) => calls.get(id)?.status === 'suspended' && !this.#answered.has(id));
+    return !waits && (this.#modelSpokeLast || this.entries.some(({ type }) => type === 'agent-output'));
+  }
+
   #awaited(callId: string): boolean {
     if (this.#answered.has(callId)) return false;
     const record = this.#known.calls.get(callId);
@@ -135,10 +148,10 @@ function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
 
 const isMark = ({ type }: NewEntry): boolean => type === 'checkpoint';
 
-/** The entries as they may stand behind what is durable. */
-export function sequel(known: Knowledge, entries: readonly NewEntry[]): readonly NewEntry[] {
+/** The entries as they may stand behind what is durable. `modelSpokeLast`: its words are the last of the messages. */
+export function sequel(known: Knowledge, entries: readonly NewEntry[], modelSpokeLast: boolean): readonly NewEntry[] {
   if (!entries.some(({ type }) => BOUND.has(type))) return marked(entries);
-  const made = new Sequel(known);
+  const made = new Sequel(known, modelSpokeLast);
   for (const entry of entries) made.add(entry);
   return marked(made.entries);
 }

@@ -5,7 +5,7 @@
  * append that failed may have been followed by others already.
  */
 import { type Observable, Subject } from 'rxjs';
-import { type Knowledge, type LogEntry, type NewEntry, sequel } from '../machines/index.ts';
+import { type Knowledge, type LogEntry, type NewEntry, sequel, type Transcript } from '../machines/index.ts';
 import { deepFreeze } from './freeze.ts';
 import { guarded } from './guard.ts';
 import type { Redact } from './redact.ts';
@@ -17,18 +17,27 @@ export class ConversationLog {
   readonly #handle: LogHandle;
   readonly #redact: Redact;
   readonly #known: Knowledge;
+  readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();
   /** The append under way; the next one waits for it. */
   #tail: Promise<void> | undefined;
   #answers = 0;
 
-  /** `known`: what the durable entries say, kept up to date by a listener. */
-  constructor(options: { id: string; handle: LogHandle; entries: LogEntry[]; redact: Redact; known: Knowledge }) {
+  /** `known` and `transcript`: what the durable entries say, kept up to date by a listener. */
+  constructor(options: {
+    id: string;
+    handle: LogHandle;
+    entries: LogEntry[];
+    redact: Redact;
+    known: Knowledge;
+    transcript: Pick<Transcript, 'endsWithAssistant'>;
+  }) {
     this.#id = options.id;
     this.#handle = options.handle;
     this.#redact = options.redact;
     this.#known = options.known;
+    this.#transcript = options.transcript;
     this.entries = options.entries;
   }
 
@@ -49,7 +58,7 @@ export class ConversationLog {
 
   /** The same for what charts logged: of it stays what may follow when its turn has come. */
   follow(entries: readonly NewEntry[], at: number): void | Promise<void> {
-    return this.#append(() => sequel(this.#known, entries), at);
+    return this.#append(() => sequel(this.#known, entries, this.#transcript.endsWithAssistant()), at);
   }
 
   /** Entries from number `from` on, stored ones first, then live ones: no gap, no repeat. */

@@ -84,13 +84,11 @@ export class Runs {
   resume(id: string): RunHandle {
     const { current } = this;
     if (current) return current;
-    const { queue, known, transcript, status } = this.#runtime;
+    const { queue, known, status } = this.#runtime;
     if (status === 'waiting' || isUnfinished(known)) {
-      // Where calls wait for a person it is not the model that is to go on.
-      const waits = [...known.open].some((callId) => known.calls.get(callId)?.status === 'suspended');
-      const continuation = transcript.endsWithAssistant() && !waits ? { continuation: GO_ON } : {};
       const runId = runOf(id);
-      return this.#start(runId, { type: 'resume.requested', runId, ...continuation });
+      // Whether the model is to be told so is known when it gets its turn in the log.
+      return this.#start(runId, { type: 'resume.requested', runId, continuation: GO_ON });
     }
     const next = queue.find(({ kind }) => kind === 'followUp');
     if (next) return this.#start(runOf(next.messageId), { type: 'promotion.requested' });

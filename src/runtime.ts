@@ -66,7 +66,7 @@ export class Runtime {
   constructor(options: RuntimeOptions) {
     const { id, handle, entries, redact, ports } = options;
     this.#options = options;
-    this.log = new ConversationLog({ id, handle, entries, redact, known: this.known });
+    this.log = new ConversationLog({ id, handle, entries, redact, known: this.known, transcript: this.transcript });
     this.log.listen((entry) => this.#fold(entry));
     this.log.watch((entry) => this.#show(entry));
     for (const entry of entries) this.#fold(entry);

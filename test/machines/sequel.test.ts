@@ -40,10 +40,10 @@ const queued = (messageId: string): NewEntry => ({
 const returned = (messageId: string): NewEntry => ({ runId: 'r', type: 'message-returned', messageId, why: 'host' });
 
 /** What is left of `entries` behind this log, as `type subject`. */
-function behind(log: readonly NewEntry[], entries: readonly NewEntry[]): string[] {
+function behind(log: readonly NewEntry[], entries: readonly NewEntry[], modelSpokeLast = false): string[] {
   const known = nothingKnown();
   for (const [seq, entry] of log.entries()) learn(known, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
-  return sequel(known, entries).map((entry) => {
+  return sequel(known, entries, modelSpokeLast).map((entry) => {
     const subject = 'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : entry.runId;
     return `${entry.type} ${entry.type === 'agent-output' ? '' : subject}`.trim();
   });
@@ -92,6 +92,18 @@ describe('what may follow', () => {
     ['what was given back, given back', [queued('m'), returned('m')], [returned('m')]],
   ])('%s does not', (_, log, entries) => {
     expect(behind(log, entries)).toEqual([]);
+  });
+
+  it('a resumption tells the model to go on where its own words come last, and nobody waits for a person', () => {
+    const goOn: NewEntry = { runId: 's', type: 'continuation', text: 'Go on.', why: 'resume' };
+    const said: NewEntry = { runId: 'r', type: 'agent-output', item: { type: 'assistant', text: 'half' } };
+    const next = [resumed('s', 'r'), goOn];
+    const told = ['run-resumed s', 'continuation s'];
+    expect(behind([begun('r'), said, stop('r')], next, true)).toEqual(told);
+    expect(behind([begun('r'), stop('r')], next, false)).toEqual(['run-resumed s']);
+    expect(behind([begun('r'), made('c'), held('c'), waits('r')], next, true)).toEqual(['run-resumed s']);
+    // The words come in the same append.
+    expect(behind([begun('r')], [said, stop('r'), ...next], false).slice(2)).toEqual(told);
   });
 
   it('a result may come again where the host wants the call run again', () => {

@@ -259,7 +259,8 @@ const FOLDS: Record<string, Fold> = {
   },
   sequel: (log, draw) => {
     const at = draw.below(log.length);
-    return sequel(knowledgeOf(log.slice(0, at)), log.slice(at));
+    const before = log.slice(0, at);
+    return sequel(knowledgeOf(before), log.slice(at), modelMessages(before).at(-1)?.role === 'assistant');
   },
   spent: (log) => log.map((entry) => [spentIn(entry), countedIn(entry), together(spentIn(entry) ?? none, none)]),
   prints: (log) =>

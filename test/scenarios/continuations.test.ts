@@ -1,7 +1,9 @@
 /** What the model is told in place of a user's message stands in the log only where it is called again (conversation-requirements, 003). */
 import { describe, expect, it } from 'vitest';
 import { bench, only } from '../support/agent.ts';
-import { finish, lines, t } from '../support/model.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { deaf, finish, lines, t } from '../support/model.ts';
+import { type Fate, troubledStore } from '../support/store.ts';
 
 const nothing = [finish('stop')];
 const paused = (text: string) => [t(text), finish('pause')];
@@ -30,5 +32,51 @@ describe('a continuation is written only where another call follows', () => {
     expect(model.calls).toHaveLength(2);
     await conversation.resume().result;
     expect(only(conversation.log(), 'continuation')).toEqual(['continuation pause', 'continuation resume']);
+  });
+});
+
+describe('a resumption behind words that are still on their way into the log', () => {
+  const half = deaf(t('half a '), t('word'));
+  const policies = { partialReply: 'keep' } as const;
+
+  it.each<[string, Fate]>([
+    ['takes its time', { afterMs: 400 }],
+    ['refuses them at first', { afterMs: 400, fails: true }],
+  ])('tells the model to go on, where the store %s', async (_, fate) => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const { conversation, model } = await bench({ clock, store, policies, replies: [half, 'and the rest'] });
+    const run = conversation.send('hi');
+    await clock.advance(5);
+    let stopped = false;
+    store.trouble((entries) => {
+      if (stopped || !entries.some(({ type }) => type === 'run-stop')) return 'stored';
+      stopped = true;
+      return fate;
+    });
+    await clock.until(run.cancel());
+    const resumed = conversation.resume();
+    await clock.until(resumed.result, 5000);
+    expect(lines(model.calls[1]?.messages ?? [])).toEqual([
+      'user hi',
+      'assistant half a word',
+      'user Go on where you stopped.',
+    ]);
+    expect(only(conversation.log(), 'continuation')).toEqual(['continuation resume']);
+  });
+
+  it('tells it nothing where the words are lost', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const { conversation, model } = await bench({ clock, store, policies, replies: [half, 'anew'] });
+    const run = conversation.send('hi');
+    await clock.advance(5);
+    store.trouble((entries) =>
+      entries.some(({ type }) => type === 'run-stop') ? { afterMs: 10, fails: true } : 'stored',
+    );
+    await clock.until(run.cancel());
+    store.trouble(() => 'stored');
+    await clock.until(conversation.resume().result, 5000);
+    expect(lines(model.calls[1]?.messages ?? [])).toEqual(['user hi']);
   });
 });
