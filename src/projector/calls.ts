@@ -5,7 +5,7 @@
  * change.
  */
 import type { GroupName } from '../../machines/vocabulary.ts';
-import { CallIndex, Lookup } from './collections.ts';
+import { Lookup } from './collections.ts';
 import { addCallStep } from './cycles.ts';
 import type { CallReading, SettlementReading } from './readWire.ts';
 import { outdateCall, outdateRound, type Records } from './records.ts';
@@ -159,7 +159,7 @@ const SEARCH_MAX = 16;
 
 export interface CallTable {
   /** The last cycle's calls, once they are many: id to place in the ledger. */
-  index: CallIndex | undefined;
+  index: Lookup<string> | undefined;
   /** Calls of earlier cycles whose outcome is still to be told. */
   late: Lookup<string>;
   /** Results that came before their calls. */
@@ -191,7 +191,7 @@ export const emptyCallTable = (): CallTable => ({
 
 /** A book that goes on by itself. */
 export const branchCallTable = (table: CallTable): CallTable => ({
-  index: table.index && new CallIndex(table.index),
+  index: table.index && new Lookup(table.index),
   late: new Lookup(table.late),
   early: new Map(table.early),
   unknown: new Lookup(table.unknown),
@@ -215,7 +215,7 @@ function inLastCycle(records: Records, { index }: CallTable, callId: string): nu
   const first = firstCall(records);
   const from = index === undefined ? first : Math.max(first, calls.size - SEARCH_MAX);
   for (let at = calls.size - 1; at >= from; at--) if (calls.at(at).callId === callId) return at;
-  return index?.get(calls, callId);
+  return index?.get(callId);
 }
 
 /** Makes the ledger's newest call the one of its id. Says whether the cycle had one before. */
@@ -224,15 +224,15 @@ function enterCall(records: Records, table: CallTable, call: ToolCallView): bool
   const repeated =
     table.index === undefined
       ? inLastCycle(records, table, call.callId) !== undefined
-      : !table.index.set(records.calls, call.callId, at);
+      : !table.index.set(call.callId, at);
   records.calls = records.calls.push(records.owner, call);
   if (table.index === undefined && at - firstCall(records) >= SEARCH_MAX) table.index = indexed(records);
   return repeated;
 }
 
-function indexed({ calls, cycles }: Records): CallIndex {
-  const index = new CallIndex();
-  for (let at = cycles.at(cycles.size - 1).calls; at < calls.size; at++) index.set(calls, calls.at(at).callId, at);
+function indexed({ calls, cycles }: Records): Lookup<string> {
+  const index = new Lookup<string>();
+  for (let at = cycles.at(cycles.size - 1).calls; at < calls.size; at++) index.set(calls.at(at).callId, at);
   return index;
 }
 

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Lookup } from '../../src/projector/collections.ts';
+
+const ids = fc.array(fc.oneof(fc.constantFrom('a', 'b', '__proto__', 'constructor'), fc.string()), { maxLength: 60 });
+
+/** A lookup fed id by id, and the Map it stands for. */
+function fed(given: readonly string[], base?: { lookup: Lookup<string>; model: ReadonlyMap<string, number> }) {
+  const lookup = new Lookup(base?.lookup);
+  const model = new Map(base?.model);
+  given.forEach((id, place) => {
+    expect(lookup.set(id, place)).toBe(!model.has(id));
+    model.set(id, place);
+  });
+  return { lookup, model };
+}
+
+describe('numbers by key', () => {
+  it('are what a Map would hold: the newest of each key, and none of the others', () => {
+    fc.assert(
+      fc.property(ids, ids, (given, others) => {
+        const { lookup, model } = fed(given);
+        for (const id of [...given, ...others]) expect(lookup.get(id)).toBe(model.get(id));
+      }),
+    );
+  });
+
+  it('of a branch: it knows what it branched from and never writes into it', () => {
+    fc.assert(
+      fc.property(ids, ids, (given, later) => {
+        const trunk = fed(given);
+        const branch = fed(later, trunk);
+        for (const id of [...given, ...later]) {
+          expect(branch.lookup.get(id)).toBe(branch.model.get(id));
+          expect(trunk.lookup.get(id)).toBe(trunk.model.get(id));
+        }
+      }),
+    );
+  });
+});
