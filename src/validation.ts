@@ -78,7 +78,7 @@ export const object = (fields: Fields, more: Pick<Form, 'defaults' | 'refuses'> 
 const SHOWN_MAX = 200;
 /** What came, in a line: JSON where it is more than a number. */
 export function shown(value: unknown, secret = false): string {
-  const isPlainSight = !secret || typeof value === 'number' || value === null;
+  const isPlainSight = !secret || typeof value === 'number' || typeof value === 'boolean' || value === null;
   if (!isPlainSight) return isList(value) ? 'a list' : `a value of type ${typeof value}`;
   try {
     const said = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
