@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 
 const AT_ONCE = 2;
 const STILL_MS = 60_000;
-const LINES_SHOWN = 60;
+const LINES_SHOWN = 120;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const reports = mkdtempSync(join(tmpdir(), 'runchart-prove-'));
 
@@ -24,6 +24,7 @@ function tests(name, ...files) {
     'node_modules/vitest/vitest.mjs',
     'run',
     '--maxWorkers=1',
+    '--reporter=dot',
     '--reporter=json',
     `--outputFile=${report}`,
   ];
@@ -37,14 +38,8 @@ function tests(name, ...files) {
     const broken = testResults.filter(
       ({ status, assertionResults }) => status !== 'passed' && assertionResults.length === 0,
     );
-    const wrong = testResults.flatMap(({ name: file, message, assertionResults }) => [
-      ...(message ? [`${file}: ${message}`] : []),
-      ...assertionResults.flatMap(({ status, fullName, failureMessages }) =>
-        status === 'failed' ? [`${fullName}\n${failureMessages.join('\n')}`] : [],
-      ),
-    ]);
     const failed = numFailedTests + broken.length;
-    return { passed, failed, figures: `${passed + failed} tests in ${numTotalTestSuites} groups`, wrong };
+    return { passed, failed, figures: `${passed + failed} tests in ${numTotalTestSuites} groups` };
   });
 }
 /** A script whose last lines say what it counted. */
@@ -130,8 +125,7 @@ async function run({ name, args, read }) {
   const seconds = secondsSince(since);
   say(`${name}: ${failed === 0 ? 'passed' : 'FAILED'} after ${seconds} s, ${row.figures || wrong}`);
   if (failed > 0) {
-    const lines = row.wrong?.length ? row.wrong.join('\n') : output;
-    console.log(lines.split('\n').slice(-LINES_SHOWN).join('\n'));
+    console.log(output.split('\n').slice(-LINES_SHOWN).join('\n'));
   }
   return { name, seconds, ...row, failed };
 }
