@@ -31,8 +31,8 @@ export class Observer {
   /** Items of the reply that is being committed. */
   #committed = nothing();
   #isCatchingUp = false;
-  /** Seq of the entry that comes next. */
-  #next = 0;
+  /** What streamed was dropped by a cancel. */
+  #isCut = false;
 
   constructor(world: World, store: SimulatedStore, conversation: Conversation) {
     this.#world = world;
@@ -59,7 +59,6 @@ export class Observer {
     const { profile } = this.#world;
     const conversation = this.#conversation;
     if (profile.listens) {
-      this.#next = conversation.log().length;
       // What was streamed before comes first, one kind after the other.
       this.#isCatchingUp = true;
       const live = conversation.live$.subscribe((signal) => this.#hear(signal));
@@ -110,9 +109,7 @@ export class Observer {
     if (this.#life !== this.#world.life || !('runId' in signal)) return;
     // Of a sub-agent.
     if ('path' in signal) return;
-    // Who cancels while a reply is told has what streamed dropped, though all of the reply is in the log.
-    if (signal.type === 'reset' && this.#isBeingTold) return;
-    if (signal.type === 'reset') this.#forget();
+    if (signal.type === 'reset') this.#drop();
     else if (signal.type === 'text-delta') this.#streamed.text += signal.text;
     else if (signal.type === 'reasoning-delta') this.#streamed.reasoning += signal.text;
     this.#holdsInFlight(signal.type);
@@ -128,18 +125,19 @@ export class Observer {
     this.#world.hold(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, heard ${heard} (${type})`);
   }
 
-  /** The log has a reply that this listener has yet to hear of. */
-  get #isBeingTold(): boolean {
-    return this.#conversation.log(this.#next).some(({ type }) => type === 'model-reply');
+  /** Who cancels while a reply is being stored has what streamed dropped; the reply may land all the same. */
+  #drop(): void {
+    this.#forget();
+    this.#isCut = this.#conversation.status === 'cancelling';
   }
 
   #forget(): void {
+    this.#isCut = false;
     this.#streamed = nothing();
   }
 
   #read(entry: LogEntry): void {
     if (this.#life !== this.#world.life) return;
-    this.#next = entry.seq + 1;
     switch (entry.type) {
       case 'agent-output':
         if (entry.item.type === 'assistant' && entry.item.flag !== 'interrupted')
@@ -159,7 +157,7 @@ export class Observer {
 
   #holdsCommitted(runId: string | null): void {
     const { text, reasoning } = this.#committed;
-    if (this.#store.misled.size > 0) return;
+    if (this.#isCut || this.#store.misled.size > 0) return;
     const same = text === this.#streamed.text && reasoning === this.#streamed.reasoning;
     const heard = JSON.stringify(this.#streamed);
     this.#world.hold(same, 'LIVE', () => `${runId} streamed ${heard} and committed ${JSON.stringify(this.#committed)}`);
