@@ -31,7 +31,7 @@ export class Observer {
   /** Items of the reply that is being committed. */
   #committed = nothing();
   #isCatchingUp = false;
-  /** What streamed was dropped by a cancel. */
+  /** What streamed was dropped with the end of its run. */
   #isCut = false;
 
   constructor(world: World, store: SimulatedStore, conversation: Conversation) {
@@ -125,10 +125,10 @@ export class Observer {
     this.#world.hold(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, heard ${heard} (${type})`);
   }
 
-  /** Who cancels while a reply is being stored has what streamed dropped; the reply may land all the same. */
+  /** A run that ends while its reply is being stored has what streamed dropped; the reply may land all the same. */
   #drop(): void {
     this.#forget();
-    this.#isCut = this.#conversation.status === 'cancelling';
+    this.#isCut = this.#conversation.status !== 'active';
   }
 
   #forget(): void {
