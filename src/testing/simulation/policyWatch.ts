@@ -232,7 +232,9 @@ export class PolicyWatch {
     const index = this.#round.findIndex((call) => call.callId === callId);
     const call = this.#round[index];
     // What had to wait is compared when it has its result; which round it counts for is not seen here.
-    if (!call || !this.#isOpen) this.#isVague = true;
+    // Nor is it of one that was cut off, whatever its result says.
+    const isCut = outcome === 'cancelled' || outcome === 'unknown';
+    if (!call || !this.#isOpen || isCut) this.#isVague = true;
     if (call) call.result = JSON.stringify([outcome, code ?? null, content]);
     const most = this.#world.policies?.limits?.toolCallsPerTurn ?? Number.POSITIVE_INFINITY;
     const fits = code !== 'too_many_calls' || index < 0 || index >= most;
