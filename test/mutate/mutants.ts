@@ -1,25 +1,45 @@
 /**
- * The mutants of a chart: the same chart with one guard gone, or with one arrow leading to a sibling of where it led.
- * Rule: each is rebuilt from the chart's own configuration and implementations, with nothing else changed.
+ * The mutants of a chart: the same chart with one guard gone, one arrow or beginning leading to a sibling of where it
+ * led, one action gone, or two neighbouring actions in the other order. Rule: each is rebuilt from the chart's own
+ * configuration and implementations, with nothing else changed.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
-import { keyOf, listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
-import { listAt, type Part, placeOfList, placeOfState, rebuilt } from '../support/rebuilt.ts';
+import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { listAt, type Part, type Place, placeOfList, placeOfState, rebuilt } from '../support/rebuilt.ts';
 
 type Node = AnyStateMachine['root'];
 
 export interface Mutant {
   readonly name: string;
-  readonly what: 'guard' | 'target' | 'initial';
-  /** Id of the state that holds the changed arrow. */
+  readonly what: 'guard' | 'target' | 'initial' | 'action';
+  /** Id of the state that holds what is changed. */
   readonly source: string;
-  /** Key of the changed definition; empty for an initial arrow. */
-  readonly key: string;
   build(): AnyStateMachine;
 }
 
 const siblings = (node: Node): Node[] =>
   Object.values((node.parent?.states ?? {}) as Record<string, Node>).filter((other) => other !== node);
+const listOf = (given: unknown): readonly unknown[] =>
+  given === undefined ? [] : Array.isArray(given) ? given : [given];
+
+/** `decide`, `log resultEntries`, or what kind of action it is. */
+function nameOfAction(action: unknown): string {
+  if (typeof action === 'string') return action;
+  const { type, params, name } = action as { type?: string; params?: { name?: string }; name?: string };
+  const of = typeof params === 'function' && params.name !== 'params' ? ` ${params.name}` : '';
+  return `${type ?? name ?? 'action'}${of}`;
+}
+
+/** The lists that a list of actions can become by one mistake. */
+function* mistakesIn(actions: readonly unknown[]): Generator<[what: string, actions: readonly unknown[]]> {
+  for (const [index, action] of actions.entries()) {
+    yield [`without ${nameOfAction(action)} (${index + 1})`, actions.filter((_, at) => at !== index)];
+    const next = actions[index + 1];
+    if (next === undefined) continue;
+    const swapped = [...actions.slice(0, index), next, action, ...actions.slice(index + 2)];
+    yield [`with ${nameOfAction(next)} before ${nameOfAction(action)} (${index + 1})`, swapped];
+  }
+}
 
 function* ofDefinition(
   machine: AnyStateMachine,
@@ -27,42 +47,49 @@ function* ofDefinition(
   event: string,
   index: number,
   own: AnyTransitionDefinition,
-) {
+): Generator<Mutant> {
   const place = placeOfList(node, event);
   const list = listAt(machine, place);
   const changed = (edit: (part: Part) => Part) => (): AnyStateMachine =>
     rebuilt(machine, place, () => list.map((part, at) => (at === index ? edit(part) : part)));
   const arrow = `${node.id} on ${event || 'entry'} [${typeof own.guard === 'string' ? own.guard : 'else'}]`;
-  const shared = { source: node.id, key: keyOf(own) };
+  const source = node.id;
   if (own.guard !== undefined) {
     const build = changed(({ guard: _, ...rest }) => rest);
-    yield { ...shared, what: 'guard', name: `${arrow} without its guard`, build } satisfies Mutant;
+    yield { source, what: 'guard', name: `${arrow} without its guard`, build };
   }
   const [target] = (own.target ?? []) as readonly Node[];
   for (const other of target ? siblings(target) : []) {
     const build = changed((part) => ({ ...part, target: `#${other.id}` }));
-    yield {
-      ...shared,
-      what: 'target',
-      name: `${arrow} leads to ${other.id}, not ${target?.id}`,
-      build,
-    } satisfies Mutant;
+    yield { source, what: 'target', name: `${arrow} leads to ${other.id}, not ${target?.id}`, build };
+  }
+  for (const [what, actions] of mistakesIn(listOf(list[index]?.actions))) {
+    yield { source, what: 'action', name: `${arrow} ${what}`, build: changed((part) => ({ ...part, actions })) };
   }
 }
 
-function* ofInitial(machine: AnyStateMachine, node: Node): Generator<Mutant> {
+function* ofState(machine: AnyStateMachine, node: Node): Generator<Mutant> {
+  const place = placeOfState(node);
+  const source = node.id;
   const [first] = (Object.keys(node.states).length > 0 ? node.initial.target : []) as readonly Node[];
   for (const other of first ? siblings(first) : []) {
-    const build = (): AnyStateMachine =>
-      rebuilt(machine, placeOfState(node), (part) => ({ ...(part as Part), initial: other.key }));
-    const name = `${node.id} begins in ${other.id}, not ${first?.id}`;
-    yield { name, what: 'initial', source: node.id, key: '', build };
+    const build = (): AnyStateMachine => rebuilt(machine, place, (part) => ({ ...(part as Part), initial: other.key }));
+    yield { name: `${node.id} begins in ${other.id}, not ${first?.id}`, what: 'initial', source, build };
+  }
+  for (const side of ['entry', 'exit'] as const) {
+    for (const [what, actions] of mistakesIn(listOf(partAt(machine, place)[side]))) {
+      const build = (): AnyStateMachine => rebuilt(machine, place, (part) => ({ ...(part as Part), [side]: actions }));
+      yield { name: `${node.id} ${side} ${what}`, what: 'action', source, build };
+    }
   }
 }
 
-export function* mutantsOf(machine: AnyStateMachine): Generator<Mutant> {
+const partAt = (machine: AnyStateMachine, place: Place): Part =>
+  place.reduce<unknown>((part, key) => (part as Part)[key], machine.config) as Part;
+
+export function* chartMutants(machine: AnyStateMachine): Generator<Mutant> {
   for (const node of nodesOf(machine.root)) {
-    yield* ofInitial(machine, node);
+    yield* ofState(machine, node);
     for (const [event, list] of listsOf(node)) {
       for (const [index, own] of list.entries()) yield* ofDefinition(machine, node, event, index, own);
     }

@@ -1,0 +1,132 @@
+/**
+ * `npm run mutate`: makes one mistake at a time, in a chart (guard, arrow, beginning, action) or in a function of
+ * `machines/`, generates the paths from what came of it, and looks whether the clauses or the digest in `test/paths`
+ * notice. `--only TEXT` tries the mistakes whose names hold the text, `--names FILE` those that a file names, one a line. The exit code is 1 where the charts do not do what
+ * the committed digests say, where fewer than 95 of 100 are noticed, and where a survivor is not in `equivalents.ts`.
+ */
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { Worker } from 'node:worker_threads';
+import { bundled } from '../support/bundled.mjs';
+import { loaded, written } from './bundle.mjs';
+
+/** For one mistake; what takes longer does not end. */
+const LONGEST = 30_000;
+const DUE = 0.95;
+/** How many steps are taken for one mistake, and for one that is known to change nothing. */
+const STEPS = 12_000;
+const LISTED_STEPS = 3_000;
+const { values } = parseArgs({ options: { only: { type: 'string', default: '' }, names: { type: 'string' } } });
+const began = Date.now();
+
+const { code, mistakes } = await written();
+const { equivalents } = await bundled("export * from './equivalents.ts';", import.meta.dirname);
+
+/** The charts as they are: what each start does, and which mistakes it could show. */
+const hits = [];
+const counted = new Uint8Array(mistakes.length);
+const judge = loaded(code, 0, counted);
+const atLoad = counted.slice();
+const known = judge.places().map((place) => {
+  counted.set(atLoad);
+  const now = judge.know(place);
+  hits.push(counted.slice());
+  return now;
+});
+const ids = judge.chartIds();
+const stale = [];
+for (const [file, text] of judge.digests()) {
+  const committed = await readFile(new URL(`../paths/digests/${file}.txt`, import.meta.url), 'utf8');
+  if (text !== committed) stale.push(file);
+}
+if (stale.length > 0) throw new Error(`digests that are not those of the charts: ${stale}. See docs/CONTRIBUTING.md`);
+const broken = judge.control();
+if (broken) throw new Error(`the charts as they are break: ${broken}`);
+
+const listed = new Map(equivalents.flatMap(({ reason, changes }) => changes.map((change) => [change, reason])));
+const jobs = [];
+const names = new Map();
+const job = (name, rest) => {
+  const times = (names.get(name) ?? 0) + 1;
+  names.set(name, times);
+  const own = times > 1 ? `${name} (${times})` : name;
+  jobs.push({ name: own, atMost: listed.has(own) ? LISTED_STEPS : STEPS, ...rest });
+};
+const perChart = ids.map(() => 0);
+for (const { chart, name, what, source } of judge.mutantNames()) {
+  job(name, { chart, index: perChart[chart]++, source, group: `${ids[chart]} ${what}` });
+}
+for (const [id, mistake] of mistakes.entries()) {
+  if (mistake) job(`${mistake.file}: ${mistake.what}: ${mistake.was}`, { id, group: mistake.file, line: mistake.line });
+}
+const named = values.names && new Set((await readFile(values.names, 'utf8')).split('\n'));
+const queue = jobs.filter(({ name }) => (named ? named.has(name) : name.includes(values.only)));
+const all = queue.length;
+
+const verdicts = [];
+const tell = ({ name, line }, { unreached }) =>
+  console.log(`survives${unreached ? ' unreached' : ''}: ${name}${line ? `\tline ${line}` : ''}`);
+const work = () =>
+  new Promise((done) => {
+    let worker;
+    let timer;
+    const next = () => {
+      const job = queue.shift();
+      if (!job) return worker.terminate().then(done);
+      timer = setTimeout(() => {
+        verdicts.push({ job, verdict: { digest: 'it does not end', endless: true } });
+        worker.removeAllListeners();
+        worker.terminate();
+        start();
+      }, LONGEST);
+      worker.postMessage(job);
+    };
+    const start = () => {
+      worker = new Worker(new URL('worker.mjs', import.meta.url), { workerData: { code, known, hits } });
+      worker.on('error', (error) => {
+        throw error;
+      });
+      worker.on('message', (answer) => {
+        clearTimeout(timer);
+        verdicts.push(answer);
+        const { job, verdict: found } = answer;
+        if (!found.digest && !found.invariant && !listed.has(job.name)) tell(job, found);
+        if (verdicts.length % 250 === 0) console.log(`${verdicts.length} of ${all}, ${seconds()} s`);
+        next();
+      });
+      next();
+    };
+    start();
+  });
+const seconds = () => Math.round((Date.now() - began) / 1000);
+await Promise.all(Array.from({ length: Math.min(availableParallelism(), 2) }, work));
+
+const rows = new Map();
+const survivors = [];
+for (const { job, verdict } of verdicts) {
+  const row = rows.get(job.group) ?? { all: 0, killed: 0, clauses: 0, unreached: 0 };
+  rows.set(job.group, row);
+  row.all += 1;
+  if (verdict.unreached) row.unreached += 1;
+  if (verdict.invariant) row.clauses += 1;
+  if (verdict.invariant || verdict.digest) row.killed += 1;
+  else survivors.push({ ...job, unreached: verdict.unreached });
+}
+const total = { all: 0, killed: 0, clauses: 0, unreached: 0 };
+const line = (name, row) =>
+  `${name.padEnd(34)} ${[row.all, row.killed, row.clauses, row.unreached].map((n) => String(n).padStart(6)).join(' ')}`;
+console.log(`${' '.repeat(34)} ${['all', 'killed', 'clause', 'unseen'].map((word) => word.padStart(6)).join(' ')}`);
+for (const [name, row] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  console.log(line(name, row));
+  for (const key of Object.keys(total)) total[key] += row[key];
+}
+console.log(line('all', total));
+const share = (part) => `${((100 * part) / total.all).toFixed(1)} %`;
+console.log(`${share(total.killed)} killed, ${share(total.clauses)} by the clauses alone, in ${seconds()} s`);
+
+const unlisted = survivors.filter(({ name }) => !listed.has(name));
+const alive = new Set(survivors.map(({ name }) => name));
+const dead = values.only === '' && !named ? [...listed.keys()].filter((name) => !alive.has(name)) : [];
+for (const name of dead) console.log(`listed, and does not survive: ${name}`);
+process.exitCode = unlisted.length > 0 || dead.length > 0 || total.killed < DUE * total.all ? 1 : 0;

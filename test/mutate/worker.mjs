@@ -1,0 +1,34 @@
+/** Judges one mistake after the other. Rule: what it is told of the right charts is all that it compares with. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { loaded } from './bundle.mjs';
+
+// XState throws and catches inside each pure transition; nobody reads where.
+Error.stackTraceLimit = 0;
+
+const { code, known, hits } = workerData;
+const unchanged = loaded(code, 0);
+/** The starts at which a mistake can show, the smallest first. */
+const bySize = known
+  .map((place, index) => ({ place, hit: hits[index] }))
+  .sort((a, b) => a.place.steps.length - b.place.steps.length);
+
+function inSource({ id, atMost }) {
+  const reached = bySize.filter(({ hit }) => hit[id]).map(({ place }) => place);
+  if (reached.length === 0) return { unreached: true };
+  try {
+    return loaded(code, id).judge(reached, atMost);
+  } catch (error) {
+    return { digest: 'loading', invariant: `B24: the chart broke: ${error.message}` };
+  }
+}
+
+function inChart({ chart, index, source, atMost }) {
+  const own = bySize.filter(({ place }) => place.chart === chart);
+  const passing = own.filter(({ place }) => place.passed.includes(source));
+  const first = (passing.length > 0 ? passing : own).map(({ place }) => place);
+  return unchanged.judgeMutant(chart, index, first, atMost);
+}
+
+parentPort.on('message', (job) => {
+  parentPort.postMessage({ job, verdict: job.id === undefined ? inChart(job) : inSource(job) });
+});
