@@ -237,4 +237,10 @@ export const runtime = [
     witness: 'test/scenarios/overtaken.test.ts',
     edits: [['next.step = together(wait.step, next.step);', 'this.#outcome.failed(wait, refused.error);']],
   },
+  {
+    id: 'subscriber-stops-a-run',
+    about: 'a subscriber that throws takes the run with it',
+    witness: 'test/scenarios/observers.test.ts',
+    edits: [['strikes += 1;', 'throw error;']],
+  },
 ];

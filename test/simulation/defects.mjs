@@ -409,12 +409,6 @@ export const defects = [
     edits: [['if (!leased.has(id))', 'if (id)']],
   },
   {
-    id: 'subscriber-stops-a-run',
-    about: 'a subscriber that throws takes the run with it',
-    fault: 'a subscriber that throws',
-    edits: [['strikes += 1;', 'throw error;']],
-  },
-  {
     id: 'subscriber-misses-entries',
     about: 'who subscribes is not shown the first of what follows',
     fault: 'watch',

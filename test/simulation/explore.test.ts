@@ -22,6 +22,8 @@ const SELDOM = [
   'CONVERSATION.closing --> CONVERSATION.closing: append.failed [wasGivenUp]',
   'CONVERSATION.closing --> CONVERSATION.closing: append.failed',
   'CONVERSATION.closing --> CONVERSATION.closing: decision.arrived',
+  'CONVERSATION.closing.late --> CONVERSATION.busy: resume.requested',
+  'CONVERSATION.closing.late --> CONVERSATION.busy: promotion.requested [hasFollowUp]',
   'CONVERSATION.superseding --> CONVERSATION.closing: cancel.requested',
   'CONVERSATION.superseding --> CONVERSATION.superseding: message.sent',
   'CONVERSATION.superseding --> CONVERSATION.waiting: append.failed [lostTheStop]',
@@ -37,6 +39,7 @@ const SELDOM = [
 const BRIEF = [
   'CONVERSATION.idle.ready',
   'CONVERSATION.closing',
+  'CONVERSATION.closing.late',
   'CONVERSATION.superseding',
   'RESUME_TOOL_CALL.CommitReplay',
   'RESUME_TOOL_CALL.ReplayCancel',
