@@ -11,6 +11,7 @@ import type { NewEntry, QueuedMessage } from './vocabulary.ts';
 
 const held: HeldDecision = { callId: 's', suspension: 1, decision: { callId: 's', action: 'approve' } };
 const waiting = { ...noOpenCalls, suspended: [{ call: callOf('s'), suspension: 1 }] };
+const cutOff = { ...noOpenCalls, reruns: [{ call: callOf('x'), suspension: 0 }] };
 const followUp: QueuedMessage = { messageId: 'f0', kind: 'followUp', content: [] };
 
 /** `acts`: how many messages and resumptions may come. */
@@ -44,11 +45,8 @@ const inputs: readonly ConversationInput[] = [
   conversation(1, { open: { ...waiting, decisions: [held] }, runId: 'q0', waiting: true, queue: [followUp] }),
   conversation(2, { open: waiting, runId: 'q0', waiting: true }, { whileSuspended: 'denyAndRun' }),
   // Calls that a crash cut off and that may run again, in a cycle that is over.
-  conversation(1, {
-    open: { ...noOpenCalls, reruns: [{ call: callOf('x'), suspension: 0 }] },
-    runId: 'q0',
-    queue: [followUp],
-  }),
+  conversation(1, { open: cutOff, runId: 'q0' }),
+  conversation(0, { open: cutOff, runId: 'q0', queue: [followUp] }),
 ];
 
 const ended = (end: End, rest: Partial<RunChartOutput> = {}) => ({

@@ -32,6 +32,7 @@ const inputs: readonly ToolCallInput[] = [
   { ...plain, call: refused, after: true },
   { ...plain, call: gated, ...again },
   { ...plain, call: gated, ...again, suspension: 2 },
+  { ...plain, call: gated, ...again, suspension: 2, after: true },
   { ...plain, retry },
   { ...plain, call: gated, retry: { ...retry, attempts: 2 }, after: true },
   // Ids are any text, and a call that runs once more keeps the key of its first start.
