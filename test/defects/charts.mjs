@@ -197,4 +197,10 @@ export const charts = [
       ],
     ],
   },
+  {
+    id: 'lost-decision-kept',
+    about: 'a decision that could not be stored is acted on all the same',
+    witness: 'test/machines/runInbox.test.ts',
+    edits: [['!isLost(held)', 'held !== undefined']],
+  },
 ];

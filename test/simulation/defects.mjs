@@ -152,12 +152,6 @@ export const defects = [
     edits: [["event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {}", '({})']],
   },
   {
-    id: 'lost-decision-kept',
-    about: 'a decision that could not be stored is acted on all the same',
-    fault: 'store-refused, decide',
-    edits: [['!isLost(held)', 'held !== undefined']],
-  },
-  {
     id: 'suspension-not-counted',
     about: 'a second suspension has the number of the first',
     fault: 'tool-suspends, decide',
