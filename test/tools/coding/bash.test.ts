@@ -136,7 +136,8 @@ describe('progress', () => {
     await conversation.send('go').result;
     expect(updates.length).toBeGreaterThanOrEqual(1);
     expect(updates.length).toBeLessThan(20);
-    expect(updates.at(-1)).toEqual({
+    // While it sleeps at least; a slow machine may tell of its end too.
+    expect(updates).toContainEqual({
       elapsedMs: expect.any(Number),
       outputBytes: expect.any(Number),
       lastLine: 'line 20000',
