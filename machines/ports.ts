@@ -192,10 +192,3 @@ export interface Journal {
   /** `carried`: they begin with those of the append before, which was refused when this one stood in line behind it. */
   append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
 }
-
-/** The three actions, doing nothing. Charts declare them under these names. */
-export const door = {
-  ask: (_: unknown, _request: EffectRequest | undefined): void => {},
-  drop: (_: unknown, _prefix: string): void => {},
-  log: (_: unknown, _entries: readonly NewEntry[]): void => {},
-};

@@ -19,7 +19,7 @@ import {
   type Settlement,
   type StoredPart,
   type SubAgentChange,
-} from '../machines/index.ts';
+} from '../machines/internal.ts';
 import { InvalidDecisionError } from './errors.ts';
 
 export type Act =

@@ -2,7 +2,7 @@
  * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
  * here, at start; what differs between conversations is given when they are opened.
  */
-import type { NewEntry } from '../machines/index.ts';
+import type { NewEntry } from '../machines/internal.ts';
 import {
   type AgentOptions,
   checkOpening,

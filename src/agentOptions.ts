@@ -1,7 +1,7 @@
 /**
  * What an agent is made of. Rule: an unknown or impossible option is refused at start, with a message that names it.
  */
-import type { Decision, PendingCall } from '../machines/index.ts';
+import type { Decision, PendingCall } from '../machines/internal.ts';
 import { ConfigurationError } from './errors.ts';
 import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';

@@ -5,7 +5,7 @@
  * others behind it is tried again as part of the next, and only who is the last in line hears of a loss. One that was
  * given up may still land, or fail; that is told when it is known.
  */
-import type { EffectRequest, Failure, NewEntry } from '../machines/index.ts';
+import type { EffectRequest, Failure, NewEntry } from '../machines/internal.ts';
 import { thrownMessage } from './thrown.ts';
 
 /** What one delivery led to. */

@@ -2,7 +2,7 @@
  * What charts have asked for and were not answered yet, and who asked. Rule: an answer goes to the actor that asked;
  * what was dropped before it began never begins.
  */
-import type { EffectRequest } from '../machines/index.ts';
+import type { EffectRequest } from '../machines/internal.ts';
 import type { ChartRef } from './runtime/interpreter/interpreter.ts';
 
 export class Asks {

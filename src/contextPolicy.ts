@@ -2,7 +2,7 @@
  * The policy `context`: what happens at which share of the context window. Rule: each kind stands once, and nothing
  * happens where the model does not say how large its window is.
  */
-import type { Settings } from '../machines/index.ts';
+import type { Settings } from '../machines/internal.ts';
 import { type Form, isList, isObject } from './validation.ts';
 
 const KINDS = ['warn', 'prune', 'compact', 'exhaust'] as const;

@@ -2,7 +2,13 @@
  * How full the context window is with the next request. Rule: a model's own count is taken where it is larger than the
  * estimate, and the cost of a look does not grow with the conversation until there is something to prune.
  */
-import { CHARACTERS_A_TOKEN, type ContextValue, type Knowledge, shareOf, type Transcript } from '../machines/index.ts';
+import {
+  CHARACTERS_A_TOKEN,
+  type ContextValue,
+  type Knowledge,
+  shareOf,
+  type Transcript,
+} from '../machines/internal.ts';
 import type { ToolSpec } from './models/model.ts';
 import type { NextRequest } from './request.ts';
 

@@ -12,7 +12,7 @@ import type {
   PendingCall,
   QueuedMessage,
   Settlement,
-} from '../machines/index.ts';
+} from '../machines/internal.ts';
 import { closeConversation } from './closing.ts';
 import { type Content, type ReadPart, readContent } from './content.ts';
 import type { ConversationOptions } from './conversationOptions.ts';

@@ -2,7 +2,7 @@
  * How a decision of the host is taken. Rule: it is about one call, of this conversation or of a sub-agent within it;
  * whoever may not decide changes nothing; what it is answered is true once it is durable where the call is.
  */
-import { type CallRecord, type Decision, type DecisionReceipt, judge, type PendingCall } from '../machines/index.ts';
+import { type CallRecord, type Decision, type DecisionReceipt, judge, type PendingCall } from '../machines/internal.ts';
 import { DecisionRefusedError, LimitError } from './errors.ts';
 import { isAllowed } from './inbox.ts';
 import type { Runtime } from './runtime.ts';

@@ -4,7 +4,7 @@
  * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
  */
 import type { AnyStateMachine } from 'xstate';
-import type { Completion, Delivery, Journal, NewEntry } from '../machines/index.ts';
+import type { Completion, Delivery, Journal, NewEntry } from '../machines/internal.ts';
 import { AppendLine, failureOf, type Step } from './appendLine.ts';
 import { Asks } from './asks.ts';
 import { RunchartError } from './errors.ts';

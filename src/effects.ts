@@ -10,7 +10,7 @@ import type {
   LogEntry,
   ModelValue,
   ToolValue,
-} from '../machines/index.ts';
+} from '../machines/internal.ts';
 import { contextUse } from './contextUse.ts';
 import { holdsImage, type Images } from './images/images.ts';
 import type { Execute } from './journal.ts';

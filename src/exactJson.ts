@@ -2,7 +2,7 @@
  * Values that a host hands over as JSON: decisions and settlements. Rule: they are JSON already or they are refused.
  * Nothing is converted, since a person's answer must mean in the log what it meant to the person.
  */
-import type { Json } from '../machines/index.ts';
+import type { Json } from '../machines/internal.ts';
 import { bytesOf, DEPTH_MAX, jsonNumber, type Parsed } from './json.ts';
 import { thrownMessage } from './thrown.ts';
 

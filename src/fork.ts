@@ -3,7 +3,7 @@
  * forked is read and left as it is; calls that were cut off are closed when the new one is opened, as after a crash.
  * Its sub-agents come with it, under ids of their own.
  */
-import type { LogEntry } from '../machines/index.ts';
+import type { LogEntry } from '../machines/internal.ts';
 import { checkId } from './agentOptions.ts';
 import { ConfigurationError } from './errors.ts';
 import { readLog } from './opening.ts';

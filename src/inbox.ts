@@ -2,7 +2,7 @@
  * Reads what a host sends: decisions and settlements. Rule: nothing from outside reaches a chart unparsed; what is
  * malformed is refused with what was expected, what came and what to do, and nothing is changed.
  */
-import type { Decision, Json, Settlement } from '../machines/index.ts';
+import type { Decision, Json, Settlement } from '../machines/internal.ts';
 import { InvalidDecisionError } from './errors.ts';
 import { exactJson } from './exactJson.ts';
 import { ownArgsJson } from './json.ts';

@@ -2,7 +2,7 @@
  * JSON from outside. Rule: parsed once, bounded in depth, own properties only (`__proto__` is dropped), frozen; a value
  * to be stored is made JSON or refused, never half of it.
  */
-import type { Json } from '../machines/index.ts';
+import type { Json } from '../machines/internal.ts';
 import { thrownMessage } from './thrown.ts';
 import { isLiteral } from './validation.ts';
 

@@ -5,7 +5,7 @@
  * append that failed may have been followed by others already.
  */
 import { type Observable, Subject } from 'rxjs';
-import { type Knowledge, type LogEntry, type NewEntry, sequel, type Transcript } from '../machines/index.ts';
+import { type Knowledge, type LogEntry, type NewEntry, sequel, type Transcript } from '../machines/internal.ts';
 import { deepFreeze } from './freeze.ts';
 import { guarded } from './guard.ts';
 import type { Redact } from './redact.ts';

@@ -2,7 +2,7 @@
  * What becomes of an error that a watcher throws. Rule: it is data from here on, without secrets; whether it ends the run
  * under way is judged in order with everything else, so that no step is left half done.
  */
-import type { Json } from '../machines/index.ts';
+import type { Json } from '../machines/internal.ts';
 import type { Act } from './acts.ts';
 import type { RuntimeOptions } from './runtimeOptions.ts';
 import { thrownText } from './thrown.ts';

@@ -2,7 +2,7 @@
  * Opens a conversation: its log is read, brought to rest where its process died, and its chart started from it. Rule:
  * everything an opening writes is durable before anything starts; what fails lets go of the log again.
  */
-import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../machines/index.ts';
+import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../machines/internal.ts';
 import type { AgentOptions } from './agentOptions.ts';
 import { Conversation } from './conversation.ts';
 import { ConfigurationError } from './errors.ts';

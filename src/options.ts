@@ -2,7 +2,7 @@
  * The options of an agent, checked at start. Rule: nested policies are merged key by key over the defaults; an unknown
  * key or an impossible value is refused with a message that names it.
  */
-import type { ChartPolicies, Settings, ToolRetry } from '../machines/index.ts';
+import type { ChartPolicies, Settings, ToolRetry } from '../machines/internal.ts';
 import { type ContextPolicy, thresholdsOf } from './contextPolicy.ts';
 import type { Model } from './models/model.ts';
 import { checkModel } from './models/modelForms.ts';

@@ -3,7 +3,7 @@
  * Rule: a run whose stop can be read is over, also where its chart has yet to hear that the stop is durable; what comes
  * in between is put behind that.
  */
-import type { Knowledge } from '../machines/index.ts';
+import type { Knowledge } from '../machines/internal.ts';
 import type { Act } from './acts.ts';
 import type { ConversationStatus } from './live.ts';
 import type { Standing } from './standing.ts';

@@ -11,7 +11,7 @@ import {
   nothingKnown,
   type PendingCall,
   type QueuedMessage,
-} from '../machines/index.ts';
+} from '../machines/internal.ts';
 import { readable } from './entryShape.ts';
 import { type ConversationView, project } from './projector/index.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';

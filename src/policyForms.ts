@@ -2,7 +2,7 @@
  * What each policy takes, and what it is where it is not given. Rule: a policy stands here or is a group of others; a
  * value that passes can work.
  */
-import { defaultPolicies } from '../machines/index.ts';
+import { defaultPolicies } from '../machines/internal.ts';
 import { contextDefaults, contextForm } from './contextPolicy.ts';
 import {
   callback,

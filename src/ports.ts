@@ -2,7 +2,7 @@
  * The library's clock, timers, ids and randomness. Rule: nothing else in the library reads them; an option replaces
  * each, so that a test or a replay decides what time it is.
  */
-import type { Journal } from '../machines/index.ts';
+import type { Journal } from '../machines/internal.ts';
 import type { ScaleImage } from './images/scale.ts';
 import type { Interpreter } from './runtime/interpreter/interpreter.ts';
 import type { LogStore } from './stores/store.ts';

@@ -3,7 +3,7 @@
  * known is not told: a receipt that cannot say what became of its message rejects.
  */
 
-import { runOf } from '../machines/index.ts';
+import { runOf } from '../machines/internal.ts';
 import type { RunchartError } from './errors.ts';
 import type { Run } from './run.ts';
 import type { Runtime } from './runtime.ts';

@@ -2,7 +2,7 @@
  * The next model request of a conversation. Rule: messages come from the log and from nowhere else; what hooks add to
  * the system text or change of the request holds for one request and is then forgotten.
  */
-import type { Transcript } from '../machines/index.ts';
+import type { Transcript } from '../machines/internal.ts';
 import type { Model, ModelRequest } from './models/model.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 

@@ -2,7 +2,7 @@
  * Messages that come to nothing: given back, or never stored. Rule: its receipt and its run are told the same, and no
  * more than the store has said; a message that the log may still hold is not called returned.
  */
-import { type RunOutput, runOf } from '../machines/index.ts';
+import { type RunOutput, runOf } from '../machines/internal.ts';
 import { RunchartError } from './errors.ts';
 import { GIVE_UP_MS } from './hurry.ts';
 import type { Receipts } from './receipts.ts';

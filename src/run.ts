@@ -2,7 +2,7 @@
  * The handle of one run: iterate it, wait for its result, cancel it. Rule: `result` always resolves; iterating starts
  * at the run's first entry, whenever it begins.
  */
-import type { LogEntry, PendingCall, StopReason, Termination, ToolOutcome, Usage } from '../machines/index.ts';
+import type { LogEntry, PendingCall, StopReason, Termination, ToolOutcome, Usage } from '../machines/internal.ts';
 import { RunchartError } from './errors.ts';
 import type { Live } from './live.ts';
 

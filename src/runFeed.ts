@@ -2,7 +2,7 @@
  * What a run shows: its entries, and its signals to whoever follows it. Rule: live signals are taken only while somebody
  * follows a run.
  */
-import type { LogEntry } from '../machines/index.ts';
+import type { LogEntry } from '../machines/internal.ts';
 import type { Live } from './live.ts';
 import type { RunHandle, RunSource } from './run.ts';
 import type { Runtime } from './runtime.ts';

@@ -8,7 +8,7 @@ import {
   spentIn,
   stopReason,
   together,
-} from '../machines/index.ts';
+} from '../machines/internal.ts';
 import type { RunResult } from './run.ts';
 import { nestedIn } from './subAgents/nested.ts';
 

@@ -2,7 +2,7 @@
  * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
-import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../machines/index.ts';
+import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../machines/internal.ts';
 import type { Sent, Starting } from './acts.ts';
 import { type Receipt, Receipts } from './receipts.ts';
 import { Returns } from './returns.ts';

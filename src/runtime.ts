@@ -16,7 +16,7 @@ import {
   type RunOutput,
   restored,
   type Transcript,
-} from '../machines/index.ts';
+} from '../machines/internal.ts';
 import { type Act, admit, diagnostic, lateResult, type Starting } from './acts.ts';
 import { Driver } from './driver.ts';
 import type { Effects } from './effects.ts';

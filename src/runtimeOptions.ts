@@ -1,5 +1,5 @@
 /** What one living conversation is made of. Rule: everything is checked and chosen before it gets here. */
-import type { LogEntry } from '../machines/index.ts';
+import type { LogEntry } from '../machines/internal.ts';
 import type { Model } from './models/model.ts';
 import type { TextCalls } from './models/textCalls.ts';
 import type { Policies } from './options.ts';

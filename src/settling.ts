@@ -2,7 +2,7 @@
  * How the host's word on an unknown outcome is taken. Rule: it is about one call, of this conversation or of a
  * sub-agent within it, and is durable where the call is when it is answered.
  */
-import type { Settlement } from '../machines/index.ts';
+import type { Settlement } from '../machines/internal.ts';
 import type { Runtime } from './runtime.ts';
 import { nestedIn } from './subAgents/nested.ts';
 

@@ -1,6 +1,6 @@
 /** Where a conversation stands now, read off its chart. Rule: it is ahead of the log by what is not durable yet. */
 import type { SnapshotFrom } from 'xstate';
-import { type conversationMachine, type Knowledge, type QueuedMessage, runOf } from '../machines/index.ts';
+import { type conversationMachine, type Knowledge, type QueuedMessage, runOf } from '../machines/internal.ts';
 import type { ConversationStatus } from './live.ts';
 import type { ChartRef } from './runtime/interpreter/interpreter.ts';
 

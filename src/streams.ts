@@ -3,7 +3,7 @@
  * gap and no repeat, whenever a watcher comes; a watcher that throws harms nobody.
  */
 import type { Observable } from 'rxjs';
-import type { LogEntry } from '../machines/index.ts';
+import type { LogEntry } from '../machines/internal.ts';
 import { guarded } from './guard.ts';
 import type { Live } from './live.ts';
 import { type ConversationView, createProjector } from './projector/index.ts';

@@ -1,5 +1,5 @@
 /** Wires executors and journal of one conversation to what it knows. Rule: they see its folds and never its chart. */
-import type { Journal, Json, Knowledge, Transcript } from '../machines/index.ts';
+import type { Journal, Json, Knowledge, Transcript } from '../machines/internal.ts';
 import { Effects } from './effects.ts';
 import type { Images } from './images/images.ts';
 import { EmbeddedJournal, type JournalOptions } from './journal.ts';

@@ -4,9 +4,7 @@ import {
   type ConversationInput,
   conversationMachine,
   defaultPolicies,
-  freshCounters,
   nextState,
-  noOpenCalls,
   runMachine,
 } from 'runchart/machines';
 
@@ -17,8 +15,8 @@ const nobody = {
 };
 const input: ConversationInput = {
   settings: { conversationId: 'trip', policies: defaultPolicies, phases: nobody, models: ['gpt-5.2'] },
-  open: noOpenCalls,
-  counters: freshCounters,
+  open: { suspended: [], kept: [], reruns: [], decisions: [] },
+  counters: { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 },
   queue: [],
   runId: '',
   waiting: false,

@@ -1,7 +1,6 @@
 /** A store of one's own, over what most databases have: rows by key, and a transaction. It passes the suite of stores. */
-import type { ConversationInfo, LogEntry, LogHandle, LogStore } from 'runchart';
-import { RunchartError, SessionBusyError, StoreConflictError } from 'runchart';
-import { learn, nothingKnown } from 'runchart/machines';
+import type { LogEntry, LogHandle, LogStore } from 'runchart';
+import { memoryStore, RunchartError, SessionBusyError, StoreConflictError } from 'runchart';
 import { logStoreSuite } from 'runchart/testing';
 
 /** Stands for the database: texts by key. Every call takes a turn of the event loop. */
@@ -83,17 +82,14 @@ export function tableStore(table = new Table()): LogStore {
         if (kind === 'lease') held.add(id);
         else logs.set(id, [...(logs.get(id) ?? []), JSON.parse(text)]);
       }
-      const listed = [...logs].flatMap(([id, entries]) => {
-        if (entries[0]?.type === 'conversation' && entries[0].parent) return []; // a sub-agent's
-        const known = nothingKnown();
-        for (const entry of entries) learn(known, entry);
-        const { cwd, createdAt, updatedAt, turns, cycle, stop } = known;
-        const { costUsd } = known.counters;
-        const status = cycle === 'suspended' ? 'waiting' : cycle === 'running' && held.has(id) ? 'active' : 'idle';
-        const info: ConversationInfo = { id, cwd, createdAt, updatedAt, turns, costUsd, status };
-        return stop?.cause === undefined ? [info] : [{ ...info, lastCause: stop.cause }];
-      });
-      return listed.sort((a, b) => b.updatedAt - a.updatedAt);
+      // What a list says of a log, a store in memory that holds it says.
+      const memory = memoryStore();
+      for (const [id, entries] of logs) {
+        const handle = await memory.open(id);
+        await handle.append(entries, 0);
+        if (!held.has(id)) await handle.close();
+      }
+      return memory.list();
     },
     async delete(id) {
       const token = await take(table, id);

@@ -10,7 +10,7 @@ import {
   runMachine,
   toolCallMachine,
   toolRoundMachine,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { drawChart } from '../testing/drawChart.ts';
 

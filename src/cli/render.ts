@@ -3,7 +3,7 @@
  * program. Rule: entries are what counts, and each is shown once it is durable; a signal only shows it sooner, and
  * streamed text is not shown again with its entry. With JSON, standard output holds entries and nothing else.
  */
-import type { AgentItem, LogEntry, StoredPart } from '../../machines/index.ts';
+import type { AgentItem, LogEntry, StoredPart } from '../../machines/internal.ts';
 import { textOf } from '../content.ts';
 import type { Conversation } from '../conversation.ts';
 import type { Live } from '../live.ts';

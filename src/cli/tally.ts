@@ -3,7 +3,7 @@
  * price in it is unknown, and says so. A cycle's tokens come from its rounds, its money from the reply records of every
  * run that worked on it.
  */
-import type { RuntimeEntry } from '../../machines/index.ts';
+import type { RuntimeEntry } from '../../machines/internal.ts';
 import type { RequestCycle } from '../projector/index.ts';
 
 type Reply = Extract<RuntimeEntry, { type: 'model-reply' }>;

@@ -2,7 +2,7 @@
  * The images of one conversation between its log and its models. Rule: bytes are in the store before the entry that
  * names them; without images nothing waits and nothing is loaded.
  */
-import type { Json, Message, NewEntry, StoredPart, ToolValue } from '../../machines/index.ts';
+import type { Json, Message, NewEntry, StoredPart, ToolValue } from '../../machines/internal.ts';
 import { encodedPart, type ReadPart, readContent } from '../content.ts';
 import { RunchartError } from '../errors.ts';
 import type { Model } from '../models/model.ts';

@@ -3,7 +3,7 @@
  * from it: deliveries with their times, and of appends only what a replay cannot know. Each line is JSON; `append`
  * counts the appends of the recording from 0.
  */
-import type { Completion, Failure } from '../../machines/index.ts';
+import type { Completion, Failure } from '../../machines/internal.ts';
 
 export type RecordedDelivery =
   /** The charts logged something as they started, before anything was delivered. */

@@ -2,7 +2,7 @@
  * A journal that writes down what it delivers. Rule: the run goes on exactly as without it; a sink that throws ends the
  * recording and not the run, and what was recorded until then replays as far as it goes.
  */
-import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/index.ts';
+import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/internal.ts';
 import { type Redact, redactor } from '../redact.ts';
 import { thrownMessage } from '../thrown.ts';
 import type { RecordedDelivery, RecordingSink } from './recorded.ts';

@@ -3,7 +3,7 @@
  * touched, and the log it answers with is the recorded one, byte for byte.
  */
 import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
-import type { Journal, LogEntry } from '../../machines/index.ts';
+import type { Journal, LogEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
 import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../options.ts';

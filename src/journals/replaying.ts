@@ -3,7 +3,7 @@
  * from the recording and from nowhere else, so the same charts write the same log. Behind the last line nothing
  * happens any more.
  */
-import type { Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/index.ts';
+import type { Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { RecordedDelivery } from './recorded.ts';
 

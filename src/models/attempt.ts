@@ -4,7 +4,7 @@
  * diagnostic. Only a part of the model counts as a sign of life. A silent stream does not hold the attempt once it is
  * aborted or its time is up; a reply that had its `finish` by then counts.
  */
-import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
+import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/internal.ts';
 import type { InFlight, Live } from '../live.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 import { failureOf, noUsage, readPart } from './parts.ts';

@@ -2,7 +2,7 @@
  * Reads what a model yields and throws. Rule: a model is foreign code; a part counts only where each of its fields has
  * its type, other values of a count are nothing, and reading never throws.
  */
-import type { FinishReason, Json, ModelValue, Usage } from '../../machines/index.ts';
+import type { FinishReason, Json, ModelValue, Usage } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import { toJson } from '../json.ts';
 import { thrownMessage } from '../thrown.ts';

@@ -12,7 +12,7 @@ import {
   type RoundCall,
   type ToolCall,
   type Usage,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { deepFreeze } from '../freeze.ts';
 import type { Policies } from '../options.ts';
 import type { Redact } from '../redact.ts';

@@ -15,7 +15,7 @@ import {
   type LogEntry,
   type ToolCall,
   type Transcript,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import type { NextRequest } from '../request.ts';
 import { thrownText } from '../thrown.ts';
 import { ownGateOf } from '../tools/define.ts';

@@ -2,7 +2,7 @@
  * Runs the phases that plugins take part in, one plugin after the other. Rule: a phase that throws or takes too long
  * is a diagnostic, or ends the run where its plugin is required; at the end of a run it is a diagnostic in every case.
  */
-import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/index.ts';
+import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/internal.ts';
 import { toJson } from '../json.ts';
 import { thrownText } from '../thrown.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';

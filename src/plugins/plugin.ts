@@ -13,7 +13,7 @@ import type {
   Termination,
   ToolCall,
   ToolOutcome,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import type { ContentPart } from '../content.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { ModelRequest } from '../models/model.ts';

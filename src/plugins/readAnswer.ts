@@ -3,7 +3,7 @@
  * field that cannot be used is never dropped in silence: the failure names plugin, phase and field. A verdict of an
  * unknown shape blocks the call, so that nothing can pass for an allowance by mistake.
  */
-import type { GateValue, Json, Phase } from '../../machines/index.ts';
+import type { GateValue, Json, Phase } from '../../machines/internal.ts';
 import type { Content } from '../content.ts';
 import { bytesOf, ownArgsJson, toJson } from '../json.ts';
 import type { RequestPatch } from '../request.ts';

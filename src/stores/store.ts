@@ -4,7 +4,7 @@
  * entry; two writers of one conversation never both append. Entries come from outside, so each field is checked first.
  */
 
-import { spentIn } from '../../machines/index.ts';
+import { spentIn } from '../../machines/internal.ts';
 import type { Diagnostic, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
 import { StoreConflictError } from '../errors.ts';
 

@@ -3,7 +3,7 @@
  * call has its result when all have ended, and is suspended when all that are left wait for a person. Cancelled in
  * reverse order of their beginning.
  */
-import type { PendingCall } from '../../machines/index.ts';
+import type { PendingCall } from '../../machines/internal.ts';
 import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/define.ts';
 import type { Child } from './child.ts';
 import { reportOf } from './ending.ts';

@@ -1,5 +1,5 @@
 /** What a conversation and its sub-agents may spend together. Rule: an unknown price is beyond every limit. */
-import { type Limits, nothingSpent, type Spent, together } from '../../machines/index.ts';
+import { type Limits, nothingSpent, type Spent, together } from '../../machines/internal.ts';
 
 type Counts = { tokens: number; costUsd: number | null };
 

@@ -14,7 +14,7 @@ import {
   type SubAgentChange,
   spentIn,
   together,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { Opened } from '../opening.ts';
 import { thrownMessage } from '../thrown.ts';

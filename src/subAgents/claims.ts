@@ -2,7 +2,7 @@
  * The call ids of a family: a conversation and its sub-agents. Rule: within a family an id means one call, since a
  * person decides about calls by their ids at the root.
  */
-import type { Knowledge } from '../../machines/index.ts';
+import type { Knowledge } from '../../machines/internal.ts';
 
 export class Claims {
   readonly #members = new Set<Knowledge>();

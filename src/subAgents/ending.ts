@@ -2,7 +2,7 @@
  * How a sub-agent ended, and what its parent is told of all of them. Rule: the outcome is read off the sub-agent's log
  * where there is one, so that a restart comes to the same; every one is listed.
  */
-import type { Json, Knowledge, LogEntry, RunOutput } from '../../machines/index.ts';
+import type { Json, Knowledge, LogEntry, RunOutput } from '../../machines/internal.ts';
 import { bytesOf } from '../json.ts';
 import { cut } from '../tools/result.ts';
 import { OUT_OF_BUDGET, SUBMIT } from './submit.ts';

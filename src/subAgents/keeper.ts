@@ -1,5 +1,5 @@
 /** Which sub-agent a call belongs to. Rule: only those whose logs are open are asked; an id means one call of a family. */
-import type { CallRecord } from '../../machines/index.ts';
+import type { CallRecord } from '../../machines/internal.ts';
 import type { Brood } from './brood.ts';
 import type { Child } from './child.ts';
 import { nestedIn } from './nested.ts';

@@ -3,7 +3,7 @@
  * the place, so that nothing is done twice: where it is not known how far a sub-agent was, the copy goes on to where
  * its parent's log says so next. What waited there for a person waits in the copy.
  */
-import { type CallRecord, countedIn, type LogEntry, learn, nothingKnown } from '../../machines/index.ts';
+import { type CallRecord, countedIn, type LogEntry, learn, nothingKnown } from '../../machines/internal.ts';
 import { childIdOf, tasksOf } from './task.ts';
 import { fieldsOf, WAITS, waitingPlace } from './waiting.ts';
 

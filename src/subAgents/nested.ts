@@ -10,7 +10,7 @@ import type {
   NewEntry,
   PendingCall,
   Settlement,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import type { Model } from '../models/model.ts';
 import type { Cast, Opened, Opening } from '../opening.ts';
 import type { Policies } from '../options.ts';

@@ -12,7 +12,7 @@ import {
   type Settlement,
   type SubAgentChange,
   subAgentEntries,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import type { Policies } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/define.ts';

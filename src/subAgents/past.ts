@@ -2,7 +2,13 @@
  * Calls of sub-agents that a person was asked about and that are over. Rule: who decides later is told what became of
  * the call, and nothing goes on.
  */
-import { type CallRecord, type Decision, type DecisionReceipt, judge, type Knowledge } from '../../machines/index.ts';
+import {
+  type CallRecord,
+  type Decision,
+  type DecisionReceipt,
+  judge,
+  type Knowledge,
+} from '../../machines/internal.ts';
 
 export class PastCalls {
   readonly #calls = new Map<string, { record: CallRecord; path: string[] }>();

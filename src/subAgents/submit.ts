@@ -3,7 +3,7 @@
  * call of its reply; its last turn has no other tool. Rule: what a reply holds is read from the log, so that a restart
  * judges it as before.
  */
-import type { Json, LogEntry } from '../../machines/index.ts';
+import type { Json, LogEntry } from '../../machines/internal.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { defineTool, gatedBy } from '../tools/define.ts';
 import { Toolbox } from '../tools/toolbox.ts';

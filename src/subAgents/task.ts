@@ -3,7 +3,7 @@
  * from another one, or holds nothing to do, refuses the whole call, and nothing is begun.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { canonical, hash, type Json } from '../../machines/index.ts';
+import { canonical, hash, type Json } from '../../machines/internal.ts';
 
 export interface Task {
   /** Chosen by the model; unique within its call. */

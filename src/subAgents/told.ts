@@ -1,5 +1,5 @@
 /** What a log says of its conversation's sub-agents, entry by entry. Rule: constant cost an entry. */
-import { countedIn, type LogEntry } from '../../machines/index.ts';
+import { countedIn, type LogEntry } from '../../machines/internal.ts';
 
 export interface Told {
   /** Seq of the entry that says it ended. */

@@ -2,7 +2,7 @@
  * What is on record of a call whose sub-agents wait for a person. Rule: for each that waits which of its calls do, and
  * how far its log had come; what reads it is given any payload.
  */
-import type { Json } from '../../machines/index.ts';
+import type { Json } from '../../machines/internal.ts';
 
 /** Why a call waits whose sub-agents do. */
 export const WAITS = 'sub-agent';

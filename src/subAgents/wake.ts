@@ -2,7 +2,7 @@
  * A call whose sub-agents wait is gone on with like any other that waits: by a decision on it. Rule: the call is decided
  * behind the decision within it, once a suspension, so that nothing is gone on with that is not on record.
  */
-import type { CallRecord, Decision, Knowledge, NewEntry } from '../../machines/index.ts';
+import type { CallRecord, Decision, Knowledge, NewEntry } from '../../machines/internal.ts';
 import type { Runtime } from '../runtime.ts';
 
 /** What somebody said of a call within. */

@@ -2,7 +2,7 @@
  * Which answer fits which request of a chart. Rule: an answer comes only to what was asked and not dropped, and its
  * kind is one that the request can have; so a path never holds an event that no host could deliver.
  */
-import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
+import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } from '../../machines/internal.ts';
 
 const KINDS: Record<EffectValue['kind'], EffectRequest['kind']> = {
   done: 'phase',

@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import type { AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
 import type { AnyStateMachine } from 'xstate';
-import type { EventCases } from '../../machines/index.ts';
+import type { EventCases } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
 import type { PathStep, TestPath } from './paths.ts';

@@ -3,7 +3,7 @@
  * path says, and has logged, asked for and told what the pure transition says.
  */
 import type { AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
-import type { LogEntry } from '../../machines/index.ts';
+import type { LogEntry } from '../../machines/internal.ts';
 import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import { loggedBy, sentBy, startedBy } from './answers.ts';
 import type { PathState, TestPath } from './paths.ts';

@@ -1,6 +1,6 @@
 /** What tests of agents and charts need: a scripted model, generated paths, a driver for them, and a suite for stores. */
-export type { EventCases, Surroundings } from '../../machines/index.ts';
-export { surroundings } from '../../machines/index.ts';
+export type { EventCases, Surroundings } from '../../machines/internal.ts';
+export { surroundings } from '../../machines/internal.ts';
 export {
   type ChartState,
   type RecordedDelivery,

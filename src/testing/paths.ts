@@ -1,6 +1,6 @@
 /** What path generation hands to a driver. Rule: a path holds only what can come, and where each step leads. */
 import type { AnyMachineSnapshot } from 'xstate';
-import type { ChartEffect } from '../../machines/index.ts';
+import type { ChartEffect } from '../../machines/internal.ts';
 
 /** Where a step leads. What a path does not say is not compared. */
 export interface PathState {

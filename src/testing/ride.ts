@@ -3,7 +3,7 @@
  * a living conversation: answers to the actor that asked, a child's end from the child, the rest as acts.
  */
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, InspectedEventEvent, InspectionEvent } from 'xstate';
-import type { Completion, EffectRequest, NewEntry } from '../../machines/index.ts';
+import type { Completion, EffectRequest, NewEntry } from '../../machines/internal.ts';
 import { Driver } from '../driver.ts';
 import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import { xstate } from '../runtime/interpreter/xstate.ts';

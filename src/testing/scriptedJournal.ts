@@ -2,7 +2,7 @@
  * A journal whose effects are answered by a script. Rule: it starts nothing and keeps everything: entries as they were
  * appended, requests in start order, and which of them are open.
  */
-import type { Completion, Delivery, EffectRequest, Journal, LogEntry, NewEntry } from '../../machines/index.ts';
+import type { Completion, Delivery, EffectRequest, Journal, LogEntry, NewEntry } from '../../machines/internal.ts';
 
 export class ScriptedJournal implements Journal {
   readonly entries: LogEntry[] = [];

@@ -10,7 +10,7 @@ import {
   type EventCases,
   nextState,
   surroundings,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { answered, isAnswer, openAfter, stillOpen } from './answers.ts';
 
 export interface Situation {

@@ -5,7 +5,7 @@
  * or a time-out only with the host's yes. What a tool's listener throws stays with the call, since the platform would
  * end the process for it.
  */
-import type { StoredPart, ToolValue } from '../../machines/index.ts';
+import type { StoredPart, ToolValue } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import { thrownText } from '../thrown.ts';
 import { limitTime } from './callTime.ts';

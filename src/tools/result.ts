@@ -3,7 +3,7 @@
  * result is bounded and JSON; secrets are taken out before anything is cut, since half a secret is one nobody finds; a
  * cut value says that it was cut.
  */
-import type { CallRecord, Json, StoredPart, ToolCall, ToolValue } from '../../machines/index.ts';
+import type { CallRecord, Json, StoredPart, ToolCall, ToolValue } from '../../machines/internal.ts';
 import { type Content as GivenContent, storedContent } from '../content.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../redact.ts';

@@ -5,7 +5,7 @@
  * answers nonsense or does not answer refuses the call.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { type Json, printOf, type RoundCall, type ToolCall } from '../../machines/index.ts';
+import { type Json, printOf, type RoundCall, type ToolCall } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { deepFreeze } from '../freeze.ts';
 import { bytesOf, isShared, parseJson } from '../json.ts';

@@ -8,7 +8,7 @@ import {
   type Message,
   modelMessages,
   nothingKnown,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 
 type Entry = { type: string; [key: string]: unknown };
 

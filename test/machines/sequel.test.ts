@@ -1,6 +1,6 @@
 /** What may follow in a log, whatever was lost before it. */
 import { describe, expect, it } from 'vitest';
-import { type LogEntry, learn, type NewEntry, nothingKnown, sequel } from '../../machines/index.ts';
+import { type LogEntry, learn, type NewEntry, nothingKnown, sequel } from '../../machines/internal.ts';
 
 const content = [{ type: 'text' as const, text: 'x' }];
 const begun = (runId: string): NewEntry => ({ runId, type: 'run-started' });

@@ -1,6 +1,6 @@
 /** What a log says was spent: replies, and what sub-agents used; nothing of another form. */
 import { describe, expect, it } from 'vitest';
-import { countedIn, type LogEntry, learn, nothingKnown, spentIn } from '../../machines/index.ts';
+import { countedIn, type LogEntry, learn, nothingKnown, spentIn } from '../../machines/internal.ts';
 
 const usage = { inputTokens: 3, outputTokens: 2, cachedInputTokens: 1, cacheWriteTokens: 0, reasoningTokens: 0 };
 const entry = (value: unknown, name = 'runchart.sub-agent-usage'): LogEntry =>

@@ -7,7 +7,7 @@ import {
   learn,
   nothingKnown,
   openCalls,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { type ConversationScript, conversationScripts } from './conversationScripts.ts';
 import { entriesOf, everywhere } from './invariants.ts';

@@ -6,7 +6,7 @@ import {
   freshCounters,
   noOpenCalls,
   type Phases,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { allow, committed, decision, type Move, reply, succeeded, suspend } from './play.ts';
 
 const quiet: Phases = {

@@ -29,7 +29,7 @@ import {
   shareOf,
   spentIn,
   together,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { hashOf } from './digest.ts';
 import { hold } from './invariants.ts';

@@ -7,7 +7,7 @@ import {
   type OpenCalls,
   type Phases,
   type RunInput,
-} from '../../machines/index.ts';
+} from '../../machines/internal.ts';
 import { allow, committed, decision, type Move, pending, reply, succeeded, suspend } from './play.ts';
 
 const quiet: Phases = {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Counters, countersOf, type LogEntry, learn, nothingKnown } from '../../machines/index.ts';
+import { type Counters, countersOf, type LogEntry, learn, nothingKnown } from '../../machines/internal.ts';
 import { defineTool, type ModelPart, type Plugin, type Tool } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, restart, storeWith } from '../support/agent.ts';
 import { call, during, finish, type Reply, scripted, t } from '../support/model.ts';

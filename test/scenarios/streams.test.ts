@@ -1,6 +1,6 @@
 /** What watchers see: the log, the signals, the view and the iteration of a run, whenever they come (request-cycle-model). */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { nothingKnown } from '../../machines/index.ts';
+import { nothingKnown } from '../../machines/internal.ts';
 import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
 import { LiveFeed } from '../../src/live.ts';
 import { RunHandle } from '../../src/run.ts';

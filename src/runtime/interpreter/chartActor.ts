@@ -3,7 +3,7 @@
  * begins; acts on the world are done as they come, and what concerns other actors when the state they led to stands.
  * Order and outcome are those of XState's own interpreter, which stays the reference.
  */
-import type { EffectRequest, NewEntry } from '../../../machines/index.ts';
+import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
 import type { Message, SpawnRequest } from '../../../machines/verbs.ts';
 import type { World } from './interpreter.ts';
 import type { Observation, Observer } from './observe.ts';

@@ -4,7 +4,7 @@
  * given, `inspected` of inspection.ts runs the plans.
  */
 import type { AnyStateMachine } from 'xstate';
-import type { EffectRequest, NewEntry } from '../../../machines/index.ts';
+import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
 import { ActorSystem, ChartActor } from './chartActor.ts';
 import type { Observer } from './observe.ts';
 import { planOf } from './plan.ts';

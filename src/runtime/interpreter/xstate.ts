@@ -3,7 +3,7 @@
  * conversations and connected once a process; an act finds its conversation by the actor system that it runs in.
  */
 import { type AnyActorRef, type AnyStateMachine, createActor } from 'xstate';
-import type { EffectRequest, NewEntry } from '../../../machines/index.ts';
+import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
 import type { Interpreter, RootChart, World } from './interpreter.ts';
 
 /** By actor system: how the acts of the shared charts find their conversation. */

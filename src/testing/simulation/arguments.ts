@@ -3,7 +3,7 @@
  * schema takes, and those just beyond. Rule: 0 on the tape is the plainest; what no schema can say (a pattern, a check of
  * one's own) is for the examples that the caller gives.
  */
-import type { Json } from '../../../machines/index.ts';
+import type { Json } from '../../../machines/internal.ts';
 import type { Tape } from './tape.ts';
 
 type Schema = { [key: string]: Json };

@@ -1,5 +1,5 @@
 /** What holds of the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
-import type { Decision, Json, LogEntry, StoredPart } from '../../../machines/index.ts';
+import type { Decision, Json, LogEntry, StoredPart } from '../../../machines/internal.ts';
 import { callKey } from './facts.ts';
 import type { World } from './world.ts';
 

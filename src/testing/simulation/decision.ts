@@ -2,7 +2,7 @@
  * What a person may decide, the odd included: on a call that waits, on one that has yet to, on one that is over, twice,
  * and on one nobody made.
  */
-import type { Decision, Json, PendingCall } from '../../../machines/index.ts';
+import type { Decision, Json, PendingCall } from '../../../machines/internal.ts';
 import type { WatchedCall } from './callWatch.ts';
 import type { Tape } from './tape.ts';
 

@@ -2,7 +2,7 @@
  * A journal that delivers what it was told more than once, as queues between processes do. Rule: order is kept, and
  * nothing comes of what was dropped; only the number of deliveries is the tape's.
  */
-import type { Completion, Delivery, Journal } from '../../../machines/index.ts';
+import type { Completion, Delivery, Journal } from '../../../machines/internal.ts';
 import type { World } from './world.ts';
 
 export function deliveredAgain(world: World, inner: Journal): Journal {

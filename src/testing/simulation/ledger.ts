@@ -2,7 +2,7 @@
  * What simulated tools really did. Rule: each execution is held against the durable log: what was not recorded before it
  * runs, runs on other arguments than were allowed, or goes on unaware that nobody waits for it, is a violation.
  */
-import type { Json } from '../../../machines/index.ts';
+import type { Json } from '../../../machines/internal.ts';
 import type { ToolContext } from '../../tools/define.ts';
 import { type Execution, editedBy, type WatchedCall } from './callWatch.ts';
 import { callKey } from './facts.ts';

@@ -2,7 +2,7 @@
  * The loop of a simulated life. Rule: one thing happens a step, and everything it leads to happens before the next; at
  * the end nothing goes wrong any more, all comes to rest, and what must hold at rest is held, twice.
  */
-import type { LogEntry } from '../../../machines/index.ts';
+import type { LogEntry } from '../../../machines/internal.ts';
 import { everyPart } from '../../onDemand.ts';
 import type { Host } from './host.ts';
 import { Rest } from './rest.ts';

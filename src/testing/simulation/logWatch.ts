@@ -2,7 +2,7 @@
  * What holds of every log, watched entry by entry as it becomes durable. Rule: it knows entries only, and never how the
  * library came to write them.
  */
-import type { LogEntry } from '../../../machines/index.ts';
+import type { LogEntry } from '../../../machines/internal.ts';
 import { CallWatch } from './callWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
 import { PolicyWatch } from './policyWatch.ts';

@@ -1,5 +1,5 @@
 /** What holds of the messages of a log. Rule: each is delivered or given back once, those that wait in their order. */
-import type { LogEntry, QueuedMessage } from '../../../machines/index.ts';
+import type { LogEntry, QueuedMessage } from '../../../machines/internal.ts';
 import type { World } from './world.ts';
 
 export class MessageWatch {

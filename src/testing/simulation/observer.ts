@@ -3,7 +3,7 @@
  * and at its live signals. Rule: reading changes nothing, and what is seen is what the log says at that moment; text
  * that was streamed is the text that is committed.
  */
-import { type LogEntry, modelMessages } from '../../../machines/index.ts';
+import { type LogEntry, modelMessages } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation.ts';
 import type { Live } from '../../live.ts';
 import { project } from '../../projector/index.ts';

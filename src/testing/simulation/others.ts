@@ -2,7 +2,7 @@
  * Conversations beside the one that is simulated: another one of the same agent, and forks of it. Rule: each has a log of
  * its own, watched like the first; what is done in one is not seen in another.
  */
-import { modelMessages } from '../../../machines/index.ts';
+import { modelMessages } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation.ts';
 import { forkConversation } from '../../fork.ts';

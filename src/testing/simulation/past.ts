@@ -2,7 +2,7 @@
  * The past as the model was shown it. Rule: what stood before the model's last words stays as it was, and nothing that
  * was shown goes away; only what nobody has answered yet may still be replaced in its place.
  */
-import type { Message } from '../../../machines/index.ts';
+import type { Message } from '../../../machines/internal.ts';
 
 const same = (a: Message | undefined, b: Message | undefined): boolean =>
   a === b || JSON.stringify(a) === JSON.stringify(b);

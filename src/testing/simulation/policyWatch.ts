@@ -3,7 +3,7 @@
  * Rule: it counts entries by itself; a limit that was reached lets no model speak any more, and what was stopped by a
  * limit had reached it.
  */
-import type { LogEntry } from '../../../machines/index.ts';
+import type { LogEntry } from '../../../machines/internal.ts';
 import { spentTokens, usdOf } from './spending.ts';
 import type { World } from './world.ts';
 

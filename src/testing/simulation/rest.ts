@@ -2,7 +2,7 @@
  * What holds of a conversation at rest. Rule: it is held against the durable log alone: every run has its end, every
  * call its outcome or its wait, every message its place, and the views are those of the log.
  */
-import type { Json, LogEntry, Message } from '../../../machines/index.ts';
+import type { Json, LogEntry, Message } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation.ts';
 import { project } from '../../projector/index.ts';
 import type { WatchedCall } from './callWatch.ts';

@@ -2,7 +2,7 @@
  * One simulated life of a conversation: real charts, real runtime, and a world in which everything that can go wrong
  * does. Rule: seed or tape decide all of it; the same numbers give the same log, byte for byte.
  */
-import type { Decision, Json, LogEntry } from '../../../machines/index.ts';
+import type { Decision, Json, LogEntry } from '../../../machines/internal.ts';
 import { type Agent, createAgent } from '../../agent.ts';
 import type { InspectObserver } from '../../agentOptions.ts';
 import { ConfigurationError } from '../../errors.ts';

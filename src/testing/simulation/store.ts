@@ -2,7 +2,7 @@
  * A store that fails as disks and networks do, around the library's own one in memory. Rule: what is durable stays; an
  * append that a crash cuts leaves all, a part from the front or nothing; the lease of a dead process is free.
  */
-import type { LogEntry } from '../../../machines/index.ts';
+import type { LogEntry } from '../../../machines/internal.ts';
 import { RunchartError } from '../../errors.ts';
 import { memoryStore } from '../../stores/memory.ts';
 import type { LogHandle, LogStore } from '../../stores/store.ts';

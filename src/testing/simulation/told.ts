@@ -2,7 +2,7 @@
  * What the library told its caller, held against the durable log. Rule: what was told is true, then and after a crash;
  * a refusal has a type. A store that lied to the library excuses what the library says of it.
  */
-import type { LogEntry } from '../../../machines/index.ts';
+import type { LogEntry } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation.ts';
 import { RunchartError } from '../../errors.ts';
 import type { Receipt } from '../../receipts.ts';

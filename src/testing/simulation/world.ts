@@ -2,7 +2,7 @@
  * The world of one simulated run: time, what is under way, and which process is alive. Rule: nothing happens unless the
  * loop makes it happen; what a dead process has under way never comes to its end.
  */
-import type { Json } from '../../../machines/index.ts';
+import type { Json } from '../../../machines/internal.ts';
 import type { DeepPartial, Policies } from '../../options.ts';
 import type { Ports } from '../../ports.ts';
 import { drawArguments } from './arguments.ts';

@@ -1,6 +1,6 @@
 /** Cases of the store suite about what a list says of a conversation: its status, turns and cost. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
-import { subAgentEntries } from '../../../machines/index.ts';
+import { subAgentEntries } from '../../../machines/internal.ts';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import type { LogStore } from '../../stores/store.ts';
 import {
