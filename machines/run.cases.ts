@@ -79,6 +79,7 @@ const rounds = [
   ...['ddr', 'dsq', 'rqq'].map((how) => round('stopped', slotsOf('abc', how))),
   round('collected', slotsOf('a', 'f')),
   ...['fd', 'df', 'fs', 'ff', 'sf'].map((how) => round('collected', slotsOf('ab', how))),
+  round('collected', slotsOf('ab', 'fd', [0, 1])),
   ...['d', 's'].map((how) => round('collected', slotsOf('a', how), 'm1')),
   ...['dd', 'ds', 'dq', 'sq'].map((how) => round('collected', slotsOf('ab', how), 'm1')),
 ];

@@ -107,6 +107,11 @@ export const runInputs: readonly RunInput[] = [
   // A context window is known, and what happens as it fills up; then a request that a steer comes into.
   run({ context: window, limits: { ...alone, turns: 1 } }),
   run({ context: window, phases: { ...noPhases, beforeInference: true }, limits: { turns: 1, queue: 1 } }),
+  // A plugin ends a run while a call of an earlier one is replayed.
+  run(
+    { phases: { ...noPhases, afterInference: true }, limits: { ...alone, decisions: 1, turns: 1 } },
+    open({ suspended: waiting('s') }),
+  ),
   // A new request while calls of an earlier one still wait.
   run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s') })),
   run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
