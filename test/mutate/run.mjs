@@ -3,7 +3,8 @@
  * `machines/`, generates the paths from what came of it, and looks whether the clauses or the digest in `test/paths`
  * notice. `--in charts` and `--in functions` try one half, `--every 5` one in five, `--only TEXT` those whose names hold
  * the text, `--names FILE` those that a file names, one a line. The exit code is 1 where the charts do not do what the
- * committed digests say, where fewer than 95 of 100 are noticed, and where a survivor is not in `equivalents.json`;
+ * committed digests say, where fewer than 95 of 100 that change something are noticed, and where a survivor is not in
+ * `equivalents.json`: there stand those that change nothing, and, as `open`, those that no path tells yet.
  * `--least 85` asks for so many of 100, whatever survives.
  */
 import { readFile } from 'node:fs/promises';
@@ -17,7 +18,7 @@ import equivalents from './equivalents.json' with { type: 'json' };
 const LONGEST = 180_000;
 const DUE = 0.95;
 /** How many steps are taken for one mistake, and for one that is known to change nothing. */
-const STEPS = 20_000;
+const STEPS = 40_000;
 const LISTED_STEPS = 3_000;
 const { values } = parseArgs({
   options: {
@@ -54,7 +55,7 @@ if (stale.length > 0) throw new Error(`digests that are not those of the charts:
 const broken = judge.control();
 if (broken) throw new Error(`the charts as they are break: ${broken}`);
 
-const listed = new Map(equivalents.flatMap(({ reason, changes }) => changes.map((change) => [change, reason])));
+const listed = new Map(equivalents.flatMap(({ open, changes }) => changes.map((change) => [change, open === true])));
 const jobs = [];
 const names = new Map();
 const job = (name, rest) => {
@@ -138,11 +139,14 @@ for (const [name, row] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
   for (const key of Object.keys(total)) total[key] += row[key];
 }
 console.log(line('all', total));
-const share = (part) => `${((100 * part) / total.all).toFixed(1)} %`;
-console.log(`${share(total.killed)} killed, ${share(total.clauses)} by the clauses alone, in ${seconds()} s`);
 
 const unlisted = survivors.filter(({ name }) => !listed.has(name));
+const without = survivors.filter(({ name }) => listed.get(name) === false).length;
 const settled = total.killed + survivors.length - unlisted.length;
+const share = (part) => `${((100 * part) / (total.all - without)).toFixed(1)} %`;
+console.log(
+  `${share(total.killed)} of what changes something noticed, ${share(total.clauses)} by the clauses alone, in ${seconds()} s`,
+);
 console.log(`${settled} of ${total.all} mistakes noticed, or listed as changing nothing`);
 const alive = new Set(survivors.map(({ name }) => name));
 const dead =
@@ -152,4 +156,4 @@ const dead =
 for (const name of dead) console.log(`listed, and does not survive: ${name}`);
 const due = Number(values.least) / 100;
 const unexplained = due < DUE ? 0 : unlisted.length;
-process.exitCode = unexplained > 0 || dead.length > 0 || total.killed < due * total.all ? 1 : 0;
+process.exitCode = unexplained > 0 || dead.length > 0 || total.killed < due * (total.all - without) ? 1 : 0;
