@@ -309,7 +309,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 1.2 and 14: when a run is over each of its calls has one result, or still waits and is listed',
     holds: (trace) => {
-      if (trace.state.status !== 'done') return;
+      if (trace.state.status !== 'done' || !outputOf(trace).durable) return;
       const { suspended, kept, reruns } = outputOf(trace);
       const { suspended: waited, kept: behind, reruns: again } = inputOf(trace);
       const results = trace.all('tool-result').map(({ callId }) => callId);
@@ -389,7 +389,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 5 and 14: behind an error what waits goes on waiting, and what ran is not known',
     holds: (trace) => {
-      if (trace.state.status !== 'done' || exitOf(trace)?.tail !== 'Error') return;
+      if (trace.state.status !== 'done' || !outputOf(trace).durable || exitOf(trace)?.tail !== 'Error') return;
       const { suspended } = outputOf(trace);
       const facts = factsOf(exitOf(trace)?.step ?? trace);
       const results = trace.all('tool-result').map(({ callId }) => callId);
@@ -413,7 +413,12 @@ export const closingInvariants: readonly ChartInvariant[] = [
     holds: (trace) => {
       if (trace.event?.type !== 'append.failed' || !trace.before || at(trace.before) !== 'CommitFinished') return;
       const { lost } = trace.event as unknown as { lost: NewEntry[] };
-      const isEnd = lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
+      // A retry writes no end: what it loses last is its result.
+      const isEnd =
+        lost.length === 0 ||
+        inputOf(trace).trigger.kind === 'retry' ||
+        lost.some((entry) => entry.type === 'checkpoint' && entry.boundary === 'RunFinished') ||
+        lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
       same('over', trace.state.status === 'done', isEnd);
     },
   },

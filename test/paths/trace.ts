@@ -129,12 +129,31 @@ export function* tracesOf(machine: AnyStateMachine, chart: Cases, input: unknown
     for (const event of explorer.events(trace.situation)) {
       const next = nextOf(trace, event);
       yield next;
+      if (next.log.length > 0 && event.type !== 'append.failed') yield* lostBehind(next, nextOf, explorer);
       if (!reached.has(next.vertex)) reached.set(next.vertex, next);
       else if (next.vertex === trace.vertex && isChanged(trace, next)) {
         next.vertex = `${next.vertex} behind ${event.type}`;
         for (const later of explorer.events(next.situation)) yield nextOf(next, later);
       }
     }
+  }
+}
+
+const error = { code: 'disk', message: 'no space left' };
+/** What comes where the store refuses what a step has logged, until the end of what then ends is stored. */
+function* lostBehind(step: Trace, nextOf: (trace: Trace, event: Came) => Trace, explorer: Explorer): Generator<Trace> {
+  const { state } = step.situation;
+  const lost = step.log;
+  if (state.status !== 'active' || !state.can({ type: 'append.failed', error, lost } as never)) return;
+  // Open: a message that was taken back is off the chart's queue, also where the log could not be told so.
+  if (step.now('message-returned').length > 0) return;
+  const refused = { type: 'append.failed', error, lost };
+  const ended = nextOf(step, refused);
+  ended.vertex = `${step.vertex} refused`;
+  yield ended;
+  for (const later of explorer.events(ended.situation)) {
+    const { kind } = (later as { value?: { kind: string } }).value ?? {};
+    if (kind === 'committed') yield nextOf(ended, later);
   }
 }
 
