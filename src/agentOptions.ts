@@ -7,7 +7,7 @@ import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';
 import type { DeepPartial, Policies } from './options.ts';
 import { checkPlugin, type Plugin } from './plugins/plugin.ts';
-import { type Ports, storeForm } from './ports.ts';
+import { type Ports, storeForm } from './runtime/ports.ts';
 import type { LogStore } from './stores/store.ts';
 import { definitionOf, type Tool } from './tools/define.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { Patience } from './patience.ts';
 import type { Runs } from './runs.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 import { nestedIn } from './subAgents/nested.ts';
 
 /** Rejects where the store is silent, or does not let go. */

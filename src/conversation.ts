@@ -26,7 +26,7 @@ import type { Receipt } from './receipts.ts';
 import type { Run } from './run.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
 import { Runs } from './runs.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 import { settleAt } from './settling.ts';
 import { Streams } from './streams.ts';
 

@@ -1,7 +1,7 @@
 /** What the public face of a conversation is made of. Rule: the conversation is open, and brought to rest, before it gets here. */
 import type { AgentOptions } from './agentOptions.ts';
 import type { Policies } from './options.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 
 export interface ConversationOptions {
   id: string;

@@ -5,7 +5,7 @@
 import { type CallRecord, type Decision, type DecisionReceipt, judge, type PendingCall } from '../machines/internal.ts';
 import { DecisionRefusedError, LimitError } from './errors.ts';
 import { isAllowed } from './inbox.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 import { nestedIn } from './subAgents/nested.ts';
 
 export interface Desk {

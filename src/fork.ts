@@ -7,7 +7,7 @@ import type { LogEntry } from '../machines/internal.ts';
 import { checkId } from './agentOptions.ts';
 import { ConfigurationError } from './errors.ts';
 import { readLog } from './opening.ts';
-import { storeForm } from './ports.ts';
+import { storeForm } from './runtime/ports.ts';
 import type { LogHandle, LogStore } from './stores/store.ts';
 import { type Family, familyIn, renamed } from './subAgents/kin.ts';
 import { checkPlace, impossible } from './validation.ts';

@@ -47,7 +47,6 @@ export {
 export type { DeepPartial, Policies } from './options.ts';
 export { type Past, pastOf } from './past.ts';
 export type { PhaseContext, Plugin } from './plugins/plugin.ts';
-export type { Ports } from './ports.ts';
 export { presets } from './presets.ts';
 export type {
   ConversationView,
@@ -58,6 +57,7 @@ export type {
 } from './projector/view.ts';
 export type { Receipt } from './receipts.ts';
 export { type Run, RunError, type RunResult } from './run.ts';
+export type { Ports } from './runtime/ports.ts';
 export { memoryStore } from './stores/memory.ts';
 export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
 export type { SubAgentOptions } from './subAgents/spawnOptions.ts';

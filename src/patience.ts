@@ -3,7 +3,7 @@
  * does time pass; so a store that is slow is waited for, and one that says nothing any more is not.
  */
 import { RunchartError } from './errors.ts';
-import type { Ports } from './ports.ts';
+import type { Ports } from './runtime/ports.ts';
 
 /** How long a store may say nothing. */
 const SILENCE_MS = 5000;

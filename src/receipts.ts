@@ -6,8 +6,8 @@
 import { runOf } from '../machines/internal.ts';
 import type { RunchartError } from './errors.ts';
 import type { Run } from './run.ts';
-import type { Runtime } from './runtime.ts';
-import { NotStored } from './tickets.ts';
+import { NotStored } from './runtime/commandQueue.ts';
+import type { Runtime } from './runtime/runtime.ts';
 
 type Delivery = 'delivered' | 'returned';
 

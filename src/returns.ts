@@ -4,11 +4,11 @@
  */
 import { type RunOutput, runOf } from '../machines/internal.ts';
 import { RunchartError } from './errors.ts';
-import { GIVE_UP_MS } from './hurry.ts';
 import type { Receipts } from './receipts.ts';
 import type { RunHandle } from './run.ts';
 import { givenBack, notBegun } from './runResult.ts';
-import type { Runtime } from './runtime.ts';
+import { GIVE_UP_MS } from './runtime/appendQueue.ts';
+import type { Runtime } from './runtime/runtime.ts';
 import { thrownText } from './thrown.ts';
 
 /** Ends the run of a message, where somebody holds it. */

@@ -5,7 +5,7 @@
 import type { LogEntry } from '../machines/internal.ts';
 import type { Live } from './live.ts';
 import type { RunHandle, RunSource } from './run.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 
 type Item = LogEntry | Live;
 type Take = (item: Item) => void;

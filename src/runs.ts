@@ -3,13 +3,13 @@
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
 import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../machines/internal.ts';
-import type { Sent, Starting } from './acts.ts';
 import { type Receipt, Receipts } from './receipts.ts';
 import { Returns } from './returns.ts';
 import { RunHandle } from './run.ts';
 import { RunFeed } from './runFeed.ts';
 import { givenBack, notBegun, nothingDone, runResult } from './runResult.ts';
-import type { Runtime } from './runtime.ts';
+import type { Sent, Starting } from './runtime/commands.ts';
+import type { Runtime } from './runtime/runtime.ts';
 
 const GO_ON = 'Go on where you stopped.';
 

@@ -3,7 +3,7 @@
  * sub-agent within it, and is durable where the call is when it is answered.
  */
 import type { Settlement } from '../machines/internal.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 import { nestedIn } from './subAgents/nested.ts';
 
 export type Settled = 'applied' | 'unknown';

@@ -7,7 +7,7 @@ import type { LogEntry } from '../machines/internal.ts';
 import { guarded } from './guard.ts';
 import type { Live } from './live.ts';
 import { type ConversationView, createProjector } from './projector/index.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './runtime/runtime.ts';
 
 export class Streams {
   readonly live$: Observable<Live>;

@@ -12,7 +12,7 @@ import {
 } from '../src/index.ts';
 import { modelForm, priceForm } from '../src/models/modelForms.ts';
 import { pluginForm } from '../src/plugins/plugin.ts';
-import { portForm } from '../src/ports.ts';
+import { portForm } from '../src/runtime/ports.ts';
 import { toolForm } from '../src/tools/toolForms.ts';
 import { anything, type Form } from '../src/validation.ts';
 import { scripted } from './support/model.ts';

@@ -16,7 +16,7 @@ import {
   type ToolCall,
   type Transcript,
 } from '../../machines/internal.ts';
-import type { NextRequest } from '../request.ts';
+import type { NextRequest } from '../runtime/modelRequest.ts';
 import { thrownText } from '../thrown.ts';
 import { ownGateOf } from '../tools/define.ts';
 import type { ResultLimits } from '../tools/result.ts';

@@ -6,7 +6,7 @@
 import type { GateValue, Json, Phase } from '../../machines/internal.ts';
 import type { Content } from '../content.ts';
 import { bytesOf, ownArgsJson, toJson } from '../json.ts';
-import type { RequestPatch } from '../request.ts';
+import type { RequestPatch } from '../runtime/modelRequest.ts';
 import { type ResultLimits, reasonText } from '../tools/result.ts';
 import { isLiteral, isObject } from '../validation.ts';
 

@@ -14,7 +14,7 @@ import type {
 import type { Model } from '../models/model.ts';
 import type { Cast, Opened, Opening } from '../opening.ts';
 import type { Policies } from '../options.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Tool, ToolContext, ToolResult } from '../tools/define.ts';
 import type { Task } from './task.ts';
 

@@ -14,7 +14,7 @@ import {
   subAgentEntries,
 } from '../../machines/internal.ts';
 import type { Policies } from '../options.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/define.ts';
 import { BEGUN, Brood } from './brood.ts';
 import { overBudget } from './budget.ts';

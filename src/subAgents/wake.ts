@@ -3,7 +3,7 @@
  * behind the decision within it, once a suspension, so that nothing is gone on with that is not on record.
  */
 import type { CallRecord, Decision, Knowledge, NewEntry } from '../../machines/internal.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 /** What somebody said of a call within. */
 export type Word = Pick<Decision, 'callId' | 'by'>;

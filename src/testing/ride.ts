@@ -4,7 +4,7 @@
  */
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, InspectedEventEvent, InspectionEvent } from 'xstate';
 import type { Completion, EffectRequest, NewEntry } from '../../machines/internal.ts';
-import { Driver } from '../driver.ts';
+import { Driver } from '../runtime/driver.ts';
 import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import { xstate } from '../runtime/interpreter/xstate.ts';
 import { type AnswerEvent, answered, isAnswer, type Sent, stillOpen } from './answers.ts';

@@ -2,7 +2,7 @@
  * The time of a call: how long it may take, and the clock that its tool is given. Rule: time is the agent's, so that a
  * test or a replay decides what time it is, and no timer outlives the call or its signal.
  */
-import type { Ports } from '../ports.ts';
+import type { Ports } from '../runtime/ports.ts';
 
 const limits = new WeakMap<AbortSignal, number>();
 

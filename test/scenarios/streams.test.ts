@@ -5,7 +5,7 @@ import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
 import { LiveFeed } from '../../src/live.ts';
 import { RunHandle } from '../../src/run.ts';
 import { RunFeed } from '../../src/runFeed.ts';
-import type { Runtime } from '../../src/runtime.ts';
+import type { Runtime } from '../../src/runtime/runtime.ts';
 import { bench, entry, only, restart, types } from '../support/agent.ts';
 import { call, deaf, during, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';

@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { DeepPartial, Policies } from '../../options.ts';
-import type { Ports } from '../../ports.ts';
+import type { Ports } from '../../runtime/ports.ts';
 import { drawArguments } from './arguments.ts';
 import { deliveredAgain } from './delivery.ts';
 import { Facts } from './facts.ts';

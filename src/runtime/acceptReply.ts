@@ -14,6 +14,9 @@ import {
   type Usage,
 } from '../../machines/internal.ts';
 import { deepFreeze } from '../freeze.ts';
+import type { RawCall, RawReply } from '../models/attempt.ts';
+import type { Model, Prices } from '../models/model.ts';
+import type { TextCalls } from '../models/textCalls.ts';
 import type { Policies } from '../options.ts';
 import type { Redact } from '../redact.ts';
 import { nestedIn } from '../subAgents/nested.ts';
@@ -28,9 +31,6 @@ import {
   type Toolbox,
   type Waiting,
 } from '../tools/toolbox.ts';
-import type { RawCall, RawReply } from './attempt.ts';
-import type { Model, Prices } from './model.ts';
-import type { TextCalls } from './textCalls.ts';
 
 export interface ReplyOptions {
   model: Model;

@@ -19,8 +19,8 @@ import {
   type Settlement,
   type StoredPart,
   type SubAgentChange,
-} from '../machines/internal.ts';
-import { InvalidDecisionError } from './errors.ts';
+} from '../../machines/internal.ts';
+import { InvalidDecisionError } from '../errors.ts';
 
 export type Act =
   /** `aborted`: the run that this starts was cancelled before its delivery. */

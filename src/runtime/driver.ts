@@ -1,15 +1,13 @@
 /**
  * Runs the charts of one conversation over a journal. A step takes one completion, delivers it, lets the charts
  * settle, appends what they logged in one go, and only then starts what they asked for, in ask order. Rule: one step
- * at a time; a subscriber that acts in between is queued. A cancel waits at most a moment for a store that is slow.
+ * at a time; a subscriber that acts in between is queued; an answer goes to the actor that asked.
  */
 import type { AnyStateMachine } from 'xstate';
-import type { Completion, Delivery, Journal, NewEntry } from '../machines/internal.ts';
-import { AppendLine, failureOf, type Step } from './appendLine.ts';
-import { Asks } from './asks.ts';
-import { RunchartError } from './errors.ts';
-import { Hurry } from './hurry.ts';
-import { compiled, type Interpreter, type RootChart } from './runtime/interpreter/interpreter.ts';
+import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../machines/internal.ts';
+import { RunchartError } from '../errors.ts';
+import { AppendLine, failureOf, Hurry, type Step } from './appendQueue.ts';
+import { type ChartRef, compiled, type Interpreter, type RootChart } from './interpreter/interpreter.ts';
 
 export interface DriverOptions {
   machine: AnyStateMachine;
@@ -201,5 +199,56 @@ export class Driver {
         this.#journal.put(this.#failure(silence, wait.step, []));
       },
     });
+  }
+}
+
+export class Asks {
+  readonly #askers = new Map<string, ChartRef>();
+  #ofStep: EffectRequest[] = [];
+  #drops: string[] = [];
+
+  add(asker: ChartRef, request: EffectRequest): void {
+    this.#ofStep.push(request);
+    this.#askers.set(request.id, asker);
+  }
+
+  /** What was asked for since the last time, in ask order. */
+  take(): EffectRequest[] {
+    const asks = this.#ofStep;
+    this.#ofStep = [];
+    return asks;
+  }
+
+  /** What tells that runs are over. */
+  takeEnds(): EffectRequest[] {
+    const ends = this.#ofStep.filter(({ kind }) => kind === 'ended');
+    if (ends.length > 0) this.#ofStep = this.#ofStep.filter(({ kind }) => kind !== 'ended');
+    return ends;
+  }
+
+  /** The prefixes that were dropped since the last time, in order. */
+  takeDrops(): string[] {
+    const drops = this.#drops;
+    this.#drops = [];
+    return drops;
+  }
+
+  /** Whether the answer is still wanted. */
+  isOpen({ id }: EffectRequest): boolean {
+    return this.#askers.has(id);
+  }
+
+  /** Who asked; nobody waits any more then. */
+  close(id: string): ChartRef | undefined {
+    const asker = this.#askers.get(id);
+    this.#askers.delete(id);
+    return asker;
+  }
+
+  /** What was under way is ended once the charts have settled. */
+  drop(prefix: string): void {
+    this.#drops.push(prefix);
+    this.#ofStep = this.#ofStep.filter(({ id }) => !id.startsWith(prefix));
+    for (const id of this.#askers.keys()) if (id.startsWith(prefix)) this.#askers.delete(id);
   }
 }

@@ -1,12 +1,10 @@
 /**
- * The appends of a conversation's steps, one after the other. Rule: while an append blocks, the steps behind it wait;
- * once it was overtaken they no longer do, but what they log stands in line behind it, and nothing of a step starts
- * before its own entries are durable. Who is in line presupposes what is before: so an append that is refused with
- * others behind it is tried again as part of the next, and only who is the last in line hears of a loss. One that was
- * given up may still land, or fail; that is told when it is known.
+ * Appends the steps of a conversation one after the other, and bounds how long a cancel waits for a slow store. Rule: steps
+ * wait behind an append until a cancel overtakes it; nothing of a step starts before its own entries are durable. A refused
+ * append is tried again as part of the next one, so only the last in the queue hears of a loss.
  */
-import type { EffectRequest, Failure, NewEntry } from '../machines/internal.ts';
-import { thrownMessage } from './thrown.ts';
+import type { EffectRequest, Failure, NewEntry } from '../../machines/internal.ts';
+import { thrownMessage } from '../thrown.ts';
 
 /** What one delivery led to. */
 export interface Step {
@@ -126,3 +124,50 @@ export const failureOf = (error: unknown): Failure => ({
   code: error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store',
   message: thrownMessage(error),
 });
+
+/** How long a cancel waits behind an append. */
+const OVERTAKE_MS = 50;
+/** How long everything that a cancel writes may take. */
+export const GIVE_UP_MS = 90;
+
+export class Hurry {
+  readonly #setTimer: (ms: number, fire: () => void) => () => void;
+  readonly #line: Pick<AppendLine, 'overtake' | 'giveUp'>;
+  #stops: (() => void)[] = [];
+  #state: 'calm' | 'hurried' | 'overtaking' | 'timeUp' = 'calm';
+
+  constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendLine, 'overtake' | 'giveUp'>) {
+    this.#setTimer = setTimer;
+    this.#line = line;
+  }
+
+  get calm(): boolean {
+    return this.#state === 'calm';
+  }
+
+  begin(): void {
+    if (this.#state !== 'calm') return;
+    this.#state = 'hurried';
+    const overtake = (): void => {
+      this.#state = 'overtaking';
+      this.#line.overtake();
+    };
+    const giveUp = (): void => {
+      this.#state = 'timeUp';
+      this.#line.giveUp();
+    };
+    this.#stops = [this.#setTimer(OVERTAKE_MS, overtake), this.#setTimer(GIVE_UP_MS, giveUp)];
+  }
+
+  end(): void {
+    for (const stop of this.#stops) stop();
+    this.#stops = [];
+    this.#state = 'calm';
+  }
+
+  /** An append is waited for from now on. */
+  heed(): void {
+    if (this.#state === 'overtaking') this.#line.overtake();
+    if (this.#state === 'timeUp') this.#line.giveUp();
+  }
+}

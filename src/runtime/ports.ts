@@ -2,11 +2,11 @@
  * The library's clock, timers, ids and randomness. Rule: nothing else in the library reads them; an option replaces
  * each, so that a test or a replay decides what time it is.
  */
-import type { Journal } from '../machines/internal.ts';
-import type { ScaleImage } from './images/scale.ts';
-import type { Interpreter } from './runtime/interpreter/interpreter.ts';
-import type { LogStore } from './stores/store.ts';
-import { callback, check, type Form, object, withMethods } from './validation.ts';
+import type { Journal } from '../../machines/internal.ts';
+import type { ScaleImage } from '../images/scale.ts';
+import type { LogStore } from '../stores/store.ts';
+import { callback, check, type Form, object, withMethods } from '../validation.ts';
+import type { Interpreter } from './interpreter/interpreter.ts';
 
 export interface Ports {
   /** Milliseconds since 1970. A log is not written without a finite number. */

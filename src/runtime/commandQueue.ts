@@ -1,12 +1,11 @@
 /**
- * The acts of a host on their way: until the images of all before them are stored, until their delivery, and from there
- * until what they logged is durable. Rule: they keep their order, each is answered exactly once, and what it is answered
- * is true by then.
+ * Commands of a host on their way: until their images are stored, until their delivery, and from there until what they logged
+ * is durable. Rule: commands keep their order, each is answered exactly once, and the answer is true by then.
  */
-import type { Act, Admitted, Starting } from './acts.ts';
-import { RunchartError } from './errors.ts';
-import { thrownText } from './thrown.ts';
-import { Turns } from './turns.ts';
+
+import { RunchartError } from '../errors.ts';
+import { thrownText } from '../thrown.ts';
+import type { Act, Admitted, Starting } from './commands.ts';
 
 interface Ticket {
   answered: Promise<unknown>;
@@ -175,5 +174,19 @@ export class Tickets {
     if (ticket) answer(ticket);
     this.advance();
     return true;
+  }
+}
+
+export class Turns {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  take<T>(callId: string, say: () => Promise<T>): Promise<T> {
+    const said = this.#last.get(callId)?.then(say, say) ?? say();
+    this.#last.set(callId, said);
+    const over = (): void => {
+      if (this.#last.get(callId) === said) this.#last.delete(callId);
+    };
+    said.then(over, over);
+    return said;
   }
 }

@@ -10,29 +10,28 @@ import type {
   LogEntry,
   ModelValue,
   ToolValue,
-} from '../machines/internal.ts';
-import { contextUse } from './contextUse.ts';
-import { holdsImage, type Images } from './images/images.ts';
+} from '../../machines/internal.ts';
+import { holdsImage, type Images } from '../images/images.ts';
+import type { InFlight, Live } from '../live.ts';
+import { Attempt } from '../models/attempt.ts';
+import type { Model } from '../models/model.ts';
+import type { TextCalls } from '../models/textCalls.ts';
+import type { Policies } from '../options.ts';
+import { type ConversationScope, Gate } from '../plugins/gate.ts';
+import type { PhaseRunner } from '../plugins/phases.ts';
+import type { Plugin } from '../plugins/plugin.ts';
+import type { Redact } from '../redact.ts';
+import { adopt } from '../subAgents/nested.ts';
+import { thrownText } from '../thrown.ts';
+import { callClock } from '../tools/callTime.ts';
+import type { ToolContext } from '../tools/define.ts';
+import { executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';
+import { erred, withEditNote } from '../tools/result.ts';
+import type { PreparedCall, Toolbox, Waiting } from '../tools/toolbox.ts';
+import { replyValue } from './acceptReply.ts';
 import type { Execute } from './journal.ts';
-import type { InFlight, Live } from './live.ts';
-import { Attempt } from './models/attempt.ts';
-import type { Model } from './models/model.ts';
-import { replyValue } from './models/reply.ts';
-import type { TextCalls } from './models/textCalls.ts';
-import type { Policies } from './options.ts';
-import type { ConversationScope } from './plugins/gate.ts';
-import { Gate } from './plugins/gate.ts';
-import type { PhaseRunner } from './plugins/phases.ts';
-import type { Plugin } from './plugins/plugin.ts';
+import { contextUse } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
-import type { Redact } from './redact.ts';
-import { adopt } from './subAgents/nested.ts';
-import { thrownText } from './thrown.ts';
-import { callClock } from './tools/callTime.ts';
-import type { ToolContext } from './tools/define.ts';
-import { executeTool, guardListeners, type ToolRetrying } from './tools/execute.ts';
-import { erred, withEditNote } from './tools/result.ts';
-import type { PreparedCall, Toolbox, Waiting } from './tools/toolbox.ts';
 
 export interface EffectsOptions {
   models: readonly Model[];

@@ -3,8 +3,8 @@
  * append first, since nothing may be judged without it, then cancel, then first in, first out; nothing is delivered for a
  * dropped id; an answer given inside `start` is queued.
  */
-import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../machines/internal.ts';
-import { thrownMessage } from './thrown.ts';
+import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../../machines/internal.ts';
+import { thrownMessage } from '../thrown.ts';
 
 export type Execute = (request: EffectRequest, abort: AbortController) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {

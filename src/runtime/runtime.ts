@@ -1,6 +1,6 @@
 /**
- * One living conversation under its public face: log, folds, effects and driver, wired together. Rule: what it knows
- * it learned from durable entries; what hosts do enters as acts through the journal, judged when they are delivered.
+ * One living conversation under its public face: log, folds, executors and driver, wired together. Rule: it knows what
+ * durable entries say; what hosts do enters through the journal and is judged at its delivery.
  */
 import {
   conversationMachine,
@@ -16,23 +16,30 @@ import {
   type RunOutput,
   restored,
   type Transcript,
-} from '../machines/internal.ts';
-import { type Act, admit, diagnostic, lateResult, type Starting } from './acts.ts';
+} from '../../machines/internal.ts';
+import { RunchartError } from '../errors.ts';
+import { Images } from '../images/images.ts';
+import { type ConversationStatus, type InFlight, type Live, LiveFeed } from '../live.ts';
+import { ConversationLog } from '../log.ts';
+import type { Model } from '../models/model.ts';
+import type { TextCalls } from '../models/textCalls.ts';
+import { type Policies, settingsOf } from '../options.ts';
+import type { ConversationScope } from '../plugins/gate.ts';
+import type { PhaseRunner } from '../plugins/phases.ts';
+import type { Plugin } from '../plugins/plugin.ts';
+import type { Redact } from '../redact.ts';
+import type { LogHandle } from '../stores/store.ts';
+import { thrownText } from '../thrown.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
+import { Tickets } from './commandQueue.ts';
+import { type Act, admit, diagnostic, lateResult, type Starting } from './commands.ts';
 import { Driver } from './driver.ts';
-import type { Effects } from './effects.ts';
-import { RunchartError } from './errors.ts';
-import { Images } from './images/images.ts';
-import { type ConversationStatus, type InFlight, LiveFeed } from './live.ts';
-import { ConversationLog } from './log.ts';
-import { watcherFailed } from './observers.ts';
-import { settingsOf } from './options.ts';
-import { Outlook } from './outlook.ts';
+import { Effects } from './effects.ts';
+import type { Interpreter } from './interpreter/interpreter.ts';
+import { EmbeddedJournal, type JournalOptions } from './journal.ts';
+import { NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
-import type { RuntimeOptions } from './runtimeOptions.ts';
-import { Standing } from './standing.ts';
-import { thrownText } from './thrown.ts';
-import { Tickets } from './tickets.ts';
-import { wiredEffects, wiredJournal } from './wiring.ts';
+import { Outlook, Standing } from './status.ts';
 
 /** Ahead of everything that waits. */
 const CANCELS = { priority: 'cancel' } as const;
@@ -224,4 +231,97 @@ export class Runtime {
     this.#effects.forget();
     this.onEnded(output);
   }
+}
+
+/** Parts of the library that were loaded for it. */
+export interface OnDemand {
+  /** Where the policy `textToolCalls` names a format. */
+  textCalls?: TextCalls;
+  /** Runs the phases; there where the agent has plugins. */
+  Phases?: typeof PhaseRunner;
+  /** Where it is not the compiled one. */
+  interpreter?: Interpreter;
+}
+
+export interface RuntimeOptions extends OnDemand {
+  id: string;
+  cwd: string;
+  handle: LogHandle;
+  entries: LogEntry[];
+  instructions: string;
+  models: readonly [Model, ...Model[]];
+  toolbox: Toolbox;
+  plugins: readonly Plugin[];
+  policies: Policies;
+  ports: Ports;
+  redact: Redact;
+  attended: boolean;
+  inspect?: (event: unknown) => void;
+}
+
+export interface Wires {
+  log: ConversationLog;
+  known: Knowledge;
+  transcript: Transcript;
+  live: LiveFeed;
+  images: Images;
+  diagnose(code: string, detail?: Json): void;
+  state(): { readonly [key: string]: Json };
+}
+
+export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
+  const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls, Phases } =
+    options;
+  const { log, known, transcript, live: signals, images, diagnose, state } = wires;
+  const around: ConversationScope = {
+    conversationId: id,
+    cwd,
+    entries: log.entries,
+    transcript,
+    known,
+    next: new NextRequest({ instructions, toolbox, transcript, model: models[0] }),
+    reply: undefined,
+    setTimer: ports.setTimer,
+    diagnose,
+  };
+  const send = (signal: Live): void => signals.next(signal);
+  const live = () => (signals.observed ? send : undefined);
+  return new Effects({
+    models,
+    toolbox,
+    plugins,
+    policies,
+    ports,
+    around,
+    redact,
+    attended,
+    live,
+    state,
+    images,
+    textCalls,
+    Phases,
+  });
+}
+
+/** The journal that the host put around the embedded one, or that one itself. */
+export function wiredJournal(
+  { id, ports }: RuntimeOptions,
+  log: ConversationLog,
+  wires: Omit<JournalOptions, 'append' | 'now' | 'setTimer'>,
+): Journal {
+  const { now, setTimer } = ports;
+  const embedded = new EmbeddedJournal({ ...wires, append: (batch, at) => log.follow(batch, at), now, setTimer });
+  return ports.journal?.(embedded, id) ?? embedded;
+}
+
+export function watcherFailed(
+  { policies, redact }: Pick<RuntimeOptions, 'policies' | 'redact'>,
+  put: (event: Act) => void,
+  diagnose: (code: string, detail?: Json) => void,
+): (error: unknown) => void {
+  return (error) => {
+    const message = redact(thrownText(error));
+    if (policies.observerErrors === 'isolate') diagnose('observer_error', { message });
+    else put({ type: 'observer.failed', error: { code: 'observer', message } });
+  };
 }

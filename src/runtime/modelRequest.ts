@@ -1,10 +1,16 @@
 /**
- * The next model request of a conversation. Rule: messages come from the log and from nowhere else; what hooks add to
- * the system text or change of the request holds for one request and is then forgotten.
+ * The next model request of a conversation, and how full the context window is with it. Rule: messages come from the log and
+ * from nowhere else; what hooks add holds for one request. The model's own count replaces the estimate where it is larger.
  */
-import type { Transcript } from '../machines/internal.ts';
-import type { Model, ModelRequest } from './models/model.ts';
-import type { Toolbox } from './tools/toolbox.ts';
+import {
+  CHARACTERS_A_TOKEN,
+  type ContextValue,
+  type Knowledge,
+  shareOf,
+  type Transcript,
+} from '../../machines/internal.ts';
+import type { Model, ModelRequest, ToolSpec } from '../models/model.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
 
 export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
 
@@ -83,4 +89,32 @@ export class NextRequest {
   answered(): void {
     if (this.#current) this.#current = { ...this.#current, request: { ...this.#current.request, messages: [] } };
   }
+}
+
+/** Tokens kept free for the reply, unless the model replies with less. */
+const RESERVE = 16_384;
+
+/** Characters of tool lists; an agent's own is always the same one. */
+const measured = new WeakMap<readonly ToolSpec[], number>();
+function sizeOfTools(tools: readonly ToolSpec[]): number {
+  if (tools.length === 0) return 0;
+  const size = measured.get(tools) ?? JSON.stringify(tools).length;
+  measured.set(tools, size);
+  return size;
+}
+
+export function contextUse(
+  { pruneAbove = Number.POSITIVE_INFINITY }: { pruneAbove?: number },
+  { next, transcript, known }: { next: NextRequest; transcript: Transcript; known: Knowledge },
+): ContextValue {
+  const limit = next.window;
+  const { system, tools, maxOutputTokens = RESERVE } = next.frame();
+  const { characters, reported } = transcript.size();
+  const estimate = (characters + system.length + sizeOfTools(tools)) / CHARACTERS_A_TOKEN;
+  const held = Math.max(reported, estimate) + Math.min(RESERVE, maxOutputTokens);
+  const value: ContextValue = { kind: 'context', used: Math.ceil(held), limit, warned: known.warned };
+  const prunable = shareOf(value) > pruneAbove ? transcript.prunable() : undefined;
+  if (!prunable) return value;
+  const { callIds, tokens } = prunable;
+  return { ...value, prunable: { callIds, used: Math.ceil(held - tokens) } };
 }
