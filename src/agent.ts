@@ -11,14 +11,14 @@ import {
   type OpenOptions,
 } from './agentOptions.ts';
 import type { Content } from './content.ts';
-import type { Conversation } from './conversation.ts';
+import type { Conversation } from './conversation/conversation.ts';
+import { type Cast, type House, openConversation } from './conversation/open.ts';
+import type { RunResult } from './conversation/run.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import type { Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
-import { type Cast, type House, openConversation } from './opening.ts';
 import { mergedPolicies, modelsOf } from './options.ts';
 import type { Redact } from './redact.ts';
-import type { RunResult } from './run.ts';
 import { portsOf } from './runtime/ports.ts';
 import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';

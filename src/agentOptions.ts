@@ -2,8 +2,8 @@
  * What an agent is made of. Rule: an unknown or impossible option is refused at start, with a message that names it.
  */
 import type { Decision, PendingCall } from '../machines/internal.ts';
+import type { EarlierMessage } from './conversation/history.ts';
 import { ConfigurationError } from './errors.ts';
-import type { EarlierMessage } from './history.ts';
 import type { Model } from './models/model.ts';
 import type { DeepPartial, Policies } from './options.ts';
 import { checkPlugin, type Plugin } from './plugins/plugin.ts';

@@ -28,10 +28,13 @@ export type {
 export { type Agent, createAgent } from './agent.ts';
 export type { AgentOptions, InspectObserver } from './agentOptions.ts';
 export type { Content, ContentPart } from './content.ts';
-export type { Conversation } from './conversation.ts';
+export type { Conversation } from './conversation/conversation.ts';
+export { forkConversation } from './conversation/fork.ts';
+export type { EarlierMessage } from './conversation/history.ts';
+export type { Receipt } from './conversation/receipts.ts';
+export { type Run, RunError, type RunResult } from './conversation/run.ts';
+export { type Past, pastOf } from './conversation/timeTravel.ts';
 export * from './errors.ts';
-export { forkConversation } from './fork.ts';
-export type { EarlierMessage } from './history.ts';
 export type { ImageLimits } from './images/limits.ts';
 export type { ScaleImage } from './images/scale.ts';
 export type { ConversationStatus, InFlight, Live } from './live.ts';
@@ -45,7 +48,6 @@ export {
   type ToolSpec,
 } from './models/model.ts';
 export type { DeepPartial, Policies } from './options.ts';
-export { type Past, pastOf } from './past.ts';
 export type { PhaseContext, Plugin } from './plugins/plugin.ts';
 export { presets } from './presets.ts';
 export type {
@@ -55,8 +57,6 @@ export type {
   ResolutionStep,
   ToolCallView,
 } from './projector/view.ts';
-export type { Receipt } from './receipts.ts';
-export { type Run, RunError, type RunResult } from './run.ts';
 export type { Ports } from './runtime/ports.ts';
 export { memoryStore } from './stores/memory.ts';
 export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';

@@ -25,7 +25,7 @@ export const onDemand = {
   /** For an agent with plugins. */
   phases: once(() => import('./plugins/phases.ts')),
   /** For `open(id, { history })`. */
-  history: once(() => import('./history.ts')),
+  history: once(() => import('./conversation/history.ts')),
   /** For `createAgent({ interpreter: 'xstate' })`. */
   xstate: once(() => import('./runtime/interpreter/xstate.ts')),
   /** For `createAgent({ inspect })`. */

@@ -1,8 +1,8 @@
 /** Entries that are JSON and yet no entries, and logs that lack one: whoever reads a log says which one it is. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { forkConversation } from '../src/conversation/fork.ts';
 import { readable } from '../src/entryShape.ts';
-import { forkConversation } from '../src/fork.ts';
 import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
 import { scriptedModel } from '../src/testing/index.ts';
 import { everyEntry } from '../src/testing/storeSuite/everyEntry.ts';

@@ -3,7 +3,7 @@
  * the end of the input is no answer.
  */
 import { createInterface } from 'node:readline';
-import type { Conversation } from '../conversation.ts';
+import type { Conversation } from '../conversation/conversation.ts';
 import type { PendingCall } from '../index.ts';
 import type { Screen } from './screen.ts';
 

@@ -5,7 +5,7 @@
  */
 import type { AgentItem, LogEntry, StoredPart } from '../../machines/internal.ts';
 import { textOf } from '../content.ts';
-import type { Conversation } from '../conversation.ts';
+import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { LogStore } from '../stores/store.ts';
 import type { Output, Screen, Style } from './screen.ts';

@@ -4,11 +4,11 @@
  * the run ended: 0 completed, 1 error, 2 usage, 3 a call waits for a decision, 130 cancelled.
  */
 import { createAgent } from '../agent.ts';
-import type { Conversation } from '../conversation.ts';
+import type { Conversation } from '../conversation/conversation.ts';
+import type { Run } from '../conversation/run.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { Model, RunResult } from '../index.ts';
 import { presets } from '../presets.ts';
-import type { Run } from '../run.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { defineTool, definitionOf, type Tool } from '../tools/define.ts';

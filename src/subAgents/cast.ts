@@ -2,8 +2,9 @@
  * Who plays in the sub-agents of a spawn tool. Rule: the agent's own, but for what the tool's options change; never a
  * tool that spawns (conversation-requirements, REQ-BED-009). Checked when the agent is made.
  */
+
+import type { Cast } from '../conversation/open.ts';
 import { ConfigurationError } from '../errors.ts';
-import type { Cast } from '../opening.ts';
 import { modelsOf } from '../options.ts';
 import { definitionOf, type Tool } from '../tools/define.ts';
 import { Toolbox } from '../tools/toolbox.ts';

@@ -15,8 +15,8 @@ import {
   spentIn,
   together,
 } from '../../machines/internal.ts';
+import type { Opened } from '../conversation/open.ts';
 import { RunchartError } from '../errors.ts';
-import type { Opened } from '../opening.ts';
 import { thrownMessage } from '../thrown.ts';
 import { type Ending, endingIn, endingOf, failedWith } from './ending.ts';
 import type { Task } from './task.ts';

@@ -11,8 +11,8 @@ import type {
   PendingCall,
   Settlement,
 } from '../../machines/internal.ts';
+import type { Cast, Opened, Opening } from '../conversation/open.ts';
 import type { Model } from '../models/model.ts';
-import type { Cast, Opened, Opening } from '../opening.ts';
 import type { Policies } from '../options.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Tool, ToolContext, ToolResult } from '../tools/define.ts';

@@ -2,7 +2,7 @@
  * The conversation of a sub-agent, opened under its rules. Rule: the agent's plugins stand between them: what ends a
  * turn and what its last one may use has the last word.
  */
-import type { Opened } from '../opening.ts';
+import type { Opened } from '../conversation/open.ts';
 import type { SpawnCast } from './cast.ts';
 import { submissionIn } from './ending.ts';
 import type { Birth, Nest } from './nested.ts';

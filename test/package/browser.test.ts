@@ -96,8 +96,8 @@ describe('runchart in a browser', () => {
   it(`createAgent is at most ${CORE_BUDGET} bytes, gzipped, without what few conversations need`, async () => {
     const { gzipped, later, shares } = await bundled(CORE, { together: false });
     expect(later).toEqual([
+      'src/conversation/history.ts',
       'src/entryShape.ts',
-      'src/history.ts',
       'src/images/gallery.ts',
       'src/models/textCalls.ts',
       'src/plugins/phases.ts',

@@ -1,7 +1,7 @@
 /** The key that every execution of a call is given: the same wherever one start is repeated, another one for every other start. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { forkConversation } from '../../src/fork.ts';
+import { forkConversation } from '../../src/conversation/fork.ts';
 import { createAgent, defineTool, type LogStore, memoryStore } from '../../src/index.ts';
 import { call, scripted } from '../support/model.ts';
 

@@ -1,10 +1,9 @@
 /** What watchers see: the log, the signals, the view and the iteration of a run, whenever they come (request-cycle-model). */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { nothingKnown } from '../../machines/internal.ts';
+import { RunFeed, RunHandle } from '../../src/conversation/run.ts';
 import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
 import { LiveFeed } from '../../src/live.ts';
-import { RunHandle } from '../../src/run.ts';
-import { RunFeed } from '../../src/runFeed.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
 import { bench, entry, only, restart, types } from '../support/agent.ts';
 import { call, deaf, during, t } from '../support/model.ts';

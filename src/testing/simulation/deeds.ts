@@ -1,6 +1,6 @@
 /** What a host does to a conversation, and what it is told of it. Rule: what is told is held against the durable log. */
 import type { Decision, Json } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
 import { drawDecision } from './decision.ts';
 import type { SimulatedStore } from './store.ts';
 import type { Told } from './told.ts';

@@ -3,8 +3,8 @@
  * might, and says nothing of what is right; what it is told is held against the log.
  */
 import type { Agent } from '../../agent.ts';
-import type { Conversation } from '../../conversation.ts';
-import type { Run } from '../../run.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import type { Run } from '../../conversation/run.ts';
 import { Deeds } from './deeds.ts';
 import { IMAGE } from './image.ts';
 import { Observer } from './observer.ts';

@@ -4,7 +4,7 @@
  * that was streamed is the text that is committed.
  */
 import { type LogEntry, modelMessages } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
 import type { Live } from '../../live.ts';
 import { project } from '../../projector/index.ts';
 import type { SimulatedStore } from './store.ts';

@@ -4,8 +4,8 @@
  */
 import { modelMessages } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
-import type { Conversation } from '../../conversation.ts';
-import { forkConversation } from '../../fork.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import { forkConversation } from '../../conversation/fork.ts';
 import type { SimulatedStore } from './store.ts';
 import type { Told } from './told.ts';
 import { CONVERSATION, type World } from './world.ts';

@@ -3,7 +3,7 @@
  * call its outcome or its wait, every message its place, and the views are those of the log.
  */
 import type { Json, LogEntry, Message } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
 import { project } from '../../projector/index.ts';
 import type { WatchedCall } from './callWatch.ts';
 import { callKey } from './facts.ts';

@@ -3,10 +3,10 @@
  * a refusal has a type. A store that lied to the library excuses what the library says of it.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import type { Receipt } from '../../conversation/receipts.ts';
+import type { Run, RunResult } from '../../conversation/run.ts';
 import { RunchartError } from '../../errors.ts';
-import type { Receipt } from '../../receipts.ts';
-import type { Run, RunResult } from '../../run.ts';
 import { sameSpent, sumOf } from './spending.ts';
 import type { SimulatedStore } from './store.ts';
 import { CONVERSATION, type World } from './world.ts';

@@ -1,11 +1,71 @@
 /**
- * Reads what a host sends: decisions and settlements. Rule: nothing from outside reaches a chart unparsed; what is
- * malformed is refused with what was expected, what came and what to do, and nothing is changed.
+ * Reads, authorizes and routes decisions and settlements of a host. Rule: nothing from outside reaches a chart unparsed;
+ * each is about one call, of this conversation or of a sub-agent within it; the answer is true once it is durable there.
  */
-import type { Decision, Json, Settlement } from '../machines/internal.ts';
-import { InvalidDecisionError } from './errors.ts';
-import { exactJson } from './exactJson.ts';
-import { ownArgsJson } from './json.ts';
+import {
+  type CallRecord,
+  type Decision,
+  type DecisionReceipt,
+  type Json,
+  judge,
+  type PendingCall,
+  type Settlement,
+} from '../../machines/internal.ts';
+import { DecisionRefusedError, InvalidDecisionError, LimitError } from '../errors.ts';
+import { exactJson } from '../exactJson.ts';
+import { ownArgsJson } from '../json.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { nestedIn } from '../subAgents/nested.ts';
+
+export interface Desk {
+  runtime: Runtime;
+  authorize: ((decision: Decision, call: PendingCall) => boolean | Promise<boolean>) | undefined;
+  /** Decisions that the conversation holds for calls that have not used them. */
+  most: number;
+  /** Throws where the conversation was closed meanwhile. */
+  mustBeOpen(): void;
+}
+
+/** What the host's authorizer is shown. */
+function shown({ callId, name, args, reason, payload, suspension }: CallRecord, path: string[]): PendingCall {
+  const call = { callId, name, args, reason, suspension, path };
+  return payload === undefined ? call : { ...call, payload };
+}
+
+/** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
+export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, decision: Decision) {
+  const { callId } = decision;
+  const { known } = runtime;
+  const own = known.calls.get(callId);
+  const nested = own ? undefined : nestedIn(known);
+  const found = own ? { record: own, path: [callId] } : nested?.find(callId);
+  if (found && authorize) {
+    const call = shown(found.record, found.path);
+    if (!(await isAllowed(() => authorize(decision, call))))
+      throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
+    mustBeOpen();
+  }
+  if (nested && found) return nested.decide(decision);
+  const act = { type: 'decision.proposed', decision } as const;
+  return (await runtime.tickets.turns.take(callId, () => {
+    const { receipt } = judge(known.calls.get(callId), decision);
+    // Who says the same again is told so; another word would be one more.
+    const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
+    if (isNew && known.held + runtime.tickets.underWay(act.type) >= most) {
+      throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
+    }
+    return runtime.act(act);
+  })) as DecisionReceipt;
+}
+
+export type Settled = 'applied' | 'unknown';
+
+export async function settleAt(runtime: Runtime, callId: string, how: Settlement): Promise<Settled> {
+  const nested = runtime.known.calls.has(callId) ? undefined : nestedIn(runtime.known);
+  if (nested) return nested.settle(callId, how);
+  const act = { type: 'settlement.proposed', callId, how } as const;
+  return (await runtime.tickets.turns.take(callId, () => runtime.act(act))) as Settled;
+}
 
 const BYTES_MAX = 1_048_576;
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];

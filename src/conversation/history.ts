@@ -2,9 +2,9 @@
  * Earlier messages as the entries of a new log. Rule: each request becomes a cycle with its stop, and each call has a
  * result: where the messages hold none, one that says so. So no call of the past is ever run.
  */
-import type { Message, NewEntry } from '../machines/internal.ts';
-import { type Content, storedContent } from './content.ts';
-import { ConfigurationError } from './errors.ts';
+import type { Message, NewEntry } from '../../machines/internal.ts';
+import { type Content, storedContent } from '../content.ts';
+import { ConfigurationError } from '../errors.ts';
 
 const STOP: NewEntry = { runId: null, type: 'run-stop', reason: 'completed', cause: 'history' };
 

@@ -2,22 +2,22 @@
  * Opens a conversation: its log is read, brought to rest where its process died, and its chart started from it. Rule:
  * everything an opening writes is durable before anything starts; what fails lets go of the log again.
  */
-import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../machines/internal.ts';
-import type { AgentOptions } from './agentOptions.ts';
+import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
+import type { AgentOptions } from '../agentOptions.ts';
+import { ConfigurationError } from '../errors.ts';
+import type { Model } from '../models/model.ts';
+import { onDemand } from '../onDemand.ts';
+import type { Policies } from '../options.ts';
+import type { Plugin } from '../plugins/plugin.ts';
+import type { Redact } from '../redact.ts';
+import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
+import type { Ports } from '../runtime/ports.ts';
+import { type OnDemand, Runtime } from '../runtime/runtime.ts';
+import type { LogHandle, LogStore } from '../stores/store.ts';
+import type { Birth, Nest } from '../subAgents/nested.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation } from './conversation.ts';
-import { ConfigurationError } from './errors.ts';
 import type { EarlierMessage } from './history.ts';
-import type { Model } from './models/model.ts';
-import { onDemand } from './onDemand.ts';
-import type { Policies } from './options.ts';
-import type { Plugin } from './plugins/plugin.ts';
-import type { Redact } from './redact.ts';
-import type { Interpreter } from './runtime/interpreter/interpreter.ts';
-import type { Ports } from './runtime/ports.ts';
-import { type OnDemand, Runtime } from './runtime/runtime.ts';
-import type { LogHandle, LogStore } from './stores/store.ts';
-import type { Birth, Nest } from './subAgents/nested.ts';
-import type { Toolbox } from './tools/toolbox.ts';
 
 /** What every conversation of an agent has in common. */
 export interface House {

@@ -8,9 +8,9 @@ import {
   spentIn,
   stopReason,
   together,
-} from '../machines/internal.ts';
+} from '../../machines/internal.ts';
+import { nestedIn } from '../subAgents/nested.ts';
 import type { RunResult } from './run.ts';
-import { nestedIn } from './subAgents/nested.ts';
 
 const SUBTYPES: { [cause: string]: RunResult['subtype'] } = {
   max_turns: 'error_max_turns',

@@ -2,14 +2,12 @@
  * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
-import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../machines/internal.ts';
-import { type Receipt, Receipts } from './receipts.ts';
-import { Returns } from './returns.ts';
-import { RunHandle } from './run.ts';
-import { RunFeed } from './runFeed.ts';
+import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machines/internal.ts';
+import type { Sent, Starting } from '../runtime/commands.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { type Receipt, Receipts, Returns } from './receipts.ts';
+import { RunFeed, RunHandle } from './run.ts';
 import { givenBack, notBegun, nothingDone, runResult } from './runResult.ts';
-import type { Sent, Starting } from './runtime/commands.ts';
-import type { Runtime } from './runtime/runtime.ts';
 
 const GO_ON = 'Go on where you stopped.';
 

@@ -12,22 +12,21 @@ import type {
   PendingCall,
   QueuedMessage,
   Settlement,
-} from '../machines/internal.ts';
-import { closeConversation } from './closing.ts';
-import { type Content, type ReadPart, readContent } from './content.ts';
-import type { ConversationOptions } from './conversationOptions.ts';
-import { decideAt } from './deciding.ts';
-import { ConfigurationError, LimitError, RunchartError } from './errors.ts';
-import { readCallId, readDecision, readSettlement } from './inbox.ts';
-import type { ConversationStatus, InFlight, Live } from './live.ts';
-import { kindAsked, kindNow } from './messageKind.ts';
-import type { ConversationView } from './projector/index.ts';
+} from '../../machines/internal.ts';
+import type { AgentOptions } from '../agentOptions.ts';
+import { type Content, type ReadPart, readContent } from '../content.ts';
+import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
+import type { ConversationStatus, InFlight, Live } from '../live.ts';
+import type { Policies } from '../options.ts';
+import type { ConversationView } from '../projector/index.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { checkOptionsOf, choice, object, withMethods } from '../validation.ts';
+import { closeConversation } from './close.ts';
+import { decideAt, readCallId, readDecision, readSettlement, settleAt } from './decisions.ts';
 import type { Receipt } from './receipts.ts';
 import type { Run } from './run.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
 import { Runs } from './runs.ts';
-import type { Runtime } from './runtime/runtime.ts';
-import { settleAt } from './settling.ts';
 import { Streams } from './streams.ts';
 
 export class Conversation {
@@ -199,5 +198,55 @@ export class Conversation {
     const stored = Array.isArray(content) ? { content } : { content: [], kept: content };
     const handle = this.#runs.send({ type: 'message.sent', messageId, ...stored, kind }, signal);
     return { handle, receipt };
+  }
+}
+
+export interface ConversationOptions {
+  id: string;
+  cwd: string;
+  runtime: Runtime;
+  policies: Policies;
+  newId(): string;
+  authorize: AgentOptions['authorize'] | undefined;
+  /** Whose sub-agent this is, where somebody else opened it: it can be read, and nothing else. */
+  keeper?: string | undefined;
+  closed(): void;
+}
+
+const sendForm = object({
+  kind: choice('steer', 'followUp'),
+  signal: { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true },
+});
+
+/** What the caller asked for. Throws ConfigurationError for an option that is unknown, or is no kind or no signal: it would reach the log. */
+export function kindAsked(options: {
+  signal?: AbortSignal;
+  kind?: 'steer' | 'followUp';
+}): 'steer' | 'followUp' | undefined {
+  checkOptionsOf('send', options, sendForm);
+  return options.kind;
+}
+
+/** Throws AgentBusyError where the policy is to reject. */
+export function kindNow(
+  status: ConversationStatus,
+  { whileActive, whileSuspended }: Pick<Policies, 'whileActive' | 'whileSuspended'>,
+): 'direct' | 'steer' | 'followUp' {
+  switch (status) {
+    case 'active':
+      if (whileActive !== 'reject') return whileActive;
+      throw new AgentBusyError('agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()');
+    case 'cancelling':
+      if (whileActive !== 'reject') return whileActive;
+      throw new AgentBusyError('cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve');
+    case 'waiting':
+      if (whileSuspended === 'denyAndRun') return 'direct';
+      if (whileSuspended === 'followUp') return 'followUp';
+      throw new AgentBusyError(
+        'agent_busy',
+        'agent is busy: a call waits for a decision; decide() it and resume(), or cancel()',
+      );
+    default:
+      return 'direct';
   }
 }

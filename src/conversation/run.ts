@@ -1,10 +1,11 @@
 /**
- * The handle of one run: iterate it, wait for its result, cancel it. Rule: `result` always resolves; iterating starts
- * at the run's first entry, whenever it begins.
+ * The handle of one run: iterate it, wait for its result, cancel it. Rule: `result` always resolves; iteration starts at the
+ * run's first entry, whenever it begins; live signals are taken only while somebody follows a run.
  */
-import type { LogEntry, PendingCall, StopReason, Termination, ToolOutcome, Usage } from '../machines/internal.ts';
-import { RunchartError } from './errors.ts';
-import type { Live } from './live.ts';
+import type { LogEntry, PendingCall, StopReason, Termination, ToolOutcome, Usage } from '../../machines/internal.ts';
+import { RunchartError } from '../errors.ts';
+import type { Live } from '../live.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 export interface RunResult {
   runId: string;
@@ -45,28 +46,21 @@ export interface Run extends AsyncIterable<LogEntry | Live> {
 }
 
 type Item = LogEntry | Live;
-/** What a run shows to who reads it. */
-export interface RunSource {
-  /** The run's entries so far. */
-  entriesOf(handle: RunHandle): readonly LogEntry[];
-  /** Calls `take` with each entry and signal of the run from now on; the answer ends it. */
-  follow(handle: RunHandle, take: (item: Item) => void): () => void;
-}
-
+type Take = (item: Item) => void;
 export class RunHandle implements Run {
   readonly id: string;
   readonly result: Promise<RunResult>;
   /** Seq of the run's first entry, and of the first behind its last. */
   since: number | undefined;
   until: number | undefined;
-  readonly #source: RunSource;
+  readonly #source: RunFeed;
   readonly #cancel: (handle: RunHandle) => Promise<void>;
   #resolve: (result: RunResult) => void = () => {};
   #onEnd = new Set<() => void>();
   #text: Promise<string> | undefined;
   #ended = false;
 
-  constructor(id: string, source: RunSource, cancel: (handle: RunHandle) => Promise<void>) {
+  constructor(id: string, source: RunFeed, cancel: (handle: RunHandle) => Promise<void>) {
     this.id = id;
     this.#source = source;
     this.#cancel = cancel;
@@ -165,5 +159,50 @@ class RunIterator implements AsyncIterator<Item> {
     this.#over = true;
     this.#stop();
     for (const waiting of this.#waiting.splice(0)) waiting({ done: true, value: undefined });
+  }
+}
+
+export class RunFeed {
+  readonly #runtime: Runtime;
+  readonly #followers = new Map<string, Set<Take>>();
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    runtime.log.listen((entry) => {
+      if (entry.runId !== null) this.#tell(entry.runId, entry);
+    });
+  }
+
+  /** The run's entries so far. */
+  entriesOf({ id, since, until }: RunHandle): readonly LogEntry[] {
+    if (since === undefined) return [];
+    return this.#runtime.log.entries.slice(since, until).filter((entry) => entry.runId === id);
+  }
+
+  /** Calls `take` with each entry and signal of the run from now on; the answer ends it. */
+  follow({ id }: RunHandle, take: Take): () => void {
+    const followers = this.#followers.get(id) ?? new Set<Take>();
+    this.#followers.set(id, followers);
+    followers.add(take);
+    const signals = this.#runtime.live.signals$.subscribe((signal) => {
+      if (this.#runOf(signal) === id) take(signal);
+    });
+    return () => {
+      signals.unsubscribe();
+      followers.delete(take);
+      if (followers.size === 0) this.#followers.delete(id);
+    };
+  }
+
+  /** What a sub-agent does is shown by the run that its call is open in. */
+  #runOf(signal: Live): string | undefined {
+    const { known, runId } = this.#runtime;
+    if (signal.path) return known.open.has(signal.path[0] ?? '') ? runId : undefined;
+    return 'runId' in signal ? signal.runId : undefined;
+  }
+
+  #tell(runId: string, item: Item): void {
+    const followers = this.#followers.get(runId);
+    if (followers) for (const take of followers) take(item);
   }
 }

@@ -11,11 +11,11 @@ import {
   nothingKnown,
   type PendingCall,
   type QueuedMessage,
-} from '../machines/internal.ts';
-import { readable } from './entryShape.ts';
-import { type ConversationView, project } from './projector/index.ts';
+} from '../../machines/internal.ts';
+import { readable } from '../entryShape.ts';
+import { type ConversationView, project } from '../projector/index.ts';
+import { checkPlace, impossible, isList } from '../validation.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
-import { checkPlace, impossible, isList } from './validation.ts';
 
 export interface Past {
   /** Seq of the first entry that is not counted. */

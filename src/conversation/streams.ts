@@ -3,11 +3,11 @@
  * gap and no repeat, whenever a watcher comes; a watcher that throws harms nobody.
  */
 import type { Observable } from 'rxjs';
-import type { LogEntry } from '../machines/internal.ts';
-import { guarded } from './guard.ts';
-import type { Live } from './live.ts';
-import { type ConversationView, createProjector } from './projector/index.ts';
-import type { Runtime } from './runtime/runtime.ts';
+import type { LogEntry } from '../../machines/internal.ts';
+import { guarded } from '../guard.ts';
+import type { Live } from '../live.ts';
+import { type ConversationView, createProjector } from '../projector/index.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 export class Streams {
   readonly live$: Observable<Live>;

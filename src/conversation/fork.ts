@@ -3,14 +3,14 @@
  * forked is read and left as it is; calls that were cut off are closed when the new one is opened, as after a crash.
  * Its sub-agents come with it, under ids of their own.
  */
-import type { LogEntry } from '../machines/internal.ts';
-import { checkId } from './agentOptions.ts';
-import { ConfigurationError } from './errors.ts';
-import { readLog } from './opening.ts';
-import { storeForm } from './runtime/ports.ts';
-import type { LogHandle, LogStore } from './stores/store.ts';
-import { type Family, familyIn, renamed } from './subAgents/kin.ts';
-import { checkPlace, impossible } from './validation.ts';
+import type { LogEntry } from '../../machines/internal.ts';
+import { checkId } from '../agentOptions.ts';
+import { ConfigurationError } from '../errors.ts';
+import { storeForm } from '../runtime/ports.ts';
+import type { LogHandle, LogStore } from '../stores/store.ts';
+import { type Family, familyIn, renamed } from '../subAgents/kin.ts';
+import { checkPlace, impossible } from '../validation.ts';
+import { readLog } from './open.ts';
 
 type Parts = Extract<LogEntry, { type: 'user-message' }>['content'];
 type Parent = NonNullable<Extract<LogEntry, { type: 'conversation' }>['parent']>;

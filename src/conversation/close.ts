@@ -1,0 +1,107 @@
+/**
+ * Closes a conversation. Rule: what was asked for before is answered first, and queued messages are given back; a store is
+ * waited for as long as it answers; one that is silent is given up, every promise settles all the same, and the caller is told.
+ */
+
+import { RunchartError } from '../errors.ts';
+import type { Ports } from '../runtime/ports.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { nestedIn } from '../subAgents/nested.ts';
+import type { Runs } from './runs.ts';
+
+/** Rejects where the store is silent, or does not let go. */
+export async function closeConversation(runtime: Runtime, runs: Runs): Promise<void> {
+  const { log, tickets, known } = runtime;
+  const patience = new Patience(runtime.setTimer, log);
+  let silence: unknown;
+  tickets.withdrawHeld();
+  try {
+    await patience.wait(settled(runtime, runs));
+  } catch (error) {
+    silence = error;
+    tickets.close(error as Error);
+    await nestedIn(known)?.close();
+  }
+  try {
+    runtime.stop();
+    if (silence === undefined) await patience.wait(runtime.settled()).catch((error: unknown) => (silence = error));
+    await patience.release(log.close());
+  } finally {
+    runs.close(silence);
+  }
+  if (silence !== undefined) throw silence;
+}
+
+async function settled(runtime: Runtime, runs: Runs): Promise<void> {
+  const { tickets, outlook } = runtime;
+  const isBusy = (): boolean => runtime.status === 'active' || outlook.expecting;
+  const given = new Set<string>();
+  const queued = (): string[] => runtime.queue.map(({ messageId }) => messageId).filter((id) => !given.has(id));
+  do {
+    // What is given back now is not promoted when the run has ended; what a slow store held up comes into the queue later.
+    const left = queued();
+    for (const messageId of left) given.add(messageId);
+    const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
+    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.underWay, true);
+    await Promise.all(returned);
+  } while ((isBusy() || queued().length > 0) && !tickets.closed);
+  await nestedIn(runtime.known)?.close();
+  await tickets.allAnswered();
+}
+
+/** How long a store may say nothing. */
+const SILENCE_MS = 5000;
+
+export interface Answering {
+  /** Whether an append is under way. */
+  readonly owes: boolean;
+  /** How many appends have come to an end. */
+  readonly answers: number;
+}
+
+export class Patience {
+  readonly #setTimer: Ports['setTimer'];
+  readonly #store: Answering;
+
+  constructor(setTimer: Ports['setTimer'], store: Answering) {
+    this.#setTimer = setTimer;
+    this.#store = store;
+  }
+
+  /** Waits for what needs appends. Rejects with `store` where the store is silent: the work goes on, unheeded. */
+  wait<T>(work: Promise<T>): Promise<T> {
+    return this.#bounded(work, () => this.#store.owes);
+  }
+
+  /** Waits for the store to let go of its log. Rejects in the same way. */
+  release(work: Promise<void>): Promise<void> {
+    return this.#bounded(work, () => true);
+  }
+
+  async #bounded<T>(work: Promise<T>, owes: () => boolean): Promise<T> {
+    let stop: (() => void) | undefined;
+    const silent = new Promise<never>((_, reject) => {
+      const listen = (): void => {
+        const { answers } = this.#store;
+        const owed = owes();
+        stop = this.#setTimer(SILENCE_MS, () => {
+          if (owed && owes() && this.#store.answers === answers) reject(silence());
+          else listen();
+        });
+      };
+      listen();
+    });
+    try {
+      return await Promise.race([work, silent]);
+    } finally {
+      stop?.();
+    }
+  }
+}
+
+const silence = (): RunchartError =>
+  new RunchartError(
+    'store',
+    `the store has not answered for ${SILENCE_MS / 1000} s while the conversation was closed: ` +
+      'what it was given may be stored or not, and the next opening shows it',
+  );
