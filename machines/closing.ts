@@ -2,17 +2,18 @@
  * The results that a run writes for calls it leaves behind (run-lifecycle, CancellationToken Impact). Rule: when a
  * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
  */
-import { afterReplay, answers, gatedAgain } from './gateWork.ts';
+
 import {
   type HeldDecision,
-  type Lost,
   noOpenCalls,
   type OpenCalls,
-  type RunContext,
+  type Slot,
   type SuspendedCall,
-} from './runContext.ts';
-import type { ToolCallOutput, ToolResultEntry } from './toolCall.machine.ts';
-import type { Slot } from './toolRound.machine.ts';
+  type ToolCallOutput,
+  type ToolResultEntry,
+} from './calls.ts';
+import { afterReplay, answers, gatedAgain } from './gateWork.ts';
+import type { Lost, RunContext } from './runContext.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 const WORDS = {

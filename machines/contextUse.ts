@@ -3,8 +3,7 @@
  * was pruned and whether a warning stands is in the log, so a restored conversation goes on as this one would.
  */
 import type { ContextValue, EffectRequest } from './ports.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { RunContext } from './runContext.ts';
+import type { RunContext, RunEvent } from './runContext.ts';
 import type { LogEntry, NewEntry } from './vocabulary.ts';
 
 type Args = { context: RunContext; event: RunEvent };

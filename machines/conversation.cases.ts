@@ -1,10 +1,13 @@
 /** Cases of CONVERSATION: fresh, restored with a queue, and waiting; every act of a host and every end of a run. */
+
+import { type HeldDecision, noOpenCalls } from './calls.ts';
 import { type Cases, surroundings } from './cases.ts';
 import { conversationSurroundings } from './conversation.surroundings.ts';
 import type { ConversationContext, ConversationInput } from './conversationContext.ts';
+import { freshCounters } from './counters.ts';
 import { type ChartPolicies, defaultPolicies } from './policies.ts';
 import { callOf } from './run.inputs.ts';
-import { type End, freshCounters, type HeldDecision, noOpenCalls, type RunChartOutput } from './runContext.ts';
+import type { End, RunChartOutput } from './runContext.ts';
 import { subAgentEnds } from './spending.cases.ts';
 import { noPhases } from './toolRound.cases.ts';
 import type { NewEntry, QueuedMessage } from './vocabulary.ts';

@@ -3,8 +3,10 @@
  * acceptance until it is delivered, promoted or returned.
  */
 import type { DoneActorEvent } from 'xstate';
+import type { HeldDecision, OpenCalls, Rerun } from './calls.ts';
+import type { Counters } from './counters.ts';
 import type { AppendFailed, EffectDone, EffectFailed } from './ports.ts';
-import type { Counters, HeldDecision, OpenCalls, Rerun, RunChartOutput, Settings, Trigger } from './runContext.ts';
+import type { RunChartOutput, Settings, Trigger } from './runContext.ts';
 import type { SubAgentChange } from './spending.ts';
 import type { QueuedMessage, Settlement, StoredPart } from './vocabulary.ts';
 

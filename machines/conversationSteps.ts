@@ -2,23 +2,17 @@
  * The entries, requests and context changes of the conversation, one small pure function a step. Rule: each takes
  * context and event and returns data; nothing here decides where the conversation goes next.
  */
+
+import { type HeldDecision, noOpenCalls, type OpenCalls } from './calls.ts';
 import { closed } from './closing.ts';
 import type { Continued, ConversationContext, ConversationEvent } from './conversationContext.ts';
+import { counted, newCycle } from './counters.ts';
 import { expired } from './decisions.ts';
 import { answers, gatedAgain } from './gateWork.ts';
-import { newCycle } from './limits.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
-import {
-  type HeldDecision,
-  noOpenCalls,
-  type OpenCalls,
-  type RunChartOutput,
-  type RunInput,
-  type Settings,
-  type Trigger,
-} from './runContext.ts';
+import type { RunChartOutput, RunInput, Settings, Trigger } from './runContext.ts';
 import { stopReason } from './runEnd.ts';
-import { counted, subAgentEntries } from './spending.ts';
+import { subAgentEntries } from './spending.ts';
 import { ask, log } from './verbs.ts';
 import type { NewEntry, QueuedMessage, StoredPart } from './vocabulary.ts';
 

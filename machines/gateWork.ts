@@ -2,9 +2,7 @@
  * What a gate would do now (run-lifecycle, RESUME_TOOL_CALL). Rule: decided calls in call-id order, each followed by
  * the calls that kept their turn behind it; a decision matches a suspended call by call id and suspension.
  */
-import type { Replay } from './resumeToolCall.machine.ts';
-import type { HeldDecision, KeptCall, OpenCalls, SuspendedCall } from './runContext.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { HeldDecision, KeptCall, OpenCalls, Replay, SuspendedCall, ToolCallOutput } from './calls.ts';
 
 const byCallId = (a: Replay, b: Replay): number => (a.call.callId < b.call.callId ? -1 : 1);
 

@@ -5,11 +5,10 @@
  */
 import { type CallsKnown, learnCall, learnExpired, learnOfCall } from './callRecord.ts';
 import { warnedBy } from './contextUse.ts';
-import { countReply, countResults, newCycle } from './limits.ts';
+import { type Counters, counted, countReply, countResults, freshCounters, newCycle } from './counters.ts';
 import { printOfResult } from './print.ts';
-import { type Counters, freshCounters } from './runContext.ts';
 import { isVisible } from './shownText.ts';
-import { counted, spentIn } from './spending.ts';
+import { spentIn } from './spending.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from './vocabulary.ts';
 
 export interface Knowledge extends CallsKnown {

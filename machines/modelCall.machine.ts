@@ -4,11 +4,10 @@
  * attempt after the first is logged before its wait begins.
  */
 import { setup } from 'xstate';
-import { backoffMs } from './backoff.ts';
-import type { ChartPolicies } from './policies.ts';
-import type { EffectDone, EffectRequest, Failure, ModelValue, TimerElapsed } from './ports.ts';
+import { backoffMs, type ChartPolicies } from './policies.ts';
+import type { EffectDone, EffectRequest, ModelValue, TimerElapsed } from './ports.ts';
 import { ask, log, update, verbs } from './verbs.ts';
-import type { NewEntry } from './vocabulary.ts';
+import type { Failure, NewEntry } from './vocabulary.ts';
 
 /** Where a model call stands. */
 export interface Attempts {

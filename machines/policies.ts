@@ -2,7 +2,6 @@
  * The policies charts read, in their JSON form, and their defaults. Rule: a default here is the documented one; what
  * is no JSON (models, predicates) stays with the host and is named here by an id or a count.
  */
-import type { Backoff } from './backoff.ts';
 
 export interface Limits {
   turns: number;
@@ -18,6 +17,17 @@ export interface Limits {
   subAgents: number;
   toolMs: number;
   resultBytes: number;
+}
+
+/** How long to wait before another attempt: exponential up to a cap, then jitter from a number the host gives. */
+export interface Backoff {
+  /** Milliseconds before the second attempt. */
+  baseMs: number;
+  /** What each further wait is multiplied by. */
+  factor: number;
+  capMs: number;
+  /** The largest random part, as a share of the wait. */
+  jitter: number;
 }
 
 /** How a failed execution of a tool is repeated; `attempts` counts the first one. */
@@ -37,12 +47,8 @@ export interface ChartPolicies {
   decisionsDuringRound: 'immediate' | 'atGate';
   onToolFailure: 'tellModel' | 'failRun';
   toolRetry: false | ToolRetry;
-  modelRetry: {
+  modelRetry: Backoff & {
     attempts: number;
-    baseMs: number;
-    factor: number;
-    capMs: number;
-    jitter: number;
     respectRetryAfter: boolean;
     maxRetryAfterMs: number;
   };
@@ -96,3 +102,8 @@ export const defaultPolicies: ChartPolicies = {
   maxStopContinues: 8,
   limits: defaultLimits,
 };
+
+/** Milliseconds before the attempt that follows `failed` failed ones; `random` is 0 to 1. */
+export function backoffMs({ baseMs, factor, capMs, jitter }: Backoff, failed: number, random: number): number {
+  return Math.round(Math.min(capMs, baseMs * factor ** (failed - 1)) * (1 + jitter * random));
+}

@@ -4,10 +4,12 @@
  * so `transition()` of any chart shows its effects as plain records. The implementations here do nothing; a driver
  * provides its own. Rule: everything in a request, a value or an entry is JSON.
  */
+import type { RoundCall } from './calls.ts';
 import type {
   AgentItem,
   Boundary,
   Decision,
+  Failure,
   FinishReason,
   Json,
   NewEntry,
@@ -16,11 +18,6 @@ import type {
   ToolOutcome,
   Usage,
 } from './vocabulary.ts';
-
-export interface Failure {
-  code: string;
-  message: string;
-}
 
 /** The phases a plugin may take part in, by the names of the plugin contract. */
 export type Phase =
@@ -34,19 +31,6 @@ export type Phase =
   | 'runEnd';
 /** Which phases somebody takes part in. A phase nobody registered for asks nothing. */
 export type Phases = Readonly<Record<Phase, boolean>>;
-
-/** A call of a reply as the round sees it; arguments stay with the executor and in the log. */
-export interface RoundCall {
-  callId: string;
-  name: string;
-  /** Some gate (approval, plugin) has a say on this call. */
-  gated: boolean;
-  readOnly: boolean;
-  /** Known before any gate: the call cannot run. */
-  refused?: { code: string; text: string };
-  /** Stands for name and arguments when rounds are compared. */
-  print: string;
-}
 
 export type EffectRequest =
   | {

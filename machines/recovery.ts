@@ -5,12 +5,12 @@
  */
 
 import type { CallRecord } from './callRecord.ts';
+import type { HeldDecision, KeptCall, OpenCalls, Rerun, RoundCall, SuspendedCall } from './calls.ts';
 import type { ConversationInput } from './conversationContext.ts';
 import { runOf } from './conversationSteps.ts';
 import { expired } from './decisions.ts';
 import { countersOf, type Knowledge } from './knowledge.ts';
-import type { RoundCall } from './ports.ts';
-import type { HeldDecision, KeptCall, OpenCalls, Rerun, Settings, SuspendedCall } from './runContext.ts';
+import type { Settings } from './runContext.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 /** A call as gates and replays see it: it always passes the gates again. */

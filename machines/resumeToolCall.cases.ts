@@ -1,8 +1,9 @@
 /** Cases of RESUME_TOOL_CALL: nothing to do, one call, several, and calls that kept their turn behind another. */
+
+import type { Replay, ToolCallOutput } from './calls.ts';
 import { type Cases, type Surroundings, surroundings } from './cases.ts';
 import type { EffectValue } from './ports.ts';
-import type { Replay, ResumeToolCallContext, ResumeToolCallInput } from './resumeToolCall.machine.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { ResumeToolCallContext, ResumeToolCallInput } from './resumeToolCall.machine.ts';
 import { noPhases } from './toolRound.cases.ts';
 
 const callOf = (callId: string) => ({ callId, name: 'write', gated: true, readOnly: false, print: callId });

@@ -4,31 +4,16 @@
  * run again after a crash. Each is settled or suspended anew; one checkpoint closes the gate. A decision is durable
  * before it gets here, so nothing this gate starts can outrun it.
  */
-import { type DoneActorEvent, setup } from 'xstate';
-import type { ToolRetry } from './policies.ts';
-import type { EffectDone, EffectRequest, Phases, RoundCall } from './ports.ts';
-import { printOfResult } from './print.ts';
-import {
-  type CallConcluded,
-  type ToolCallInput,
-  type ToolCallOutput,
-  type ToolResultEntry,
-  toolCallMachine,
-} from './toolCall.machine.ts';
-import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
-import type { Decision, NewEntry, StoredPart } from './vocabulary.ts';
-import { writesOf } from './writes.ts';
 
-/** One thing to do at the gate. Without a decision the call is started for the first time, or again. */
-export interface Replay {
-  call: RoundCall;
-  suspension: number;
-  /** Where it was started before. */
-  idempotencyKey?: string;
-  decision?: Decision;
-  /** Do this only if the call with this id is settled: it kept its turn behind it. */
-  behind?: string;
-}
+import { type DoneActorEvent, setup } from 'xstate';
+import type { CallConcluded, Replay, ToolCallOutput, ToolResultEntry } from './calls.ts';
+import type { ToolRetry } from './policies.ts';
+import type { EffectDone, EffectRequest, Phases } from './ports.ts';
+import { printOfResult } from './print.ts';
+import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
+import type { NewEntry, StoredPart } from './vocabulary.ts';
+import { writesOf } from './writes.ts';
 
 export interface ResumeToolCallInput {
   conversationId: string;

@@ -2,14 +2,13 @@
  * What the run makes of a round: what it is given, what of its end is logged, and what is left of it. Rule: each takes
  * context and event and returns data; a call that was not started keeps its turn, or gets a result that says why not.
  */
+
+import type { Slot, ToolCallOutput } from './calls.ts';
 import { closed } from './closing.ts';
-import { countOutputs } from './limits.ts';
-import type { Failure } from './ports.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { RunContext } from './runContext.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
-import type { Slot, ToolRoundInput, ToolRoundOutput } from './toolRound.machine.ts';
-import type { NewEntry } from './vocabulary.ts';
+import { countOutputs } from './counters.ts';
+import type { RunContext, RunEvent } from './runContext.ts';
+import type { ToolRoundInput, ToolRoundOutput } from './toolRound.machine.ts';
+import type { Failure, NewEntry } from './vocabulary.ts';
 import { writesOf } from './writes.ts';
 
 type Args = { context: RunContext; event: RunEvent };

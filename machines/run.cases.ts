@@ -1,13 +1,14 @@
 /** Cases of RUN: one event for each outcome of its guards. The inputs and what can come when stand beside it. */
+
+import type { HeldDecision, RoundCall, Slot, ToolCallOutput } from './calls.ts';
 import { type Cases, surroundings } from './cases.ts';
 import { failedAttempt, textReply } from './modelCall.cases.ts';
-import type { EffectValue, RoundCall } from './ports.ts';
+import type { EffectValue } from './ports.ts';
 import { callOf, runInputs, steer } from './run.inputs.ts';
 import { runSurroundings } from './run.surroundings.ts';
-import type { HeldDecision, RunContext } from './runContext.ts';
+import type { RunContext } from './runContext.ts';
 import { subAgentEnds } from './spending.cases.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
-import type { Slot, ToolRoundOutput } from './toolRound.machine.ts';
+import type { ToolRoundOutput } from './toolRound.machine.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 const reply = (calls: string): EffectValue => {

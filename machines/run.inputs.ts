@@ -2,16 +2,12 @@
  * Where a RUN may start. Rule: each input switches a few policies, phases or open calls, and bounds what else can come
  * by the limits it sets, so that its graph stays small.
  */
+
+import { type HeldDecision, noOpenCalls, type OpenCalls, type RoundCall } from './calls.ts';
+import { freshCounters } from './counters.ts';
 import { type ChartPolicies, defaultPolicies, type Limits } from './policies.ts';
-import type { Phases, RoundCall } from './ports.ts';
-import {
-  freshCounters,
-  type HeldDecision,
-  noOpenCalls,
-  type OpenCalls,
-  type RunInput,
-  type Settings,
-} from './runContext.ts';
+import type { Phases } from './ports.ts';
+import type { RunInput, Settings } from './runContext.ts';
 import { noPhases } from './toolRound.cases.ts';
 import type { QueuedMessage } from './vocabulary.ts';
 

@@ -4,40 +4,21 @@
  * commit state waits until its checkpoint is durable, since what follows it may end the run. A state whose
  * work is empty is passed by an eventless transition.
  */
-import { type DoneActorEvent, setup } from 'xstate';
+
+import { setup } from 'xstate';
 import { askContext, contextEntries } from './contextUse.ts';
 import { attemptStates } from './modelCall.machine.ts';
-import type { AppendFailed, EffectDone, EffectFailed, TimerElapsed } from './ports.ts';
-import { type ResumeToolCallOutput, resumeToolCallMachine } from './resumeToolCall.machine.ts';
+import { resumeToolCallMachine } from './resumeToolCall.machine.ts';
 import * as round from './roundSteps.ts';
-import type { HeldDecision, RunChartOutput, RunContext, RunInput } from './runContext.ts';
+import type { RunChartOutput, RunContext, RunEvent, RunInput } from './runContext.ts';
 import * as end from './runEnd.ts';
 import * as gate from './runGate.ts';
 import { runGuards } from './runGuards.ts';
 import * as inbox from './runInbox.ts';
 import * as step from './runSteps.ts';
-import type { SubAgentChange } from './spending.ts';
-import type { CallConcluded, ToolCallOutput } from './toolCall.machine.ts';
-import { type ToolRoundOutput, toolRoundMachine } from './toolRound.machine.ts';
+import { toolRoundMachine } from './toolRound.machine.ts';
 import { ask, drop, log, type Message, spawn, stop, tell, update, verbs } from './verbs.ts';
 import type { QueuedMessage } from './vocabulary.ts';
-
-export type RunEvent =
-  | EffectDone
-  | TimerElapsed
-  | EffectFailed
-  | AppendFailed
-  /** `partial`: the text streamed so far, where the policy keeps it. */
-  | { type: 'run.cancelled'; partial?: string }
-  | { type: 'decision.arrived'; held: HeldDecision }
-  | { type: 'message.steered'; message: QueuedMessage }
-  | { type: 'message.returned'; messageId: string }
-  | { type: 'call.suspended'; output: ToolCallOutput }
-  | { type: 'call.settled'; output: ToolCallOutput }
-  | CallConcluded
-  | SubAgentChange
-  | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
-  | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
 
 type Said =
   | Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>

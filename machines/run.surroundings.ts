@@ -3,11 +3,10 @@
  * and decisions have come. Rule: an event that no round, gate or host would send next is not offered to a path.
  */
 import type { AnyMachineSnapshot } from 'xstate';
+import type { HeldDecision, ToolCallOutput } from './calls.ts';
 import type { Surroundings } from './cases.ts';
 import type { AppendFailed } from './ports.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { HeldDecision, RunContext, RunInput } from './runContext.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { RunContext, RunEvent, RunInput } from './runContext.ts';
 import type { ToolRoundOutput } from './toolRound.machine.ts';
 
 export interface RunWorld {

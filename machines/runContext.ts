@@ -2,12 +2,17 @@
  * What a run knows while it is under way: ids, counters, inbox, and the calls that are open. Rule: no message, text or
  * payload of a model or tool is kept here; those go from the event that brings them into the log.
  */
+
+import type { DoneActorEvent } from 'xstate';
+import type { CallConcluded, HeldDecision, OpenCalls, RoundCall, Slot, ToolCallOutput } from './calls.ts';
+import type { Counters } from './counters.ts';
 import type { Attempts } from './modelCall.machine.ts';
 import type { ChartPolicies } from './policies.ts';
-import type { Failure, Phases, RoundCall } from './ports.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
-import type { Slot } from './toolRound.machine.ts';
-import type { Decision, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from './vocabulary.ts';
+import type { AppendFailed, EffectDone, EffectFailed, Phases, TimerElapsed } from './ports.ts';
+import type { ResumeToolCallOutput } from './resumeToolCall.machine.ts';
+import type { SubAgentChange } from './spending.ts';
+import type { ToolRoundOutput } from './toolRound.machine.ts';
+import type { Failure, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from './vocabulary.ts';
 
 /** What is the same for every run of a conversation. */
 export interface Settings {
@@ -19,56 +24,6 @@ export interface Settings {
   /** Shares of the context window above which something happens; absent where no window is known. */
   context?: { warn?: number; prune?: number; exhaust?: number };
 }
-
-/** The calls of one reply: those without a result, and what the others came to. */
-export interface Round {
-  open: readonly string[];
-  prints: readonly string[];
-}
-
-/** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
-export interface Counters {
-  turns: number;
-  emptyReplies: number;
-  /** Of the last round before `rounds`: for how many rounds in a row each of its calls came with the same result. */
-  streaks: readonly { print: string; count: number }[];
-  /** From the first round on that has a call without a result. */
-  rounds: readonly Round[];
-  tokens: number;
-  costUsd: number | null;
-}
-export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 };
-
-export interface SuspendedCall {
-  call: RoundCall;
-  suspension: number;
-}
-/** A call that runs once more: what was decided of it still holds. */
-export interface Rerun extends SuspendedCall {
-  /** That of its first start; the log may be a copy under another id. */
-  idempotencyKey?: string;
-  decision?: Decision;
-}
-/** A call of a sequential round that starts after the call it stands behind is settled. */
-export interface KeptCall {
-  call: RoundCall;
-  behind: string;
-}
-export interface HeldDecision {
-  callId: string;
-  suspension: number;
-  decision: Decision;
-}
-
-/** The calls and decisions that outlive a run. */
-export interface OpenCalls {
-  suspended: readonly SuspendedCall[];
-  kept: readonly KeptCall[];
-  /** Calls that may run again: idempotent ones a crash cut off, and those the host wants retried. */
-  reruns: readonly Rerun[];
-  decisions: readonly HeldDecision[];
-}
-export const noOpenCalls: OpenCalls = { suspended: [], kept: [], reruns: [], decisions: [] };
 
 export type Trigger =
   | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
@@ -134,3 +89,20 @@ export interface RunChartOutput extends OpenCalls {
 
 /** The entries a failed append took with it. */
 export type Lost = readonly NewEntry[];
+
+export type RunEvent =
+  | EffectDone
+  | TimerElapsed
+  | EffectFailed
+  | AppendFailed
+  /** `partial`: the text streamed so far, where the policy keeps it. */
+  | { type: 'run.cancelled'; partial?: string }
+  | { type: 'decision.arrived'; held: HeldDecision }
+  | { type: 'message.steered'; message: QueuedMessage }
+  | { type: 'message.returned'; messageId: string }
+  | { type: 'call.suspended'; output: ToolCallOutput }
+  | { type: 'call.settled'; output: ToolCallOutput }
+  | CallConcluded
+  | SubAgentChange
+  | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
+  | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });

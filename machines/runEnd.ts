@@ -3,15 +3,15 @@
  * every way out writes exactly one stop or suspension, and each of its calls has one result or still waits.
  */
 import { closeCalls, closed, heardOf, leftWaiting, nothingLeft } from './closing.ts';
+import { type Counters, countOutputs } from './counters.ts';
 import { expired } from './decisions.ts';
-import { countOutputs, limitReached } from './limits.ts';
 import { failureOf } from './modelCall.machine.ts';
-import type { EffectRequest, Failure } from './ports.ts';
+import type { EffectRequest } from './ports.ts';
 import { outputsIn, roundOf } from './roundSteps.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { Counters, End, Lost, RunChartOutput, RunContext } from './runContext.ts';
+import type { End, Lost, RunChartOutput, RunContext, RunEvent } from './runContext.ts';
+import { limitOf } from './runGuards.ts';
 import { askPhases } from './runSteps.ts';
-import type { NewEntry, StopReason, Termination } from './vocabulary.ts';
+import type { Failure, NewEntry, StopReason, Termination } from './vocabulary.ts';
 import { conflicts, writesOf } from './writes.ts';
 
 type Args = { context: RunContext; event: RunEvent };
@@ -132,7 +132,7 @@ export function terminationOf({ context, event }: Args): End {
   if (context.trigger.kind === 'retry') return context.end;
   const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;
   if (asked) return { termination: 'PluginRequested', cause: asked.by };
-  return { termination: 'Stopped', cause: limitReached(context) ?? 'max_tokens' };
+  return { termination: 'Stopped', cause: limitOf(context) ?? 'max_tokens' };
 }
 
 export const terminated = (args: Args): Partial<RunContext> => ({ end: terminationOf(args) });

@@ -2,8 +2,10 @@
  * The gate of a run: whether one opens now, what it is given, and what of it the run remembers. Rule: one gate at a time;
  * a run that a tool has failed decides no more.
  */
+
+import type { Replay } from './calls.ts';
 import { gateWork } from './gateWork.ts';
-import type { Replay, ResumeToolCallInput } from './resumeToolCall.machine.ts';
+import type { ResumeToolCallInput } from './resumeToolCall.machine.ts';
 import type { RunContext } from './runContext.ts';
 import type { SpawnRequest } from './verbs.ts';
 

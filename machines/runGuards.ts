@@ -3,12 +3,11 @@
  * nothing else.
  */
 import { exhausted } from './contextUse.ts';
-import { limitReached } from './limits.ts';
+import { limitReached } from './counters.ts';
 import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
 import type { AppendFailed } from './ports.ts';
 import { failureInRound, outputsIn } from './roundSteps.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { RunContext } from './runContext.ts';
+import type { RunContext, RunEvent } from './runContext.ts';
 import { conflicts } from './writes.ts';
 
 type Args = { context: RunContext; event: RunEvent };
@@ -29,6 +28,10 @@ const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
 export const losesStop = ({ lost }: AppendFailed): boolean =>
   lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
 
+/** The cause that ends the run before its next model call, if any. What is only retried is done before the first one. */
+export const limitOf = ({ counters, settings, trigger }: RunContext): string | undefined =>
+  trigger.kind === 'retry' ? 'end_turn' : limitReached(counters, settings.policies.limits);
+
 export const runGuards = {
   replies,
   retries,
@@ -45,11 +48,11 @@ export const runGuards = {
   nobodyPrepares: ({ context: { settings } }: Args) => !settings.phases.stepStart && !settings.phases.beforeInference,
   /** No window is known, so there is nothing to wait for. */
   unmeasured: ({ context }: Args) => !context.settings.context,
-  unmeasuredAtLimit: ({ context }: Args) => !context.settings.context && limitReached(context) !== undefined,
+  unmeasuredAtLimit: ({ context }: Args) => !context.settings.context && limitOf(context) !== undefined,
   exhausted,
   nobodyAfterInference: ({ context: { settings } }: Args) =>
     !settings.phases.afterInference && !settings.phases.stepEnd,
-  atLimit: ({ context }: Args) => limitReached(context) !== undefined,
+  atLimit: ({ context }: Args) => limitOf(context) !== undefined,
   wasTerminated: ({ context }: Args) => context.terminate !== undefined,
   hasToolCalls: ({ context }: Args) => context.calls.length > 0,
   gateOpen: ({ context }: Args) => !idle(context),

@@ -2,12 +2,12 @@
  * What comes to a run while it works: decisions, steers, and what its calls report. Rule: each takes context and event
  * and returns what changes; nothing that comes is lost because of where the run stands.
  */
+
+import type { HeldDecision } from './calls.ts';
+import { counted, countOutputs } from './counters.ts';
 import { afterReplay } from './gateWork.ts';
-import { countOutputs } from './limits.ts';
 import { failureOf } from './roundSteps.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { HeldDecision, RunContext } from './runContext.ts';
-import { counted } from './spending.ts';
+import type { RunContext, RunEvent } from './runContext.ts';
 import type { Message } from './verbs.ts';
 
 type Args = { context: RunContext; event: RunEvent };

@@ -2,11 +2,11 @@
  * The entries, requests and context changes of the run, one small pure function a step. Rule: each takes context and
  * event and returns data; nothing here decides where the run goes next.
  */
-import { countReply, limitReached } from './limits.ts';
+import { countReply } from './counters.ts';
 import { firstAttempt } from './modelCall.machine.ts';
 import type { EffectRequest, Phase } from './ports.ts';
-import type { RunEvent } from './run.machine.ts';
-import type { RunContext, RunInput } from './runContext.ts';
+import type { RunContext, RunEvent, RunInput } from './runContext.ts';
+import { limitOf } from './runGuards.ts';
 import type { Message } from './verbs.ts';
 import type { Json, NewEntry, QueuedMessage } from './vocabulary.ts';
 
@@ -140,7 +140,7 @@ export function replyArrives({ context, event }: Args): Partial<RunContext> {
 /** Why the model is called again though the reply has no calls, as the model must be told; at a limit it is not. */
 export function continuationEntries({ context }: Args): NewEntry[] {
   const { runId, reply, settings, settled, untold, steers } = context;
-  if (limitReached(context) !== undefined) return [];
+  if (limitOf(context) !== undefined) return [];
   if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: 'Go on.', why: 'pause' }];
   if (!reply.empty && settled > 0 && settled === untold && steers.length === 0) {
     const words = 'Results of earlier calls came in while you answered; they stand in their place. Go on with them.';

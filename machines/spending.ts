@@ -2,14 +2,8 @@
  * What model calls cost, as a log says it: the replies of its own conversation, and what its sub-agents used. Rule: an
  * entry is read field by field, and one of another form costs nothing; what is counted once is in the log once.
  */
-import type { Counters } from './runContext.ts';
-import type { LogEntry, NewEntry, Usage } from './vocabulary.ts';
-
-export interface Spent {
-  usage: Usage;
-  /** Null where a price is unknown. */
-  costUsd: number | null;
-}
+import type { Spent } from './counters.ts';
+import type { LogEntry, NewEntry } from './vocabulary.ts';
 
 /** A sub-agent of a call begins or ends, or used the model: `upTo` says which entries of its log are counted in. */
 export interface SubAgentChange {
@@ -53,32 +47,6 @@ export function countedIn(entry: LogEntry): { callId: string; conversationId: st
   const { callId, conversationId, upTo } = fieldsOf(entry.value);
   if (typeof callId !== 'string' || typeof conversationId !== 'string') return undefined;
   return { callId, conversationId, upTo: countOf(upTo) };
-}
-
-const sum = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
-
-export const nothingSpent: Spent = {
-  usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
-  costUsd: 0,
-};
-
-export const together = (a: Spent, b: Spent): Spent => ({
-  usage: {
-    inputTokens: a.usage.inputTokens + b.usage.inputTokens,
-    outputTokens: a.usage.outputTokens + b.usage.outputTokens,
-    cachedInputTokens: a.usage.cachedInputTokens + b.usage.cachedInputTokens,
-    cacheWriteTokens: a.usage.cacheWriteTokens + b.usage.cacheWriteTokens,
-    reasoningTokens: a.usage.reasoningTokens + b.usage.reasoningTokens,
-  },
-  costUsd: sum(a.costUsd, b.costUsd),
-});
-
-/** Adds to counts that limits are held against. */
-export function counted<C extends Pick<Counters, 'tokens' | 'costUsd'>>(counters: C, spent: Spent | undefined): C {
-  if (!spent) return counters;
-  const { inputTokens, outputTokens } = spent.usage;
-  const tokens = counters.tokens + inputTokens + outputTokens;
-  return { ...counters, tokens, costUsd: sum(counters.costUsd, spent.costUsd) };
 }
 
 /** What the log is told of a sub-agent (conversation-requirements, REQ-BED-009): that it began, that it ended, what it used. */

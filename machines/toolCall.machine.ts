@@ -5,13 +5,15 @@
  * of one, the round has it, since a run that ends meanwhile writes it as it is. ExecuteTool holds the executions of the
  * call and the waits between them: one start, one idempotency key, one outcome.
  */
+
 import { setup } from 'xstate';
+import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from './calls.ts';
 import type { ToolRetry } from './policies.ts';
-import type { EffectDone, EffectRequest, EffectValue, Failure, RoundCall, TimerElapsed } from './ports.ts';
+import type { EffectDone, EffectRequest, EffectValue, TimerElapsed } from './ports.ts';
 import { printOfResult } from './print.ts';
 import { askWait, retries, retryNotice } from './toolRetry.ts';
 import { ask, log, type Message, tell, update, verbs } from './verbs.ts';
-import type { Decision, Json, NewEntry, StoredPart, ToolOutcome } from './vocabulary.ts';
+import type { Decision, Failure, NewEntry, StoredPart } from './vocabulary.ts';
 
 export interface ToolCallInput {
   conversationId: string;
@@ -30,26 +32,6 @@ export interface ToolCallInput {
   /** Set when this is the replay of a suspended call. */
   decision?: Decision;
 }
-
-export interface ToolCallOutput {
-  callId: string;
-  name: string;
-  outcome: ToolOutcome | 'suspended';
-  code?: string;
-  /** Set where the tool itself failed: it was executed, and that is how its last execution ended. */
-  failure?: Failure;
-  print: string;
-  writes?: { [key: string]: Json };
-  /** Number of the last suspension. */
-  suspension: number;
-  reason?: string;
-  /** While AfterToolExecute hears of it; nothing where the call waits. */
-  result?: ToolResultEntry | undefined;
-}
-
-export type ToolResultEntry = Extract<NewEntry, { type: 'tool-result' }>;
-/** What the call has come to, told before AfterToolExecute has heard of it. */
-export type CallConcluded = { type: 'call.concluded'; output: ToolCallOutput };
 
 export interface ToolCallContext extends ToolCallInput {
   /** Number of the execution, from 1. */

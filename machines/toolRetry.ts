@@ -2,9 +2,10 @@
  * How a failed execution of a tool is repeated. Rule: the host says what may be repeated (`retry` in its answer), the
  * policy how often and when; every repetition is announced in the log before its wait begins.
  */
-import { backoffMs } from './backoff.ts';
-import type { ToolRetry } from './policies.ts';
-import type { EffectDone, EffectRequest, RoundCall, TimerElapsed, ToolValue } from './ports.ts';
+
+import type { RoundCall } from './calls.ts';
+import { backoffMs, type ToolRetry } from './policies.ts';
+import type { EffectDone, EffectRequest, TimerElapsed, ToolValue } from './ports.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 export interface ToolAttempts {

@@ -1,7 +1,8 @@
 /** Cases of TOOL_ROUND: one call and several, in a window, one by one, and sequential. */
+
+import type { ToolCallOutput } from './calls.ts';
 import type { Cases } from './cases.ts';
 import type { Phases } from './ports.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { ToolRoundContext, ToolRoundInput } from './toolRound.machine.ts';
 
 export const noPhases: Phases = {

@@ -3,19 +3,13 @@
  * and collects what became of each in call order; behind a steer it launches nothing more. Ends Collected, or Stopped
  * where the run ends it from outside; it writes no result for calls it did not finish: the run does, since it knows why.
  */
-import { type DoneActorEvent, setup } from 'xstate';
-import type { ToolRetry } from './policies.ts';
-import type { Phases, RoundCall } from './ports.ts';
-import { type CallConcluded, type ToolCallInput, type ToolCallOutput, toolCallMachine } from './toolCall.machine.ts';
-import { type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from './verbs.ts';
 
-export interface Slot {
-  call: RoundCall;
-  /** `skipped`: a steer left it unstarted, and it has a result that says so. */
-  status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
-  /** Of a running call: what it has come to, while AfterToolExecute still hears of it. */
-  output?: ToolCallOutput;
-}
+import { type DoneActorEvent, setup } from 'xstate';
+import type { CallConcluded, RoundCall, Slot, ToolCallOutput } from './calls.ts';
+import type { ToolRetry } from './policies.ts';
+import type { Phases } from './ports.ts';
+import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+import { type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from './verbs.ts';
 
 export interface ToolRoundInput {
   conversationId: string;

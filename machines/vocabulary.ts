@@ -42,6 +42,11 @@ export type MessageKind = 'direct' | 'steer' | 'followUp';
 export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'pause';
 export type Boundary = 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted' | 'RunFinished';
 
+export interface Failure {
+  code: string;
+  message: string;
+}
+
 /** Token counts; `inputTokens` includes the cached ones. */
 export interface Usage {
   inputTokens: number;

@@ -1,6 +1,7 @@
 /** What calls write to the conversation's state. Rule: two calls of one round may not write one key differently. */
+
+import type { ToolCallOutput } from './calls.ts';
 import { canonical } from './print.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 type Outputs = readonly (ToolCallOutput | undefined)[];

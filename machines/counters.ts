@@ -1,15 +1,64 @@
 /**
- * The limits a run is held to before each model call, and the counts that they are held against. Rule: every path to a
- * model call passes here, each limit has a cause of its own, and the counts of a run are those of its log.
+ * The counts that a run is held to before each model call. Rule: each limit has a cause of its own, and the counts of a
+ * run are those of its log.
  */
-import type { Counters, Round, RunContext } from './runContext.ts';
-import type { ToolCallOutput } from './toolCall.machine.ts';
+import type { ToolCallOutput } from './calls.ts';
+import type { Limits } from './policies.ts';
 import type { Usage } from './vocabulary.ts';
 
-/** The cause that stops the run now, if any. What is only retried is done before the first model call. */
-export function limitReached({ counters, settings, trigger }: RunContext): string | undefined {
-  if (trigger.kind === 'retry') return 'end_turn';
-  const { limits } = settings.policies;
+export interface Spent {
+  usage: Usage;
+  /** Null where a price is unknown. */
+  costUsd: number | null;
+}
+
+/** The calls of one reply: those without a result, and what the others came to. */
+export interface Round {
+  open: readonly string[];
+  prints: readonly string[];
+}
+
+/** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
+export interface Counters {
+  turns: number;
+  emptyReplies: number;
+  /** Of the last round before `rounds`: for how many rounds in a row each of its calls came with the same result. */
+  streaks: readonly { print: string; count: number }[];
+  /** From the first round on that has a call without a result. */
+  rounds: readonly Round[];
+  tokens: number;
+  costUsd: number | null;
+}
+export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 };
+
+const sum = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
+
+export const nothingSpent: Spent = {
+  usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
+  costUsd: 0,
+};
+
+export const together = (a: Spent, b: Spent): Spent => ({
+  usage: {
+    inputTokens: a.usage.inputTokens + b.usage.inputTokens,
+    outputTokens: a.usage.outputTokens + b.usage.outputTokens,
+    cachedInputTokens: a.usage.cachedInputTokens + b.usage.cachedInputTokens,
+    cacheWriteTokens: a.usage.cacheWriteTokens + b.usage.cacheWriteTokens,
+    reasoningTokens: a.usage.reasoningTokens + b.usage.reasoningTokens,
+  },
+  costUsd: sum(a.costUsd, b.costUsd),
+});
+
+/** Adds to counts that limits are held against. */
+export function counted<C extends Pick<Counters, 'tokens' | 'costUsd'>>(counters: C, spent: Spent | undefined): C {
+  if (!spent) return counters;
+  const { inputTokens, outputTokens } = spent.usage;
+  const tokens = counters.tokens + inputTokens + outputTokens;
+  return { ...counters, tokens, costUsd: sum(counters.costUsd, spent.costUsd) };
+}
+
+/** The cause that stops a run with these counts, if any. */
+export function limitReached(counters: Counters, limits: Limits): string | undefined {
   if (counters.turns >= limits.turns) return 'max_turns';
   if (limits.costUsd !== false && (counters.costUsd ?? Number.POSITIVE_INFINITY) >= limits.costUsd) return 'max_budget';
   if (limits.tokens !== false && counters.tokens >= limits.tokens) return 'max_total_tokens';
@@ -29,17 +78,15 @@ export const newCycle = (counters: Counters): Counters => ({
 
 export function countReply(
   counters: Counters,
-  reply: { usage: Usage; costUsd: number | null; empty: boolean; calls: readonly { callId: string }[] },
+  reply: Spent & { empty: boolean; calls: readonly { callId: string }[] },
 ): Counters {
-  const { usage, costUsd, empty, calls } = reply;
-  const { turns, emptyReplies, rounds, tokens, costUsd: cost } = counters;
+  const { empty, calls } = reply;
+  const { turns, emptyReplies, rounds } = counters;
   return {
-    ...counters,
+    ...counted(counters, reply),
     turns: turns + 1,
     emptyReplies: empty ? emptyReplies + 1 : 0,
     rounds: calls.length > 0 ? [...rounds, { open: calls.map(({ callId }) => callId), prints: [] }] : rounds,
-    tokens: tokens + usage.inputTokens + usage.outputTokens,
-    costUsd: cost === null || costUsd === null ? null : cost + costUsd,
   };
 }
 
