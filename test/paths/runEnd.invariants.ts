@@ -1,7 +1,8 @@
 /** How a RUN may end (semantics 4, 5, 7 and 14), and what its gates are given (semantics 6 and 14). */
+
+import type { Slot } from '../../machines/calls.ts';
 import type { HeldDecision, NewEntry, RunChartOutput } from '../../machines/index.ts';
 import type { ResumeToolCallInput } from '../../machines/resumeToolCall.machine.ts';
-import type { Slot } from '../../machines/toolRound.machine.ts';
 import { documented, enters, legsOf } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
 import { carriedOf, type Facts, factsOf, idsOf, inputOf, json, limitOf, same } from './runFacts.ts';

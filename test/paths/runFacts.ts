@@ -2,6 +2,8 @@
  * What has come to a RUN so far, as its surroundings know it: replies, calls, steers and decisions, by the events alone.
  * Rule: nothing is read from the chart's own context.
  */
+
+import type { Slot, ToolCallOutput } from '../../machines/calls.ts';
 import type {
   ContextValue,
   HeldDecision,
@@ -10,8 +12,7 @@ import type {
   RoundCall,
   RunInput,
 } from '../../machines/index.ts';
-import type { ToolCallOutput } from '../../machines/toolCall.machine.ts';
-import type { Slot, ToolRoundOutput } from '../../machines/toolRound.machine.ts';
+import type { ToolRoundOutput } from '../../machines/toolRound.machine.ts';
 import { documented, enters, legsOf } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
 import type { Trace } from './trace.ts';

@@ -1,6 +1,6 @@
 /** What the charts inside a run tell it. Rule: each is told once, in its order, and nothing else is. */
 import { isDeepStrictEqual } from 'node:util';
-import type { ToolCallOutput } from '../../machines/toolCall.machine.ts';
+import type { ToolCallOutput } from '../../machines/calls.ts';
 import type { Invariant } from '../../src/testing/drive.ts';
 import type { Seen } from '../../src/testing/ride.ts';
 import { everywhere, hold } from './invariants.ts';
