@@ -5,7 +5,7 @@ import { proves } from './test/support/tier.ts';
 const APART = [
   'test/stores/**/*.test.ts',
   'test/tools/**/*.test.ts',
-  'test/images/**/*.test.ts',
+  'test/content/**/*.test.ts',
   'test/package/**/*.test.ts',
 ];
 /** Processes of the built package. */

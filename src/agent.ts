@@ -3,22 +3,16 @@
  * here, at start; what differs between conversations is given when they are opened.
  */
 import type { NewEntry } from '../machines/internal.ts';
-import {
-  type AgentOptions,
-  checkOpening,
-  checkOptions,
-  type InspectObserver,
-  type OpenOptions,
-} from './agentOptions.ts';
-import type { Content } from './content.ts';
+import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
 import { type Cast, type House, openConversation } from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
+import type { Redact } from './log/redact.ts';
 import type { Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
-import { mergedPolicies, modelsOf } from './options.ts';
-import type { Redact } from './redact.ts';
+import { type AgentOptions, checkOpening, checkOptions, type InspectObserver, type OpenOptions } from './options.ts';
+import { mergedPolicies, modelsOf } from './policies.ts';
 import { portsOf } from './runtime/ports.ts';
 import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';

@@ -2,6 +2,7 @@
  * Every error that leaves the library. Rule: one base class, a stable `code`, and a message that says what was
  * expected, what came and what to do. `isRunchartError` works across duplicate installs.
  */
+
 const MARK = Symbol.for('runchart.error');
 
 export class RunchartError extends Error {
@@ -71,5 +72,30 @@ export class CorruptLogError extends RunchartError {
   constructor(code: string, message: string, line?: number) {
     super(code, message);
     if (line !== undefined) this.line = line;
+  }
+}
+
+const LONGEST = 8_192;
+
+const bounded = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+
+/** The message of an error; of an object its own message or its JSON, of anything else its text. */
+export function thrownMessage(error: unknown): string {
+  try {
+    if (typeof error !== 'object' || error === null) return bounded(String(error));
+    const { message } = error as { message?: unknown };
+    return bounded(typeof message === 'string' ? message : (JSON.stringify(error) ?? String(error)));
+  } catch {
+    return 'a value was thrown that cannot be shown';
+  }
+}
+
+/** The same behind the error's name. */
+export function thrownText(error: unknown): string {
+  const message = thrownMessage(error);
+  try {
+    return `${error instanceof Error ? bounded(error.name) : 'Error'}: ${message}`;
+  } catch {
+    return `Error: ${message}`;
   }
 }

@@ -26,8 +26,9 @@ export type {
   WireEvent,
 } from '../machines/index.ts';
 export { type Agent, createAgent } from './agent.ts';
-export type { AgentOptions, InspectObserver } from './agentOptions.ts';
-export type { Content, ContentPart } from './content.ts';
+export type { Content, ContentPart } from './content/content.ts';
+export type { ImageLimits } from './content/imageFormat.ts';
+export type { ScaleImage } from './content/scale.ts';
 export type { Conversation } from './conversation/conversation.ts';
 export { forkConversation } from './conversation/fork.ts';
 export type { EarlierMessage } from './conversation/history.ts';
@@ -35,8 +36,6 @@ export type { Receipt } from './conversation/receipts.ts';
 export { type Run, RunError, type RunResult } from './conversation/run.ts';
 export { type Past, pastOf } from './conversation/timeTravel.ts';
 export * from './errors.ts';
-export type { ImageLimits } from './images/limits.ts';
-export type { ScaleImage } from './images/scale.ts';
 export type { ConversationStatus, InFlight, Live } from './live.ts';
 export {
   type Model,
@@ -47,9 +46,10 @@ export {
   type Prices,
   type ToolSpec,
 } from './models/model.ts';
-export type { DeepPartial, Policies } from './options.ts';
+export type { AgentOptions, InspectObserver } from './options.ts';
 export type { PhaseContext, Plugin } from './plugins/plugin.ts';
-export { presets } from './presets.ts';
+export type { DeepPartial, Policies } from './policies.ts';
+export { presets } from './policies.ts';
 export type {
   ConversationView,
   InferenceRound,

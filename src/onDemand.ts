@@ -19,9 +19,9 @@ export const onDemand = {
   /** Where the policy `textToolCalls` names a format. */
   textCalls: once(() => import('./models/textCalls.ts')),
   /** For a conversation that exists already. */
-  entryShape: once(() => import('./entryShape.ts')),
+  entryShape: once(() => import('./log/entryShape.ts')),
   /** For an agent that has secrets, or a model with some. */
-  redact: once(() => import('./redact.ts')),
+  redact: once(() => import('./log/redact.ts')),
   /** For an agent with plugins. */
   phases: once(() => import('./plugins/phases.ts')),
   /** For `open(id, { history })`. */
@@ -31,7 +31,7 @@ export const onDemand = {
   /** For `createAgent({ inspect })`. */
   inspection: once(() => import('./runtime/interpreter/inspection.ts')),
   /** When the first image is to be shown. */
-  gallery: once(() => import('./images/gallery.ts')),
+  gallery: once(() => import('./content/imagePreparer.ts')),
 } as const;
 
 /** Loads all of it: for who decides itself when time passes, and so can wait for no file. */

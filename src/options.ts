@@ -1,62 +1,102 @@
 /**
- * The options of an agent, checked at start. Rule: nested policies are merged key by key over the defaults; an unknown
- * key or an impossible value is refused with a message that names it.
+ * What an agent is made of. Rule: an unknown or impossible option is refused at start, with a message that names it.
  */
-import type { ChartPolicies, Settings, ToolRetry } from '../machines/internal.ts';
-import { type ContextPolicy, thresholdsOf } from './contextPolicy.ts';
+import type { Decision, PendingCall } from '../machines/internal.ts';
+import type { EarlierMessage } from './conversation/history.ts';
+import { ConfigurationError } from './errors.ts';
 import type { Model } from './models/model.ts';
-import { checkModel } from './models/modelForms.ts';
-import { type Plugin, phasesOf } from './plugins/plugin.ts';
-import { policyForm, type TextCallFormat } from './policyForms.ts';
-import { check } from './validation.ts';
+import { checkPlugin, type Plugin } from './plugins/plugin.ts';
+import type { DeepPartial, Policies } from './policies.ts';
+import { type Ports, storeForm } from './runtime/ports.ts';
+import type { LogStore } from './stores/store.ts';
+import { definitionOf, type Tool } from './tools/define.ts';
+import {
+  anything,
+  callback,
+  check,
+  checkOptionsOf,
+  choice,
+  impossible,
+  list,
+  object,
+  strings,
+  text,
+  withMethods,
+  word,
+} from './validation.ts';
 
-export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => unknown)
-  ? T
-  : T extends object
-    ? { [K in keyof T]?: DeepPartial<T[K]> }
-    : T;
+/** Called synchronously, never throws into a run. */
+export type InspectObserver = (event: unknown) => void;
 
-/** Every policy; meaning and defaults in docs/policies.md. */
-export interface Policies extends Omit<ChartPolicies, 'modelRetry'> {
-  modelRetry: ChartPolicies['modelRetry'] & { fallbackModels: readonly Model[] };
-  modelTimeout: { firstPartMs: number; idleMs: number; totalMs: number | false };
-  toolRetry: false | (ToolRetry & { retryable?(error: unknown): boolean });
-  textToolCalls: false | readonly TextCallFormat[];
-  observerErrors: 'isolate' | 'propagate';
-  context: ContextPolicy;
+export interface AgentOptions {
+  model: Model;
+  instructions?: string;
+  tools?: readonly Tool[];
+  plugins?: readonly Plugin[];
+  /** Nested objects are merged key by key over the defaults. */
+  policies?: DeepPartial<Policies>;
+  store?: LogStore;
+  cwd?: string;
+  inspect?: InspectObserver;
+  /** What runs the charts: plans compiled from them (default), or XState itself. Both behave alike. */
+  interpreter?: 'compiled' | 'xstate';
+  /** Values that must never be logged; a model's own are added. */
+  secrets?: readonly string[];
+  authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
+  ports?: Partial<Ports>;
 }
 
-/** Policies over the defaults. Throws ConfigurationError. */
-export const mergedPolicies = (given: DeepPartial<Policies> | undefined): Policies =>
-  check('policies', given === undefined ? {} : given, policyForm) as Policies;
+const MODEL = "a model, for example openai('gpt-5.2')";
 
-/** The agent's model and its fallbacks, each once. Throws ConfigurationError for one that cannot be called. */
-export const modelsOf = (model: Model, policies: Policies): Model[] => {
-  const models = [model, ...policies.modelRetry.fallbackModels];
-  models.forEach(checkModel);
-  return models.filter((candidate, index) => models.findIndex(({ id }) => id === candidate.id) === index);
-};
+/** What each option takes; policies and ports are looked at by their own forms. */
+export const agentForm = object({
+  model: { wanted: MODEL, takes: (value) => withMethods(value, 'stream'), secret: true },
+  instructions: text,
+  tools: list('tools'),
+  plugins: list('plugins'),
+  store: storeForm,
+  cwd: word,
+  inspect: callback,
+  interpreter: choice('compiled', 'xstate'),
+  secrets: strings,
+  authorize: callback,
+  policies: anything,
+  ports: anything,
+});
 
-function toolRetryOf({ retryable: _p, ...retry }: Exclude<Policies['toolRetry'], false>): ToolRetry {
-  return retry;
+function checkTools(tools: readonly Tool[]): void {
+  const names = new Set<string>();
+  for (const tool of tools) {
+    if (!definitionOf(tool)) throw new ConfigurationError('tools must be made by defineTool');
+    if (names.has(tool.name)) throw new ConfigurationError(`two tools are named ${JSON.stringify(tool.name)}`);
+    names.add(tool.name);
+  }
 }
 
-/** What charts read of it all. */
-export function settingsOf(
-  conversationId: string,
-  policies: Policies,
-  plugins: readonly Plugin[],
-  models: readonly Model[],
-): Settings {
-  const { modelTimeout: _t, toolRetry: retry, textToolCalls: _c, observerErrors: _o, context: _x, ...rest } = policies;
-  const { fallbackModels: _f, ...modelRetry } = policies.modelRetry;
-  const toolRetry = retry && toolRetryOf(retry);
-  const context = thresholdsOf(policies.context, models[0]?.contextWindow);
-  return {
-    conversationId,
-    policies: { ...rest, modelRetry, toolRetry },
-    phases: phasesOf(plugins),
-    models: models.map(({ id }) => id),
-    ...(context && { context }),
-  };
+/** Throws ConfigurationError for an option that is unknown or cannot work. */
+export function checkOptions(options: AgentOptions): void {
+  check('the options of createAgent', options, agentForm, 'the option ');
+  if (options.model === undefined) throw new ConfigurationError(`createAgent needs ${MODEL}`);
+  checkTools(options.tools ?? []);
+  for (const plugin of options.plugins ?? []) checkPlugin(plugin);
+}
+
+/** What a conversation may be opened with. */
+export interface OpenOptions {
+  /** Earlier messages of a new conversation. */
+  history?: readonly EarlierMessage[];
+  /** Of a new conversation; an existing one keeps its own. */
+  cwd?: string;
+}
+const openForm = object({ history: list('messages'), cwd: word });
+
+/** Throws ConfigurationError for what no conversation is opened by. */
+export function checkId(id: unknown): void {
+  if (!word.takes(id)) throw impossible('the id of a conversation', word, id);
+}
+
+/** Throws ConfigurationError for an id or an option that is unknown or cannot work. */
+export function checkOpening(id: string, options: OpenOptions): void {
+  checkId(id);
+  checkOptionsOf('open', options, openForm);
 }

@@ -2,8 +2,8 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { forkConversation } from '../src/conversation/fork.ts';
-import { readable } from '../src/entryShape.ts';
 import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
+import { readable } from '../src/log/entryShape.ts';
 import { scriptedModel } from '../src/testing/index.ts';
 import { everyEntry } from '../src/testing/storeSuite/everyEntry.ts';
 import { conversation, notice, stamped, write } from '../src/testing/storeSuite/storeCase.ts';

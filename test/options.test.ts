@@ -1,7 +1,6 @@
 /** Every option of an agent, its parts and its verbs: what it takes, and that everything else is refused by name. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { agentForm } from '../src/agentOptions.ts';
 import {
   type AgentOptions,
   ConfigurationError,
@@ -11,6 +10,7 @@ import {
   subAgents,
 } from '../src/index.ts';
 import { modelForm, priceForm } from '../src/models/modelForms.ts';
+import { agentForm } from '../src/options.ts';
 import { pluginForm } from '../src/plugins/plugin.ts';
 import { portForm } from '../src/runtime/ports.ts';
 import { toolForm } from '../src/tools/toolForms.ts';

@@ -1,8 +1,7 @@
 /** Every policy: what it takes, and that everything else is refused at start with words that help. */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
-import { mergedPolicies } from '../src/options.ts';
-import { defaults, policyForm } from '../src/policyForms.ts';
+import { defaults, mergedPolicies, policyForm } from '../src/policies.ts';
 import type { Form } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 

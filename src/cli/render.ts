@@ -4,7 +4,7 @@
  * streamed text is not shown again with its entry. With JSON, standard output holds entries and nothing else.
  */
 import type { AgentItem, LogEntry, StoredPart } from '../../machines/internal.ts';
-import { textOf } from '../content.ts';
+import { textOf } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { LogStore } from '../stores/store.ts';

@@ -8,7 +8,7 @@ import type { Conversation } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { Model, RunResult } from '../index.ts';
-import { presets } from '../presets.ts';
+import { presets } from '../policies.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { defineTool, definitionOf, type Tool } from '../tools/define.ts';

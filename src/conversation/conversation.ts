@@ -13,11 +13,11 @@ import type {
   QueuedMessage,
   Settlement,
 } from '../../machines/internal.ts';
-import type { AgentOptions } from '../agentOptions.ts';
-import { type Content, type ReadPart, readContent } from '../content.ts';
+import { type Content, type ReadPart, readContent } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
-import type { Policies } from '../options.ts';
+import type { AgentOptions } from '../options.ts';
+import type { Policies } from '../policies.ts';
 import type { ConversationView } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { checkOptionsOf, choice, object, withMethods } from '../validation.ts';

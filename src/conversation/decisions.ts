@@ -12,8 +12,7 @@ import {
   type Settlement,
 } from '../../machines/internal.ts';
 import { DecisionRefusedError, InvalidDecisionError, LimitError } from '../errors.ts';
-import { exactJson } from '../exactJson.ts';
-import { ownArgsJson } from '../json.ts';
+import { exactJson, ownArgsJson } from '../json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { nestedIn } from '../subAgents/nested.ts';
 

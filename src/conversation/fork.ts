@@ -4,8 +4,8 @@
  * Its sub-agents come with it, under ids of their own.
  */
 import type { LogEntry } from '../../machines/internal.ts';
-import { checkId } from '../agentOptions.ts';
 import { ConfigurationError } from '../errors.ts';
+import { checkId } from '../options.ts';
 import { storeForm } from '../runtime/ports.ts';
 import type { LogHandle, LogStore } from '../stores/store.ts';
 import { type Family, familyIn, renamed } from '../subAgents/kin.ts';

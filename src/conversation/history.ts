@@ -3,7 +3,7 @@
  * result: where the messages hold none, one that says so. So no call of the past is ever run.
  */
 import type { Message, NewEntry } from '../../machines/internal.ts';
-import { type Content, storedContent } from '../content.ts';
+import { type Content, storedContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 
 const STOP: NewEntry = { runId: null, type: 'run-stop', reason: 'completed', cause: 'history' };

@@ -3,13 +3,13 @@
  * everything an opening writes is durable before anything starts; what fails lets go of the log again.
  */
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
-import type { AgentOptions } from '../agentOptions.ts';
 import { ConfigurationError } from '../errors.ts';
+import type { Redact } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
 import { onDemand } from '../onDemand.ts';
-import type { Policies } from '../options.ts';
+import type { AgentOptions } from '../options.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import type { Redact } from '../redact.ts';
+import type { Policies } from '../policies.ts';
 import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';

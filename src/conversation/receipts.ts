@@ -3,11 +3,10 @@
  * log or by the end of the conversation; a receipt that cannot say what became of its message rejects; its run tells the same.
  */
 import { type RunOutput, runOf } from '../../machines/internal.ts';
-import { RunchartError } from '../errors.ts';
+import { RunchartError, thrownText } from '../errors.ts';
 import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
 import { NotStored } from '../runtime/commandQueue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { thrownText } from '../thrown.ts';
 import type { Run, RunHandle } from './run.ts';
 import { givenBack, notBegun } from './runResult.ts';
 

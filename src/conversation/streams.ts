@@ -4,8 +4,8 @@
  */
 import type { Observable } from 'rxjs';
 import type { LogEntry } from '../../machines/internal.ts';
-import { guarded } from '../guard.ts';
 import type { Live } from '../live.ts';
+import { guarded } from '../log/isolatedObservable.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 

@@ -12,7 +12,7 @@ import {
   type PendingCall,
   type QueuedMessage,
 } from '../../machines/internal.ts';
-import { readable } from '../entryShape.ts';
+import { readable } from '../log/entryShape.ts';
 import { type ConversationView, project } from '../projector/index.ts';
 import { checkPlace, impossible, isList } from '../validation.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';

@@ -3,8 +3,8 @@
  * recording and not the run, and what was recorded until then replays as far as it goes.
  */
 import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/internal.ts';
-import { type Redact, redactor } from '../redact.ts';
-import { thrownMessage } from '../thrown.ts';
+import { thrownMessage } from '../errors.ts';
+import { type Redact, redactor } from '../log/redact.ts';
 import type { RecordedDelivery, RecordingSink } from './recorded.ts';
 
 type Write = (line: RecordedDelivery) => void;

@@ -5,10 +5,10 @@
 import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
 import type { Journal, LogEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
+import { redactor } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
-import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../options.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import { redactor } from '../redact.ts';
+import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../policies.ts';
 import { inspected } from '../runtime/interpreter/inspection.ts';
 import { platformPorts } from '../runtime/ports.ts';
 import { Runtime } from '../runtime/runtime.ts';

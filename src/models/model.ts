@@ -3,8 +3,8 @@
  * (a throw, an end without `finish`) is a failed attempt. Retries belong to the run, never to the model.
  */
 import type { FinishReason, Json, Message, Usage } from '../../machines/vocabulary.ts';
+import type { ImageLimits } from '../content/imageFormat.ts';
 import { RunchartError } from '../errors.ts';
-import type { ImageLimits } from '../images/limits.ts';
 
 /** USD per million tokens. */
 export interface Prices {

@@ -2,8 +2,9 @@
  * What a model must be to be called. Rule: a number that cannot be one is refused at start; a price that is unknown is
  * left out, never written as something else, so that a cost is a number or is said to be unknown.
  */
+
+import { imageLimitsOf } from '../content/imageFormat.ts';
 import { ConfigurationError } from '../errors.ts';
-import { imageLimitsOf } from '../images/limits.ts';
 import { check, type Form, number, object, span, strings, word } from '../validation.ts';
 import type { Model } from './model.ts';
 

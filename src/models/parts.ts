@@ -3,9 +3,8 @@
  * its type, other values of a count are nothing, and reading never throws.
  */
 import type { FinishReason, Json, ModelValue, Usage } from '../../machines/internal.ts';
-import { RunchartError } from '../errors.ts';
+import { RunchartError, thrownMessage } from '../errors.ts';
 import { toJson } from '../json.ts';
-import { thrownMessage } from '../thrown.ts';
 import type { ModelPart } from './model.ts';
 
 export const noUsage: Usage = {

@@ -16,12 +16,13 @@ import {
   type ToolCall,
   type Transcript,
 } from '../../machines/internal.ts';
+import { thrownText } from '../errors.ts';
 import type { NextRequest } from '../runtime/modelRequest.ts';
-import { thrownText } from '../thrown.ts';
+import { within } from '../timeLimit.ts';
 import { ownGateOf } from '../tools/define.ts';
 import type { ResultLimits } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
-import { PHASE_MS, within } from './plugin.ts';
+import { PHASE_MS } from './plugin.ts';
 
 export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
 

@@ -3,12 +3,13 @@
  * is a diagnostic, or ends the run where its plugin is required; at the end of a run it is a diagnostic in every case.
  */
 import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/internal.ts';
+import { thrownText } from '../errors.ts';
 import { toJson } from '../json.ts';
-import { thrownText } from '../thrown.ts';
+import { within } from '../timeLimit.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import { block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
-import { PHASE_MS, type PhaseContext, type Plugin, within } from './plugin.ts';
+import { PHASE_MS, type PhaseContext, type Plugin } from './plugin.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
 
 function phaseContext(around: ConversationScope, runId: string, turn: number, signal: AbortSignal): PhaseContext {

@@ -14,7 +14,7 @@ import type {
   ToolCall,
   ToolOutcome,
 } from '../../machines/internal.ts';
-import type { ContentPart } from '../content.ts';
+import type { ContentPart } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { ModelRequest } from '../models/model.ts';
 import type { Tool } from '../tools/define.ts';
@@ -89,27 +89,4 @@ export function checkPlugin(plugin: Plugin): void {
   if (!word.takes(plugin?.name)) throw new ConfigurationError('a plugin needs a name');
   const name = `plugin "${plugin.name}": `;
   check(name, plugin, pluginForm, name, `${name}the phase `);
-}
-
-/** Waits for a phase no longer than `ms`, and not beyond the abort of its effect; what it says later counts for nothing. */
-export async function within<T>(
-  ms: number,
-  { setTimer, signal }: { setTimer(ms: number, fire: () => void): () => void; signal: AbortSignal },
-  act: () => Awaitable<T>,
-): Promise<T> {
-  signal.throwIfAborted();
-  const said = Promise.resolve(act());
-  let stop = (): void => {};
-  let leave = (): void => {};
-  const over = new Promise<never>((_, reject) => {
-    stop = setTimer(ms, () => reject(new Error(`took longer than ${ms} ms`)));
-    leave = () => reject(signal.reason);
-    signal.addEventListener('abort', leave, { once: true });
-  });
-  try {
-    return await Promise.race([said, over]);
-  } finally {
-    stop();
-    signal.removeEventListener('abort', leave);
-  }
 }

@@ -4,7 +4,7 @@
  * unknown shape blocks the call, so that nothing can pass for an allowance by mistake.
  */
 import type { GateValue, Json, Phase } from '../../machines/internal.ts';
-import type { Content } from '../content.ts';
+import type { Content } from '../content/content.ts';
 import { bytesOf, ownArgsJson, toJson } from '../json.ts';
 import type { RequestPatch } from '../runtime/modelRequest.ts';
 import { type ResultLimits, reasonText } from '../tools/result.ts';

@@ -13,12 +13,12 @@ import {
   type ToolCall,
   type Usage,
 } from '../../machines/internal.ts';
-import { deepFreeze } from '../freeze.ts';
+import { deepFreeze } from '../json.ts';
+import type { Redact } from '../log/redact.ts';
 import type { RawCall, RawReply } from '../models/attempt.ts';
 import type { Model, Prices } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
-import type { Policies } from '../options.ts';
-import type { Redact } from '../redact.ts';
+import type { Policies } from '../policies.ts';
 import { nestedIn } from '../subAgents/nested.ts';
 import { definitionOf } from '../tools/define.ts';
 import {

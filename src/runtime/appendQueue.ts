@@ -4,7 +4,7 @@
  * append is tried again as part of the next one, so only the last in the queue hears of a loss.
  */
 import type { EffectRequest, Failure, NewEntry } from '../../machines/internal.ts';
-import { thrownMessage } from '../thrown.ts';
+import { thrownMessage } from '../errors.ts';
 
 /** What one delivery led to. */
 export interface Step {

@@ -3,8 +3,7 @@
  * is durable. Rule: commands keep their order, each is answered exactly once, and the answer is true by then.
  */
 
-import { RunchartError } from '../errors.ts';
-import { thrownText } from '../thrown.ts';
+import { RunchartError, thrownText } from '../errors.ts';
 import type { Act, Admitted, Starting } from './commands.ts';
 
 interface Ticket {

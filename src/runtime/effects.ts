@@ -11,18 +11,18 @@ import type {
   ModelValue,
   ToolValue,
 } from '../../machines/internal.ts';
-import { holdsImage, type Images } from '../images/images.ts';
+import { holdsImage, type Images } from '../content/imageStore.ts';
+import { thrownText } from '../errors.ts';
 import type { InFlight, Live } from '../live.ts';
+import type { Redact } from '../log/redact.ts';
 import { Attempt } from '../models/attempt.ts';
 import type { Model } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
-import type { Policies } from '../options.ts';
 import { type ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import type { Redact } from '../redact.ts';
+import type { Policies } from '../policies.ts';
 import { adopt } from '../subAgents/nested.ts';
-import { thrownText } from '../thrown.ts';
 import { callClock } from '../tools/callTime.ts';
 import type { ToolContext } from '../tools/define.ts';
 import { executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';

@@ -4,7 +4,7 @@
  * dropped id; an answer given inside `start` is queued.
  */
 import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../../machines/internal.ts';
-import { thrownMessage } from '../thrown.ts';
+import { thrownMessage } from '../errors.ts';
 
 export type Execute = (request: EffectRequest, abort: AbortController) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {

@@ -17,19 +17,18 @@ import {
   restored,
   type Transcript,
 } from '../../machines/internal.ts';
-import { RunchartError } from '../errors.ts';
-import { Images } from '../images/images.ts';
+import { Images } from '../content/imageStore.ts';
+import { RunchartError, thrownText } from '../errors.ts';
 import { type ConversationStatus, type InFlight, type Live, LiveFeed } from '../live.ts';
-import { ConversationLog } from '../log.ts';
+import { ConversationLog } from '../log/conversationLog.ts';
+import type { Redact } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
-import { type Policies, settingsOf } from '../options.ts';
 import type { ConversationScope } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import type { Redact } from '../redact.ts';
+import { type Policies, settingsOf } from '../policies.ts';
 import type { LogHandle } from '../stores/store.ts';
-import { thrownText } from '../thrown.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Tickets } from './commandQueue.ts';
 import { type Act, admit, diagnostic, lateResult, type Starting } from './commands.ts';

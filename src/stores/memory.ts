@@ -4,7 +4,7 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
-import { deepFreeze } from '../freeze.ts';
+import { deepFreeze } from '../json.ts';
 import {
   type ConversationInfo,
   conversationSummary,

@@ -16,8 +16,7 @@ import {
   together,
 } from '../../machines/internal.ts';
 import type { Opened } from '../conversation/open.ts';
-import { RunchartError } from '../errors.ts';
-import { thrownMessage } from '../thrown.ts';
+import { RunchartError, thrownMessage } from '../errors.ts';
 import { type Ending, endingIn, endingOf, failedWith } from './ending.ts';
 import type { Task } from './task.ts';
 import type { Told } from './told.ts';

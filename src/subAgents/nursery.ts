@@ -13,7 +13,7 @@ import {
   type SubAgentChange,
   subAgentEntries,
 } from '../../machines/internal.ts';
-import type { Policies } from '../options.ts';
+import type { Policies } from '../policies.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/define.ts';
 import { BEGUN, Brood } from './brood.ts';

@@ -4,7 +4,7 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Decision, GroupName, Json, LogEntry, StoredPart } from '../../machines/vocabulary.ts';
-import { type ContentPart, storedContent } from '../content.ts';
+import { type ContentPart, storedContent } from '../content/content.ts';
 import { checkTool } from './toolForms.ts';
 
 export interface ToolContext {

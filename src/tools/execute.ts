@@ -6,8 +6,7 @@
  * end the process for it.
  */
 import type { StoredPart, ToolValue } from '../../machines/internal.ts';
-import { RunchartError } from '../errors.ts';
-import { thrownText } from '../thrown.ts';
+import { RunchartError, thrownText } from '../errors.ts';
 import { limitTime } from './callTime.ts';
 import { answerOf, type ToolContext } from './define.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';

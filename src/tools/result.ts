@@ -4,10 +4,10 @@
  * cut value says that it was cut.
  */
 import type { CallRecord, Json, StoredPart, ToolCall, ToolValue } from '../../machines/internal.ts';
-import { type Content as GivenContent, storedContent } from '../content.ts';
+import { type Content as GivenContent, storedContent } from '../content/content.ts';
+import { thrownText } from '../errors.ts';
 import { bytesOf, toJson } from '../json.ts';
-import type { Redact } from '../redact.ts';
-import { thrownText } from '../thrown.ts';
+import type { Redact } from '../log/redact.ts';
 import { partsOf, type ToolAnswer } from './define.ts';
 
 export interface ResultLimits {

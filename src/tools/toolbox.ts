@@ -6,12 +6,10 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type Json, printOf, type RoundCall, type ToolCall } from '../../machines/internal.ts';
-import { ConfigurationError } from '../errors.ts';
-import { deepFreeze } from '../freeze.ts';
-import { bytesOf, isShared, parseJson } from '../json.ts';
+import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
+import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
-import { within } from '../plugins/plugin.ts';
-import { thrownMessage, thrownText } from '../thrown.ts';
+import { within } from '../timeLimit.ts';
 import { definitionOf, type Tool, type ToolDefinition } from './define.ts';
 
 /** How long a schema may think about the arguments of one call. */

@@ -39,7 +39,7 @@ it('each has a witness that is there, and every folder of the sources has one at
     'src/subAgents/',
     'src/tools/',
   ]
-    .concat(['src/tools/coding/', 'src/images/', 'src/journals/', 'src/cli/'])
+    .concat(['src/tools/coding/', 'src/content/', 'src/journals/', 'src/cli/'])
     .filter((folder) => !folders.some((file) => file.startsWith(folder)));
   expect(missing).toEqual([]);
   expect(defects.length).toBeGreaterThanOrEqual(120);

@@ -77,19 +77,19 @@ export const runtime = [
   {
     id: 'lru',
     about: 'of the images at hand the first shown goes, not the one least lately shown',
-    witness: 'test/images/gallery.test.ts',
+    witness: 'test/content/gallery.test.ts',
     edits: [['this.#kept.delete(part.data);\n      this.#kept.set(part.data, known);', '']],
   },
   {
     id: 'weight',
     about: 'the room for images at hand is never given back: once full each image is scaled for every request',
-    witness: 'test/images/gallery.test.ts',
+    witness: 'test/content/gallery.test.ts',
     edits: [['this.#weight -= weightOf(kept);', '']],
   },
   {
     id: 'failed-gallery',
     about: 'a gallery that could not be loaded is never tried again',
-    witness: 'test/images/gallery.test.ts',
+    witness: 'test/content/gallery.test.ts',
     edits: [['gallery.catch(() => this.#galleries.delete(model));', 'gallery.catch(() => undefined);']],
   },
   {

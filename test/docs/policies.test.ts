@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { defaults } from '../../src/policyForms.ts';
+import { defaults } from '../../src/policies.ts';
 import { proseOf, read, root } from './documents.ts';
 
 interface Row {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { objectAt } from '../../src/models/jsonScan.ts';
 import { textCalls } from '../../src/models/textCalls.ts';
-import { type TextCallFormat, textCallFormats } from '../../src/policyForms.ts';
+import { type TextCallFormat, textCallFormats } from '../../src/policies.ts';
 import { cpuTime } from '../support/cpuTime.ts';
 
 const found = (text: string, ...formats: TextCallFormat[]) =>

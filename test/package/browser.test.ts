@@ -96,12 +96,12 @@ describe('runchart in a browser', () => {
   it(`createAgent is at most ${CORE_BUDGET} bytes, gzipped, without what few conversations need`, async () => {
     const { gzipped, later, shares } = await bundled(CORE, { together: false });
     expect(later).toEqual([
+      'src/content/imagePreparer.ts',
       'src/conversation/history.ts',
-      'src/entryShape.ts',
-      'src/images/gallery.ts',
+      'src/log/entryShape.ts',
+      'src/log/redact.ts',
       'src/models/textCalls.ts',
       'src/plugins/phases.ts',
-      'src/redact.ts',
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
     ]);

@@ -1,7 +1,7 @@
 /** A handle of the broken store. Rule: as brokenStore.ts. */
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../../src/errors.ts';
-import { deepFreeze } from '../../src/freeze.ts';
+import { deepFreeze } from '../../src/json.ts';
 import type { LogHandle } from '../../src/stores/store.ts';
 import type { Blobs } from './brokenBlobs.ts';
 import { distortions, limits } from './brokenContent.ts';

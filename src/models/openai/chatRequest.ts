@@ -4,7 +4,7 @@
  * follow in a user message after the results.
  */
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
-import { textOf } from '../../content.ts';
+import { textOf } from '../../content/content.ts';
 import { type Form, flag, isList, isObject, number, word } from '../../validation.ts';
 import { ModelError, type ModelRequest } from '../model.ts';
 import { isRecord } from './wireJson.ts';

@@ -4,8 +4,8 @@
  * are any; the message quotes a cut, printable excerpt without secrets and says what to do.
  */
 
-import { formsOf, withoutSecrets } from '../../redact.ts';
-import { thrownMessage } from '../../thrown.ts';
+import { thrownMessage } from '../../errors.ts';
+import { formsOf, withoutSecrets } from '../../log/redact.ts';
 import { ModelError, type ModelErrorCode } from '../model.ts';
 import { isRecord, parseJson } from './wireJson.ts';
 

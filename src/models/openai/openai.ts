@@ -2,8 +2,9 @@
  * Models behind a chat completions API: OpenAI's, and every server that speaks the same wire. Rule: a call is one
  * request without a retry of its own, and every failure is a ModelError the run can act on.
  */
+
+import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
-import { type ImageLimits, imageLimitsOf } from '../../images/limits.ts';
 import { callback, checkOptionsOf, type Form, isObject, object, text } from '../../validation.ts';
 import { type Model, ModelError, type ModelRequest, type Prices } from '../model.ts';
 import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';

@@ -3,7 +3,7 @@
  * is the violation `setup`; nothing of it is thrown into the life or left unhandled.
  */
 import type { Agent } from '../../agent.ts';
-import { thrownText } from '../../thrown.ts';
+import { thrownText } from '../../errors.ts';
 import { shown, withMethods } from '../../validation.ts';
 import type { World } from './world.ts';
 

@@ -2,7 +2,7 @@
  * How one simulated run goes wrong. Rule: rates and policies are drawn anew for each seed, since one fixed mixture
  * finds fewer faults than many different ones.
  */
-import type { DeepPartial, Policies } from '../../options.ts';
+import type { DeepPartial, Policies } from '../../policies.ts';
 import type { Tape } from './tape.ts';
 
 export interface Profile {

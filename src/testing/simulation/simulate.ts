@@ -4,14 +4,13 @@
  */
 import type { Decision, Json, LogEntry } from '../../../machines/internal.ts';
 import { type Agent, createAgent } from '../../agent.ts';
-import type { InspectObserver } from '../../agentOptions.ts';
-import { ConfigurationError } from '../../errors.ts';
+import { ConfigurationError, thrownText } from '../../errors.ts';
 import type { Model } from '../../models/model.ts';
+import type { InspectObserver } from '../../options.ts';
 import type { Interpreter } from '../../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import type { LogStore } from '../../stores/store.ts';
 import { subAgents } from '../../subAgents/tool.ts';
-import { thrownText } from '../../thrown.ts';
 import { callback, checkOptionsOf, type Form, isList, isObject, list, object, whole } from '../../validation.ts';
 import { madeIn } from './factory.ts';
 import { Host } from './host.ts';

@@ -3,7 +3,7 @@
  * loop makes it happen; what a dead process has under way never comes to its end.
  */
 import type { Json } from '../../../machines/internal.ts';
-import type { DeepPartial, Policies } from '../../options.ts';
+import type { DeepPartial, Policies } from '../../policies.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { drawArguments } from './arguments.ts';
 import { deliveredAgain } from './delivery.ts';

@@ -8,7 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
-import { thrownMessage } from '../../thrown.ts';
+import { thrownMessage } from '../../errors.ts';
 import { endOnExit, ProcessTree } from './processTree.ts';
 
 export interface ShellOptions {

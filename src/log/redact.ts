@@ -2,7 +2,7 @@
  * Secrets never enter the log. Rule: by value, in every string that people, models and tools write, before it is
  * stamped; what the library itself writes to find its way (types, ids, outcomes) stays as it is.
  */
-import type { NewEntry } from '../machines/internal.ts';
+import type { NewEntry } from '../../machines/internal.ts';
 
 const MARK = '[redacted]';
 /** Keys of local servers are often a word; a model's shorter key would blank out ordinary text. */

@@ -1,7 +1,9 @@
 /**
- * The bytes of images: what type they are, and their base64 form. Rule: the type is what the first bytes say, never
- * what somebody claims; base64 is made without Node's Buffer, so that it runs in browsers too.
+ * Formats of images: the media type of bytes, their base64 form, and what a model takes. Rule: the type is what the first bytes
+ * say, never what somebody claims; base64 is made without Node's Buffer; an impossible limit is refused at start.
  */
+import { ConfigurationError } from '../errors.ts';
+
 export const IMAGE_TYPES: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 /** The first bytes of each type, in that order. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what PNG begins with.
@@ -36,3 +38,31 @@ export function fromBase64(text: string): Uint8Array | undefined {
 /** Whether a text is the base64 form of an image; decides by its beginning. */
 export const isEncodedImage = (text: string): boolean => imageType(fromBase64(text.slice(0, 16)) ?? NONE) !== undefined;
 const NONE = new Uint8Array(0);
+
+export interface ImageLimits {
+  /** Pixels on the longer side. */
+  maxPixels?: number;
+  /** Bytes of one image, base64 encoded as it is sent. */
+  maxBytes?: number;
+  /** Of image/png, image/jpeg, image/gif and image/webp; an empty list: the model takes no images. */
+  mediaTypes?: readonly string[];
+}
+
+/** No image with more pixels is decoded. */
+export const PIXELS_MOST = 100_000_000;
+
+/** A model's limits over the defaults: 2,000 pixels, 4.5 MiB, all four types. Throws ConfigurationError. */
+export function imageLimitsOf({ id, imageLimits }: { id: string; imageLimits?: ImageLimits }): Required<ImageLimits> {
+  const limits = { maxPixels: 2_000, maxBytes: 4_718_592, mediaTypes: IMAGE_TYPES, ...imageLimits };
+  const { maxPixels, maxBytes, mediaTypes } = limits;
+  if (
+    maxPixels >= 1 &&
+    maxBytes >= 1 &&
+    Array.isArray(mediaTypes) &&
+    mediaTypes.every((type) => IMAGE_TYPES.includes(type))
+  )
+    return limits;
+  throw new ConfigurationError(
+    `imageLimits of ${id}: maxPixels and maxBytes must be positive, mediaTypes of ${IMAGE_TYPES.join(', ')}`,
+  );
+}

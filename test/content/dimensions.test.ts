@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { dimensionsOf } from '../../src/images/dimensions.ts';
-import { IMAGE_TYPES, imageType } from '../../src/images/imageData.ts';
+import { dimensionsOf } from '../../src/content/fit.ts';
+import { IMAGE_TYPES, imageType } from '../../src/content/imageFormat.ts';
 import { animated, dot, noise, plain, pngHeader, turned } from '../support/pictures.ts';
 
 const read = (bytes: Uint8Array) => dimensionsOf(bytes, imageType(bytes) ?? '');

@@ -4,10 +4,10 @@
  * log depends on is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its
  * seq.
  */
-import { type Knowledge, type LogEntry, type NewEntry, repairs } from '../machines/internal.ts';
-import { CorruptLogError } from './errors.ts';
-import { type LogHandle, toleratedBy } from './stores/store.ts';
-import { isObject, shown } from './validation.ts';
+import { type Knowledge, type LogEntry, type NewEntry, repairs } from '../../machines/internal.ts';
+import { CorruptLogError } from '../errors.ts';
+import { type LogHandle, toleratedBy } from '../stores/store.ts';
+import { isObject, shown } from '../validation.ts';
 
 type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;

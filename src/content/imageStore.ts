@@ -3,18 +3,16 @@
  * names them; without images nothing waits and nothing is loaded.
  */
 import type { Json, Message, NewEntry, StoredPart, ToolValue } from '../../machines/internal.ts';
-import { encodedPart, type ReadPart, readContent } from '../content.ts';
-import { RunchartError } from '../errors.ts';
+import { RunchartError, thrownText } from '../errors.ts';
 import type { Model } from '../models/model.ts';
 import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/store.ts';
-import { thrownText } from '../thrown.ts';
-import { isEncodedImage } from './imageData.ts';
-import { imageLimitsOf } from './limits.ts';
+import { encodedPart, type ReadPart, readContent } from './content.ts';
+import { imageLimitsOf, isEncodedImage } from './imageFormat.ts';
 import type { ScaleImage } from './scale.ts';
 
 type Diagnose = (code: string, detail: Json) => void;
-type Gallery = import('./gallery.ts').Gallery;
+type Gallery = import('./imagePreparer.ts').Gallery;
 
 export class Images {
   readonly #handle: LogHandle;

@@ -5,11 +5,11 @@
  * append that failed may have been followed by others already.
  */
 import { type Observable, Subject } from 'rxjs';
-import { type Knowledge, type LogEntry, type NewEntry, sequel, type Transcript } from '../machines/internal.ts';
-import { deepFreeze } from './freeze.ts';
-import { guarded } from './guard.ts';
+import { type Knowledge, type LogEntry, type NewEntry, sequel, type Transcript } from '../../machines/internal.ts';
+import { deepFreeze } from '../json.ts';
+import type { LogHandle } from '../stores/store.ts';
+import { guarded } from './isolatedObservable.ts';
 import type { Redact } from './redact.ts';
-import type { LogHandle } from './stores/store.ts';
 
 export class ConversationLog {
   readonly entries: LogEntry[];

@@ -3,10 +3,9 @@
  * there is room; one that cannot be shown is a text that says so, and a diagnostic, and never the end of a run.
  */
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
-import { thrownText } from '../thrown.ts';
+import { thrownText } from '../errors.ts';
 import { fitted } from './fit.ts';
-import { fromBase64, isEncodedImage, toBase64 } from './imageData.ts';
-import type { ImageLimits } from './limits.ts';
+import { fromBase64, type ImageLimits, isEncodedImage, toBase64 } from './imageFormat.ts';
 import { type ScaleImage, scaleByPlatform } from './scale.ts';
 
 type Image = Extract<StoredPart, { type: 'image' }>;

@@ -2,9 +2,9 @@
  * Content as callers give it, and its stored form. Rule: it is judged where it comes in, so that no message is accepted
  * which no model can be shown; what enters a log or a view holds strings only.
  */
-import type { StoredPart } from '../machines/vocabulary.ts';
-import { ConfigurationError } from './errors.ts';
-import { fromBase64, IMAGE_TYPES, imageType, toBase64 } from './images/imageData.ts';
+import type { StoredPart } from '../../machines/vocabulary.ts';
+import { ConfigurationError } from '../errors.ts';
+import { fromBase64, IMAGE_TYPES, imageType, toBase64 } from './imageFormat.ts';
 
 export type ContentPart =
   | { type: 'text'; text: string }

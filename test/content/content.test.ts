@@ -1,7 +1,7 @@
 /** What a message may hold is judged where it comes in. */
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { readContent, storedContent } from '../../src/content.ts';
+import { readContent, storedContent } from '../../src/content/content.ts';
 import { ConfigurationError } from '../../src/errors.ts';
 import { base64, dot, noise, plain } from '../support/pictures.ts';
 
