@@ -19,6 +19,8 @@ import type { ConversationInfo } from './stores/store.ts';
 import { spawningOf } from './subAgents/nested.ts';
 import { Toolbox } from './tools/toolbox.ts';
 
+const loadRedact = onDemand(() => import('./log/redact.ts'));
+
 export interface Agent {
   /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
   open(id?: string, options?: OpenOptions): Promise<Conversation>;
@@ -60,7 +62,7 @@ function redactionOf(given: readonly string[] = [], models: readonly Model[]): H
   const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
   if (given.length + ofModels.length === 0) return async () => nothingIsSecret;
   const own = [...given];
-  return async () => (await onDemand.redact()).redactor(own, ofModels);
+  return async () => (await loadRedact()).redactor(own, ofModels);
 }
 
 class OpenAgent implements Agent {

@@ -26,12 +26,11 @@ export type {
   WireEvent,
 } from '../machines/index.ts';
 export { type Agent, createAgent } from './agent.ts';
-export type { Content, ContentPart } from './content/content.ts';
+export type { Content, ContentPart, EarlierMessage } from './content/content.ts';
 export type { ImageLimits } from './content/imageFormat.ts';
 export type { ScaleImage } from './content/scale.ts';
 export type { Conversation } from './conversation/conversation.ts';
 export { forkConversation } from './conversation/fork.ts';
-export type { EarlierMessage } from './conversation/history.ts';
 export type { Receipt } from './conversation/receipts.ts';
 export { type Run, RunError, type RunResult } from './conversation/run.ts';
 export { type Past, pastOf } from './conversation/timeTravel.ts';
@@ -62,4 +61,4 @@ export { memoryStore } from './stores/memory.ts';
 export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
 export type { SubAgentOptions } from './subAgents/spawnOptions.ts';
 export { subAgents } from './subAgents/tool.ts';
-export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/define.ts';
+export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/tool.ts';

@@ -2,14 +2,14 @@
  * What an agent is made of. Rule: an unknown or impossible option is refused at start, with a message that names it.
  */
 import type { Decision, PendingCall } from '../machines/internal.ts';
-import type { EarlierMessage } from './conversation/history.ts';
+import type { EarlierMessage } from './content/content.ts';
 import { ConfigurationError } from './errors.ts';
 import type { Model } from './models/model.ts';
 import { checkPlugin, type Plugin } from './plugins/plugin.ts';
 import type { DeepPartial, Policies } from './policies.ts';
 import { type Ports, storeForm } from './runtime/ports.ts';
 import type { LogStore } from './stores/store.ts';
-import { definitionOf, type Tool } from './tools/define.ts';
+import { definitionOf, type Tool } from './tools/tool.ts';
 import {
   anything,
   callback,

@@ -3,7 +3,7 @@
  * over the defaults; an unknown key or an impossible value is refused with a message that names it.
  */
 import { type ChartPolicies, defaultPolicies, type Settings, type ToolRetry } from '../machines/internal.ts';
-import type { Model } from './models/model.ts';
+import { type Model, type TextCallFormat, textCallFormats } from './models/model.ts';
 import { checkModel } from './models/modelForms.ts';
 import { type Plugin, phasesOf } from './plugins/plugin.ts';
 import {
@@ -51,10 +51,6 @@ export function thresholdsOf(policy: ContextPolicy, window: number | undefined):
   const steps = policy.flatMap(({ kind, at }) => (kind === 'compact' ? [] : [[kind, at] as const]));
   return steps.length > 0 ? Object.fromEntries(steps) : undefined;
 }
-
-/** What reads them is loaded on demand. */
-export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as const;
-export type TextCallFormat = (typeof textCallFormats)[number];
 
 /** Each of the choices at most once. */
 const some = (...choices: string[]): Form => ({

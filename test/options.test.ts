@@ -13,7 +13,7 @@ import { modelForm, priceForm } from '../src/models/modelForms.ts';
 import { agentForm } from '../src/options.ts';
 import { pluginForm } from '../src/plugins/plugin.ts';
 import { portForm } from '../src/runtime/ports.ts';
-import { toolForm } from '../src/tools/toolForms.ts';
+import { toolForm } from '../src/tools/tool.ts';
 import { anything, type Form } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 

@@ -19,7 +19,7 @@ import { RunchartError } from '../errors.ts';
 import type { RunResult } from '../index.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
-import { defineTool, type Tool } from '../tools/define.ts';
+import { defineTool, type Tool } from '../tools/tool.ts';
 import { loadAdapter } from './adapter.ts';
 import { type Asker, decidePending, terminalAsker } from './approval.ts';
 import { ORDER, QUESTION } from './demoScript.ts';

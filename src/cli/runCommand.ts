@@ -11,7 +11,7 @@ import type { Model, RunResult } from '../index.ts';
 import { presets } from '../policies.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
-import { defineTool, definitionOf, type Tool } from '../tools/define.ts';
+import { defineTool, definitionOf, type Tool } from '../tools/tool.ts';
 import { knownOf, loadAdapter } from './adapter.ts';
 import { decidePending, showCall, terminalAsker } from './approval.ts';
 import { CANCELLED } from './interrupts.ts';

@@ -2,7 +2,7 @@
  * Content as callers give it, and its stored form. Rule: it is judged where it comes in, so that no message is accepted
  * which no model can be shown; what enters a log or a view holds strings only.
  */
-import type { StoredPart } from '../../machines/vocabulary.ts';
+import type { Message, StoredPart } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../errors.ts';
 import { fromBase64, IMAGE_TYPES, imageType, toBase64 } from './imageFormat.ts';
 
@@ -11,6 +11,9 @@ export type ContentPart =
   /** `data`: bytes, their base64 form, a data:, http: or https: URL, or the reference that an entry of this log holds. */
   | { type: 'image'; mediaType: string; data: Uint8Array | string | URL };
 export type Content = string | ContentPart[];
+type WithContent<M extends Message> = M extends Message ? Omit<M, 'content'> & { content: Content } : never;
+/** A message as a caller gives it: its images may be bytes. */
+export type EarlierMessage = WithContent<Message>;
 /** A part that was judged; bytes are a copy of the caller's. */
 export type ReadPart = StoredPart | { type: 'image'; mediaType: string; bytes: Uint8Array };
 

@@ -4,20 +4,23 @@
  */
 import type { Json, Message, NewEntry, StoredPart, ToolValue } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
-import type { Model } from '../models/model.ts';
 import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { encodedPart, type ReadPart, readContent } from './content.ts';
-import { imageLimitsOf, isEncodedImage } from './imageFormat.ts';
+import { type ImageLimits, imageLimitsOf, isEncodedImage } from './imageFormat.ts';
 import type { ScaleImage } from './scale.ts';
 
+const loadPreparer = onDemand(() => import('./imagePreparer.ts'));
+
+/** A model, as far as its images are concerned. */
+type ImageModel = { id: string; imageLimits?: ImageLimits };
 type Diagnose = (code: string, detail: Json) => void;
 type Gallery = import('./imagePreparer.ts').Gallery;
 
 export class Images {
   readonly #handle: LogHandle;
   readonly #scale: ScaleImage | undefined;
-  readonly #galleries = new Map<Model, Promise<Gallery>>();
+  readonly #galleries = new Map<ImageModel, Promise<Gallery>>();
 
   constructor(handle: LogHandle, scale?: ScaleImage) {
     this.#handle = handle;
@@ -62,7 +65,7 @@ export class Images {
 
   /** Messages as the model takes them: the same list where none holds an image. */
   shownTo(
-    model: Model,
+    model: ImageModel,
     messages: readonly Message[],
     signal: AbortSignal,
     diagnose: Diagnose,
@@ -79,8 +82,8 @@ export class Images {
   }
 
   /** Decoding and scaling are loaded when the first image is to be shown. */
-  async #hang(model: Model, diagnose: Diagnose): Promise<Gallery> {
-    const { Gallery } = await onDemand.gallery();
+  async #hang(model: ImageModel, diagnose: Diagnose): Promise<Gallery> {
+    const { Gallery } = await loadPreparer();
     const limits = imageLimitsOf(model);
     const getBlob = this.#handle.getBlob?.bind(this.#handle);
     return new Gallery({ limits, scale: this.#scale, getBlob, diagnose });

@@ -2,15 +2,11 @@
  * Earlier messages as the entries of a new log. Rule: each request becomes a cycle with its stop, and each call has a
  * result: where the messages hold none, one that says so. So no call of the past is ever run.
  */
-import type { Message, NewEntry } from '../../machines/internal.ts';
-import { type Content, storedContent } from '../content/content.ts';
+import type { NewEntry } from '../../machines/internal.ts';
+import { type EarlierMessage, storedContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 
 const STOP: NewEntry = { runId: null, type: 'run-stop', reason: 'completed', cause: 'history' };
-
-type WithContent<M extends Message> = M extends Message ? Omit<M, 'content'> & { content: Content } : never;
-/** A message as a caller gives it: its images may be bytes. */
-export type EarlierMessage = WithContent<Message>;
 
 function assistantEntries(message: Extract<EarlierMessage, { role: 'assistant' }>): NewEntry[] {
   const texts = storedContent(message.content).flatMap((part): NewEntry[] =>

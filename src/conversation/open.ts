@@ -3,6 +3,7 @@
  * everything an opening writes is durable before anything starts; what fails lets go of the log again.
  */
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
+import type { EarlierMessage } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { Redact } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
@@ -17,7 +18,22 @@ import type { LogHandle, LogStore } from '../stores/store.ts';
 import type { Birth, Nest } from '../subAgents/nested.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation } from './conversation.ts';
-import type { EarlierMessage } from './history.ts';
+
+/** Parts that few conversations need. */
+const load = {
+  /** For a conversation that exists already. */
+  entryShape: onDemand(() => import('../log/entryShape.ts')),
+  /** For an agent with plugins. */
+  phases: onDemand(() => import('../plugins/phases.ts')),
+  /** Where the policy `textToolCalls` names a format. */
+  textCalls: onDemand(() => import('../models/textCalls.ts')),
+  /** For `open(id, { history })`. */
+  history: onDemand(() => import('./history.ts')),
+  /** For `createAgent({ interpreter: 'xstate' })`. */
+  xstate: onDemand(() => import('../runtime/interpreter/xstate.ts')),
+  /** For `createAgent({ inspect })`. */
+  inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
+} as const;
 
 /** What every conversation of an agent has in common. */
 export interface House {
@@ -112,7 +128,7 @@ async function opened(house: House, cast: Cast, opening: Opening, handle: LogHan
 export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]> {
   const log: LogEntry[] = [];
   for await (const entry of handle.read()) {
-    const { nextEntry } = await onDemand.entryShape();
+    const { nextEntry } = await load.entryShape();
     log.push(nextEntry(entry, id, log.length));
   }
   return log;
@@ -121,7 +137,7 @@ export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]
 /** Nothing of a new log is mended. */
 async function mendedOf(handle: LogHandle, entries: readonly LogEntry[], { known }: Runtime, toolbox: Toolbox) {
   if (entries.length === 0 && !handle.notices?.length) return [];
-  const { mended } = await onDemand.entryShape();
+  const { mended } = await load.entryShape();
   return mended(handle, entries, known, (name) => toolbox.isIdempotent(name));
 }
 
@@ -130,15 +146,15 @@ async function loadedFor({ ports, inspect, interpreter }: House, { policies, plu
   const runBy = ports.interpreter ?? (await interpreterFor(interpreter, inspect !== undefined));
   return {
     ...(runBy && { interpreter: runBy }),
-    ...(plugins.length > 0 && { Phases: (await onDemand.phases()).PhaseRunner }),
-    ...(policies.textToolCalls && { textCalls: (await onDemand.textCalls()).textCalls }),
+    ...(plugins.length > 0 && { Phases: (await load.phases()).PhaseRunner }),
+    ...(policies.textToolCalls && { textCalls: (await load.textCalls()).textCalls }),
   };
 }
 
 /** Nothing where charts run as they do by default. */
 async function interpreterFor(wanted: House['interpreter'], inspected: boolean): Promise<Interpreter | undefined> {
-  if (wanted === 'xstate') return (await onDemand.xstate()).xstate;
-  return inspected ? (await onDemand.inspection()).inspected : undefined;
+  if (wanted === 'xstate') return (await load.xstate()).xstate;
+  return inspected ? (await load.inspection()).inspected : undefined;
 }
 
 /** What was decided while it waits; and of a cycle that a crash cut off, the rest. */
@@ -151,7 +167,7 @@ function isGoneOnWith({ status, known }: Runtime, onRestart: Policies['onRestart
 async function headOf({ ports }: House, { cwd, history, parent }: Opening): Promise<NewEntry[]> {
   const { now, newId } = ports;
   const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
-  const earlier = history ? (await onDemand.history()).historyEntries(history, newId) : [];
+  const earlier = history ? (await load.history()).historyEntries(history, newId) : [];
   return [parent ? { ...head, parent } : head, ...earlier];
 }
 

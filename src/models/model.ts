@@ -106,3 +106,7 @@ export class ModelError extends RunchartError {
     if (o.retryAfterMs !== undefined) this.retryAfterMs = o.retryAfterMs;
   }
 }
+
+/** Forms of calls in the text of a reply; their reader is loaded on demand. */
+export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as const;
+export type TextCallFormat = (typeof textCallFormats)[number];

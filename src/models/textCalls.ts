@@ -2,9 +2,10 @@
  * Tool calls that a model wrote into its text (policy `textToolCalls`). Rule: formats are tried in the order given and
  * the first one with a hit is taken alone; what is not whole is text; arguments stay as they were written.
  */
-import type { TextCallFormat } from '../policies.ts';
+
 import type { RawCall } from './attempt.ts';
 import { afterSpace, type FoundObject, objectAt } from './jsonScan.ts';
+import type { TextCallFormat } from './model.ts';
 
 const NAME_KEYS = ['name', 'tool', 'function'];
 const ARGS_KEYS = ['arguments', 'args', 'parameters'];

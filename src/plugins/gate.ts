@@ -17,12 +17,11 @@ import {
   type Transcript,
 } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
-import type { NextRequest } from '../runtime/modelRequest.ts';
 import { within } from '../timeLimit.ts';
-import { ownGateOf } from '../tools/define.ts';
 import type { ResultLimits } from '../tools/result.ts';
+import { ownGateOf } from '../tools/tool.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
-import { PHASE_MS } from './plugin.ts';
+import { PHASE_MS, type RequestDraft } from './plugin.ts';
 
 export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
 
@@ -33,7 +32,7 @@ export interface ConversationScope {
   entries: readonly LogEntry[];
   transcript: Transcript;
   known: Knowledge;
-  next: NextRequest;
+  next: RequestDraft;
   /** The reply of the turn under way. */
   reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
   setTimer(ms: number, fire: () => void): () => void;

@@ -17,7 +17,7 @@ import type {
 import type { ContentPart } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { ModelRequest } from '../models/model.ts';
-import type { Tool } from '../tools/define.ts';
+import type { Tool } from '../tools/tool.ts';
 import { callback, check, flag, isLiteral, object, word } from '../validation.ts';
 
 export interface PhaseContext {
@@ -30,7 +30,17 @@ export interface PhaseContext {
   messages(): Message[];
 }
 type Awaitable<T> = T | Promise<T>;
-type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
+export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
+
+/** The next request, as far as phases may see and change it. */
+export interface RequestDraft {
+  /** What would be sent now. */
+  preview(): ModelRequest;
+  /** A request is prepared anew: patches for one that was never sent are forgotten. */
+  begin(): void;
+  addContext(text: string | undefined): void;
+  patch(patch: RequestPatch): void;
+}
 
 /** Phases run in plugin order, each with a limit (30 s, 5 s for runEnd, then a diagnostic; a gate that times out blocks). */
 export interface Plugin {

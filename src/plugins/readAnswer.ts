@@ -6,9 +6,9 @@
 import type { GateValue, Json, Phase } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
 import { bytesOf, ownArgsJson, toJson } from '../json.ts';
-import type { RequestPatch } from '../runtime/modelRequest.ts';
 import { type ResultLimits, reasonText } from '../tools/result.ts';
 import { isLiteral, isObject } from '../validation.ts';
+import type { RequestPatch } from './plugin.ts';
 
 /** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
 export class RequiredPluginError extends Error {

@@ -20,7 +20,7 @@ import type { Model, Prices } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { Policies } from '../policies.ts';
 import { nestedIn } from '../subAgents/nested.ts';
-import { definitionOf } from '../tools/define.ts';
+import { definitionOf } from '../tools/tool.ts';
 import {
   ARGS_LONGEST,
   type Preparation,

@@ -7,7 +7,8 @@ import type { AnyStateMachine } from 'xstate';
 import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import { AppendLine, failureOf, Hurry, type Step } from './appendQueue.ts';
-import { type ChartRef, compiled, type Interpreter, type RootChart } from './interpreter/interpreter.ts';
+import { compiled } from './interpreter/chartActor.ts';
+import type { ChartRef, Interpreter, RootChart } from './interpreter/interpreter.ts';
 
 export interface DriverOptions {
   machine: AnyStateMachine;

@@ -24,14 +24,19 @@ import type { Plugin } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
 import { adopt } from '../subAgents/nested.ts';
 import { callClock } from '../tools/callTime.ts';
-import type { ToolContext } from '../tools/define.ts';
 import { executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';
 import { erred, withEditNote } from '../tools/result.ts';
+import type { ToolContext } from '../tools/tool.ts';
 import type { PreparedCall, Toolbox, Waiting } from '../tools/toolbox.ts';
 import { replyValue } from './acceptReply.ts';
 import type { Execute } from './journal.ts';
-import { contextUse } from './modelRequest.ts';
+import { contextUse, type NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
+
+/** What plugins may touch, and the whole request behind it. */
+export interface RuntimeScope extends ConversationScope {
+  next: NextRequest;
+}
 
 export interface EffectsOptions {
   models: readonly Model[];
@@ -39,7 +44,7 @@ export interface EffectsOptions {
   plugins: readonly Plugin[];
   policies: Policies;
   ports: Ports;
-  around: ConversationScope;
+  around: RuntimeScope;
   redact: Redact;
   attended: boolean;
   images: Images;

@@ -10,11 +10,10 @@ import {
   type Transcript,
 } from '../../machines/internal.ts';
 import type { Model, ModelRequest, ToolSpec } from '../models/model.ts';
+import type { RequestDraft, RequestPatch } from '../plugins/plugin.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 
-export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
-
-export class NextRequest {
+export class NextRequest implements RequestDraft {
   readonly #instructions: string;
   readonly #toolbox: Toolbox;
   readonly #transcript: Transcript;

@@ -24,7 +24,6 @@ import { ConversationLog } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
-import type { ConversationScope } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { type Policies, settingsOf } from '../policies.ts';
@@ -33,7 +32,7 @@ import type { Toolbox } from '../tools/toolbox.ts';
 import { Tickets } from './commandQueue.ts';
 import { type Act, admit, diagnostic, lateResult, type Starting } from './commands.ts';
 import { Driver } from './driver.ts';
-import { Effects } from './effects.ts';
+import { Effects, type RuntimeScope } from './effects.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal, type JournalOptions } from './journal.ts';
 import { NextRequest } from './modelRequest.ts';
@@ -272,7 +271,7 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls, Phases } =
     options;
   const { log, known, transcript, live: signals, images, diagnose, state } = wires;
-  const around: ConversationScope = {
+  const around: RuntimeScope = {
     conversationId: id,
     cwd,
     entries: log.entries,

@@ -4,7 +4,7 @@
  * reverse order of their beginning.
  */
 import type { PendingCall } from '../../machines/internal.ts';
-import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/define.ts';
+import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/tool.ts';
 import type { Child } from './child.ts';
 import { reportOf } from './ending.ts';
 import type { Places } from './places.ts';

@@ -6,7 +6,7 @@
 import type { Cast } from '../conversation/open.ts';
 import { ConfigurationError } from '../errors.ts';
 import { modelsOf } from '../policies.ts';
-import { definitionOf, type Tool } from '../tools/define.ts';
+import { definitionOf, type Tool } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
 import { type SubAgentOptions, spawnOptionsOf } from './spawnOptions.ts';
 import { SUBMIT, submitTool } from './submit.ts';

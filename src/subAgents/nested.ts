@@ -15,7 +15,7 @@ import type { Cast, Opened, Opening } from '../conversation/open.ts';
 import type { Model } from '../models/model.ts';
 import type { Policies } from '../policies.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Tool, ToolContext, ToolResult } from '../tools/define.ts';
+import type { Tool, ToolContext, ToolResult } from '../tools/tool.ts';
 import type { Task } from './task.ts';
 
 export interface Nested {

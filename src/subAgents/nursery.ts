@@ -15,7 +15,7 @@ import {
 } from '../../machines/internal.ts';
 import type { Policies } from '../policies.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { type ToolContext, type ToolResult, toolResult } from '../tools/define.ts';
+import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import { BEGUN, Brood } from './brood.ts';
 import { overBudget } from './budget.ts';
 import type { SpawnCast, SpawnCasts } from './cast.ts';

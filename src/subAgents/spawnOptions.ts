@@ -1,6 +1,6 @@
 /** What a spawn tool is made with. Rule: an option that is unknown or cannot work is refused where it is given. */
 import type { Model } from '../models/model.ts';
-import type { Tool } from '../tools/define.ts';
+import type { Tool } from '../tools/tool.ts';
 import { checkOptionsOf, list, object, span, text, whole, withMethods } from '../validation.ts';
 
 export interface SubAgentOptions {

@@ -5,7 +5,7 @@
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import { defineTool, gatedBy } from '../tools/define.ts';
+import { defineTool, gatedBy } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
 import { schemaOf } from './task.ts';
 

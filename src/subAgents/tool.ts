@@ -4,7 +4,7 @@
  * So the call may run again after a crash, and does nothing twice.
  */
 import { ConfigurationError } from '../errors.ts';
-import { defineTool, type Tool } from '../tools/define.ts';
+import { defineTool, type Tool } from '../tools/tool.ts';
 import { spawnCasts } from './cast.ts';
 import { Claims } from './claims.ts';
 import { type Nest, nestedOf, spawnsBy } from './nested.ts';

@@ -2,7 +2,6 @@
  * The time of a call: how long it may take, and the clock that its tool is given. Rule: time is the agent's, so that a
  * test or a replay decides what time it is, and no timer outlives the call or its signal.
  */
-import type { Ports } from '../runtime/ports.ts';
 
 const limits = new WeakMap<AbortSignal, number>();
 
@@ -12,6 +11,12 @@ export const limitTime = (signal: AbortSignal, ms: number): void => void limits.
 /** Milliseconds for the call of this signal; undefined where no executor runs it. */
 export const timeLimitOf = (signal: AbortSignal): number | undefined => limits.get(signal);
 
+/** The agent's time, as its ports give it. */
+interface TimeSource {
+  now(): number;
+  setTimer(ms: number, fire: () => void): () => void;
+}
+
 export interface CallClock {
   now(): number;
   /** Rejects with the signal's reason when it fires, and where the call ends first. */
@@ -19,7 +24,7 @@ export interface CallClock {
 }
 
 /** The clock of one call, and what ends every sleep that nobody waited for. */
-export function callClock({ now, setTimer }: Pick<Ports, 'now' | 'setTimer'>, signal: AbortSignal) {
+export function callClock({ now, setTimer }: TimeSource, signal: AbortSignal) {
   /** What wakes each sleeper up. */
   const sleepers = new Set<() => void>();
   let why: (() => unknown) | undefined;

@@ -8,8 +8,8 @@
 import type { StoredPart, ToolValue } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { limitTime } from './callTime.ts';
-import { answerOf, type ToolContext } from './define.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';
+import { answerOf, type ToolContext } from './tool.ts';
 import type { PreparedCall } from './toolbox.ts';
 
 export interface Execution extends ResultLimits {

@@ -8,7 +8,7 @@ import { type Content as GivenContent, storedContent } from '../content/content.
 import { thrownText } from '../errors.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
-import { partsOf, type ToolAnswer } from './define.ts';
+import { partsOf, type ToolAnswer } from './tool.ts';
 
 export interface ResultLimits {
   /** Most bytes of text one result may hold. */

@@ -10,7 +10,7 @@ import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
 import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
 import { within } from '../timeLimit.ts';
-import { definitionOf, type Tool, type ToolDefinition } from './define.ts';
+import { definitionOf, type Tool, type ToolDefinition } from './tool.ts';
 
 /** How long a schema may think about the arguments of one call. */
 const CHECK_MS = 30_000;

@@ -2,7 +2,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, NewEntry } from '../../machines/index.ts';
-import { compiled, type Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
+import { compiled } from '../../src/runtime/interpreter/chartActor.ts';
+import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 import { chance } from '../support/random.ts';
 import { volume } from '../support/tier.ts';

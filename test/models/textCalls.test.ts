@@ -1,8 +1,8 @@
 /** Calls that stand in text: which forms are read, what is left as text, and that hostile text is read in linear time. */
 import { describe, expect, it } from 'vitest';
 import { objectAt } from '../../src/models/jsonScan.ts';
+import { type TextCallFormat, textCallFormats } from '../../src/models/model.ts';
 import { textCalls } from '../../src/models/textCalls.ts';
-import { type TextCallFormat, textCallFormats } from '../../src/policies.ts';
 import { cpuTime } from '../support/cpuTime.ts';
 
 const found = (text: string, ...formats: TextCallFormat[]) =>

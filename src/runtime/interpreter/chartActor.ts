@@ -5,9 +5,9 @@
  */
 import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
 import type { Message, SpawnRequest } from '../../../machines/verbs.ts';
-import type { World } from './interpreter.ts';
-import type { Observation, Observer } from './observe.ts';
+import type { InterpreterOptions, RootChart, World } from './interpreter.ts';
 import type { Act, ChartEvent, Context, Plan, PlanState, StateValue, Step, Transition } from './plan.ts';
+import { planOf } from './plan.ts';
 
 /** What the actors of one conversation share. */
 export class ActorSystem {
@@ -356,3 +356,21 @@ export class ChartActor {
     if (this.system.isObserved) this.system.tellObservers({ type: 'event', actor: this, event, sender });
   }
 }
+
+export type Observation =
+  /** Once a life: it was made, or lived already when the observer came. */
+  | { type: 'actor'; actor: ChartActor }
+  | { type: 'event'; actor: ChartActor; event: ChartEvent; sender: ChartActor | undefined }
+  /** One microstep; the actor has the state and context that it led to. No transition: nothing took the event. */
+  | { type: 'transition'; actor: ChartActor; event: ChartEvent; transition: Transition | undefined }
+  | { type: 'settled'; actor: ChartActor; event: ChartEvent }
+  | { type: 'stopped'; actor: ChartActor };
+
+export type Observer = (observation: Observation) => void;
+
+/** Runs the charts by plans compiled from their configuration. */
+export const compiled = ({ machine, input, world, onError }: InterpreterOptions, observer?: Observer): RootChart => {
+  const system = new ActorSystem(world, onError);
+  if (observer) system.observe(observer);
+  return new ChartActor(planOf(machine), system, undefined, input);
+};

@@ -4,9 +4,9 @@
  * are told.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
-import type { ChartActor } from './chartActor.ts';
-import { compiled, type Interpreter } from './interpreter.ts';
-import type { Observer } from './observe.ts';
+import type { ChartActor, Observer } from './chartActor.ts';
+import { compiled } from './chartActor.ts';
+import type { Interpreter } from './interpreter.ts';
 import type { Transition } from './plan.ts';
 
 /** An actor as inspectors know it. */

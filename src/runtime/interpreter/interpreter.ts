@@ -5,9 +5,6 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
-import { ActorSystem, ChartActor } from './chartActor.ts';
-import type { Observer } from './observe.ts';
-import { planOf } from './plan.ts';
 
 /** A living chart, as far as the driver and those who read its state know it. */
 export interface ChartRef {
@@ -37,10 +34,3 @@ export interface InterpreterOptions {
   inspect?(event: unknown): void;
 }
 export type Interpreter = (options: InterpreterOptions) => RootChart;
-
-/** Runs the charts by plans compiled from their configuration. */
-export const compiled = ({ machine, input, world, onError }: InterpreterOptions, observer?: Observer): RootChart => {
-  const system = new ActorSystem(world, onError);
-  if (observer) system.observe(observer);
-  return new ChartActor(planOf(machine), system, undefined, input);
-};

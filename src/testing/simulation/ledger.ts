@@ -3,7 +3,7 @@
  * runs, runs on other arguments than were allowed, or goes on unaware that nobody waits for it, is a violation.
  */
 import type { Json } from '../../../machines/internal.ts';
-import type { ToolContext } from '../../tools/define.ts';
+import type { ToolContext } from '../../tools/tool.ts';
 import { type Execution, editedBy, type WatchedCall } from './callWatch.ts';
 import { callKey } from './facts.ts';
 import type { SimulatedStore } from './store.ts';

@@ -6,7 +6,7 @@
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
 import { timeLimitOf } from '../callTime.ts';
-import { defineTool, type Tool, type ToolResult, toolResult } from '../define.ts';
+import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './listing.ts';
 import { type Output, runShell, type ShellEnd } from './shell.ts';
 import { refusal, refused } from './workspace.ts';

@@ -3,7 +3,7 @@
  * matched against names that were walked before; it never steers the walk.
  */
 import * as z from 'zod';
-import { defineTool, type Tool, toolResult } from '../define.ts';
+import { defineTool, type Tool, toolResult } from '../tool.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { startMatcher } from './matcher.ts';
 import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';

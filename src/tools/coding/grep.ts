@@ -3,7 +3,7 @@
  * the answer is bounded in lines and in the length of each.
  */
 import * as z from 'zod';
-import { defineTool, type Tool, type ToolResult, toolResult } from '../define.ts';
+import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { type Matcher, startMatcher } from './matcher.ts';
 import { EXPRESSION_CHARACTERS_MAX, expression, GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';

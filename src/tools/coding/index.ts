@@ -3,7 +3,7 @@
  * whatever rules, hooks or permissions stand around it; a command of Bash begins there and can go anywhere.
  */
 import { ConfigurationError } from '../../errors.ts';
-import type { Tool } from '../define.ts';
+import type { Tool } from '../tool.ts';
 import { bashTool } from './bash.ts';
 import { globTool } from './glob.ts';
 import { grepTool } from './grep.ts';

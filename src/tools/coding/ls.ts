@@ -5,7 +5,7 @@
 import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import * as z from 'zod';
-import { defineTool, type Tool, toolResult } from '../define.ts';
+import { defineTool, type Tool, toolResult } from '../tool.ts';
 import { listing, shownName } from './listing.ts';
 import { failure, notADirectory, placeOf, refusal } from './workspace.ts';
 

@@ -5,7 +5,7 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
-import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../define.ts';
+import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './listing.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
 import { type Place, placeOf, refusal, refused } from './workspace.ts';

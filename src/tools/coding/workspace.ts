@@ -8,7 +8,7 @@ import { constants, type Dirent, readdir, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { glob } from 'tinyglobby';
-import { type ToolResult, toolResult } from '../define.ts';
+import { type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './listing.ts';
 
 export type RefusalCode =

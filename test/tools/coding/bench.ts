@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { codingTools } from '../../../src/tools/coding/index.ts';
-import { answerOf, definitionOf, type ToolDefinition } from '../../../src/tools/define.ts';
+import { answerOf, definitionOf, type ToolDefinition } from '../../../src/tools/tool.ts';
 
 export interface Bench {
   /** The working directory `ws`; beside it stands `ws-evil` with a file `s`. */

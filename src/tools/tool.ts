@@ -5,7 +5,20 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Decision, GroupName, Json, LogEntry, StoredPart } from '../../machines/vocabulary.ts';
 import { type ContentPart, storedContent } from '../content/content.ts';
-import { checkTool } from './toolForms.ts';
+import { ConfigurationError } from '../errors.ts';
+import {
+  anything,
+  callback,
+  check,
+  choice,
+  type Form,
+  flag,
+  isLiteral,
+  object,
+  shown,
+  span,
+  text,
+} from '../validation.ts';
 
 export interface ToolContext {
   callId: string;
@@ -122,4 +135,39 @@ export function partsOf(value: unknown): StoredPart[] | undefined {
   // Not `every`, which passes over the holes of a list.
   for (const part of value) if (!isPart(part)) return undefined;
   return storedContent(value);
+}
+
+const approval: Form = {
+  wanted: 'true, false or a function',
+  takes: (value) => flag.takes(value) || callback.takes(value),
+};
+
+/** Name, parameters and execute have words of their own. */
+export const toolForm = object(
+  {
+    ...{ name: anything, parameters: anything, execute: anything },
+    description: text,
+    readOnly: flag,
+    idempotent: flag,
+    timeoutMs: span(0),
+    group: choice('read-group', 'write-group', 'bash-group', 'other-group'),
+    needsApproval: approval,
+  },
+  { refuses: (_, tool) => isLiteral(tool) },
+);
+const NAME = /^[\w-]{1,64}$/;
+
+/** Throws ConfigurationError for what is missing, unknown or cannot work. */
+export function checkTool(tool: ToolDefinition): void {
+  if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
+  if (!NAME.test(tool.name)) {
+    const wanted = 'must be 1 to 64 of the characters a-z, A-Z, 0-9, _ and -: providers take no other';
+    throw new ConfigurationError(`the name of the tool ${shown(tool.name)} ${wanted}`);
+  }
+  if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
+  if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
+    throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);
+  }
+  const name = `tool "${tool.name}": `;
+  check(name, tool, toolForm, name);
 }
