@@ -1,14 +1,16 @@
 /**
  * `npm run mutate`: makes one mistake at a time, in a chart (guard, arrow, beginning, action) or in a function of
  * `machines/`, generates the paths from what came of it, and looks whether the clauses or the digest in `test/paths`
- * notice. `--in charts` and `--in functions` try one half, `--every 5` one in five, `--only TEXT` those whose names hold
- * the text, `--names FILE` those that a file names, one a line. The exit code is 1 where the charts do not do what the
- * committed digests say, where fewer than 95 of 100 that change something are noticed, and where a survivor is not in
- * `equivalents.json`: there stand those that change nothing, and, as `open`, those that no path tells yet.
- * `--least 85` asks for so many of 100, whatever survives.
+ * notice. `--in charts` and `--in functions` try one half, `--every 5` one in five (`--from 2` the second of each five),
+ * `--only TEXT` those whose names hold the text, `--names FILE` those that a file names, one a line. The exit code is 1
+ * where the charts do not do what the committed digests say, where fewer than 95 of 100 that change something are
+ * noticed, where a survivor is not in `equivalents.json`, and where one that stands there does not survive: there stand
+ * those that change nothing, and, as `open`, those that no path tells yet. `--least 85` asks for so many of 100,
+ * whatever survives.
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { loaded, written } from './bundle.mjs';
@@ -27,6 +29,7 @@ const { values } = parseArgs({
     names: { type: 'string' },
     threads: { type: 'string', default: '2' },
     every: { type: 'string', default: '1' },
+    from: { type: 'string', default: '1' },
     least: { type: 'string', default: '95' },
   },
 });
@@ -69,7 +72,10 @@ for (const { chart, name, what, source } of judge.mutantNames()) {
   job(name, { chart, index: perChart[chart]++, source, group: `${ids[chart]} ${what}` });
 }
 for (const [id, mistake] of mistakes.entries()) {
-  if (mistake) job(`${mistake.file}: ${mistake.what}: ${mistake.was}`, { id, group: mistake.file, line: mistake.line });
+  if (!mistake) continue;
+  // A file that moves takes its name with it.
+  const file = basename(mistake.file);
+  job(`${file}: ${mistake.what}: ${mistake.was}`, { id, group: file, line: mistake.line });
 }
 const named = values.names && new Set((await readFile(values.names, 'utf8')).split('\n'));
 const every = Number(values.every);
@@ -77,7 +83,8 @@ const sides = { all: () => true, charts: ({ id }) => id === undefined, functions
 const isIn = sides[values.in];
 if (!isIn) throw new Error(`--in takes ${Object.keys(sides).join(', ')}, not ${values.in}`);
 const wanted = jobs.filter((job) => isIn(job) && (named ? named.has(job.name) : job.name.includes(values.only)));
-const queue = wanted.filter((_, index) => index % every === 0);
+const first = Number(values.from) - 1;
+const queue = wanted.filter((_, index) => index % every === first);
 const all = queue.length;
 
 const verdicts = [];
@@ -149,10 +156,10 @@ console.log(
 );
 console.log(`${settled} of ${total.all} mistakes noticed, or listed as changing nothing`);
 const alive = new Set(survivors.map(({ name }) => name));
-const dead =
-  values.in === 'all' && values.only === '' && !named && every === 1
-    ? [...listed.keys()].filter((name) => !alive.has(name))
-    : [];
+// A whole run also finds those that are made no more.
+const whole = wanted.length === jobs.length && every === 1;
+const killed = new Set(verdicts.map(({ job }) => job.name).filter((name) => !alive.has(name)));
+const dead = [...listed.keys()].filter((name) => (whole ? !alive.has(name) : killed.has(name)));
 for (const name of dead) console.log(`listed, and does not survive: ${name}`);
 const due = Number(values.least) / 100;
 const unexplained = due < DUE ? 0 : unlisted.length;

@@ -10,15 +10,18 @@ import { glob } from 'tinyglobby';
 /** What only feeds the generated tests is no behaviour. */
 const isCases = (file) => /(^|\/)(chartC|c)ases\.ts$|\.cases\.ts$/.test(file);
 
-/** The files that a chart or the door reaches without its cases. */
+/** The files that a chart or a door (an index, or what else nobody in `machines/` imports) reaches without the cases. */
 async function behaviour(root, files) {
   const texts = new Map(await Promise.all(files.map(async (file) => [file, await readFile(join(root, file), 'utf8')])));
-  const reached = new Set(files.filter((file) => /\.machine\.ts$|(^|\/)index\.ts$/.test(file)));
+  const importsOf = (file) =>
+    [...texts.get(file).matchAll(/from '(\.[^']+)'/g)].map(([, name]) =>
+      relative(root, resolve(root, dirname(file), name)),
+    );
+  const imported = new Set(files.flatMap(importsOf));
+  const begins = (file) => /\.machine\.ts$|(^|\/)index\.ts$/.test(file) || !imported.has(file);
+  const reached = new Set(files.filter((file) => begins(file) && !isCases(file)));
   for (const file of reached) {
-    for (const [, name] of texts.get(file).matchAll(/from '(\.[^']+)'/g)) {
-      const imported = relative(root, resolve(root, dirname(file), name));
-      if (texts.has(imported) && !isCases(imported)) reached.add(imported);
-    }
+    for (const next of importsOf(file)) if (texts.has(next) && !isCases(next)) reached.add(next);
   }
   return new Map([...texts].filter(([file]) => reached.has(file)).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
