@@ -8,8 +8,8 @@ import type { ConversationContext, ConversationEvent, ConversationInput } from '
 import * as step from './conversationSteps.ts';
 import { gateWork } from './gateWork.ts';
 import type { AppendFailed } from './ports.ts';
-import { runMachine } from './run.machine.ts';
-import type { RunEvent } from './runContext.ts';
+import type { RunEvent } from './run/context.ts';
+import { runMachine } from './run/run.machine.ts';
 import { ask, drop, log, type Message, tell, update, verbs } from './verbs.ts';
 
 /** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */

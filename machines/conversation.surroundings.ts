@@ -6,7 +6,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { Surroundings } from './cases.ts';
 import type { ConversationContext, ConversationEvent, ConversationInput } from './conversationContext.ts';
 import type { AppendFailed } from './ports.ts';
-import type { RunChartOutput } from './runContext.ts';
+import type { RunChartOutput } from './run/context.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 export interface ConversationWorld {

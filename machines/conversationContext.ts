@@ -6,7 +6,7 @@ import type { DoneActorEvent } from 'xstate';
 import type { HeldDecision, OpenCalls, Rerun } from './calls.ts';
 import type { Counters } from './counters.ts';
 import type { AppendFailed, EffectDone, EffectFailed } from './ports.ts';
-import type { RunChartOutput, Settings, Trigger } from './runContext.ts';
+import type { RunChartOutput, Settings, Trigger } from './run/context.ts';
 import type { SubAgentChange } from './spending.ts';
 import type { QueuedMessage, Settlement, StoredPart } from './vocabulary.ts';
 

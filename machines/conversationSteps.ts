@@ -4,14 +4,14 @@
  */
 
 import { type HeldDecision, noOpenCalls, type OpenCalls } from './calls.ts';
-import { closed } from './closing.ts';
 import type { Continued, ConversationContext, ConversationEvent } from './conversationContext.ts';
 import { counted, newCycle } from './counters.ts';
 import { expired } from './decisions.ts';
 import { answers, gatedAgain } from './gateWork.ts';
 import type { AppendFailed, EffectRequest } from './ports.ts';
-import type { RunChartOutput, RunInput, Settings, Trigger } from './runContext.ts';
-import { stopReason } from './runEnd.ts';
+import { syntheticResults } from './run/closeCalls.ts';
+import type { RunChartOutput, RunInput, Settings, Trigger } from './run/context.ts';
+import { stopReason } from './run/entries.ts';
 import { subAgentEntries } from './spending.ts';
 import { ask, log } from './verbs.ts';
 import type { NewEntry, QueuedMessage, StoredPart } from './vocabulary.ts';
@@ -127,8 +127,8 @@ function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], 
   const ids = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
   return [
     ...waiting,
-    ...closed(runId, ids(open.kept), 'skipped'),
-    ...closed(runId, ids(open.reruns), 'unknown'),
+    ...syntheticResults(runId, ids(open.kept), 'skipped'),
+    ...syntheticResults(runId, ids(open.reruns), 'unknown'),
     ...expired(runId, early(open)),
     { runId, type: 'run-stop', reason: 'interrupted', cause },
     { runId, type: 'checkpoint', boundary: 'RunFinished' },
@@ -137,7 +137,7 @@ function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], 
 export function closingEntries({ context }: Args): NewEntry[] {
   const { runId, open } = context;
   const callIds = open.suspended.map(({ call }) => call.callId);
-  return stopEntries(context, closed(runId, callIds, 'cancelled'), 'cancelled');
+  return stopEntries(context, syntheticResults(runId, callIds, 'cancelled'), 'cancelled');
 }
 /** A message takes the place of every decision, also of those that were taken and not carried out. */
 export function supersedingEntries({ context }: Args): NewEntry[] {
@@ -184,7 +184,7 @@ export const logQueued = log(({ context: { runId }, event }: Args): NewEntry[] =
 );
 /** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
 export const logLeftBehind = log(({ context: { runId, open } }: Args): NewEntry[] =>
-  closed(
+  syntheticResults(
     runId,
     open.reruns.map(({ call }) => call.callId),
     'unknown',

@@ -11,7 +11,7 @@ export { countersOf, type Knowledge, learn, nothingKnown } from './knowledge.ts'
 export { CHARACTERS_A_TOKEN } from './messageSize.ts';
 export { canonical, hash, printOf } from './print.ts';
 export { goesOn, isCutOff, isUnfinished, openCalls, repairs, rerunOf, restored } from './recovery.ts';
-export { stopReason } from './runEnd.ts';
+export { stopReason } from './run/entries.ts';
 export { sequel } from './sequel.ts';
 export { isVisible } from './shownText.ts';
 export { countedIn, spentIn, subAgentEntries } from './spending.ts';

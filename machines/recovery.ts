@@ -10,7 +10,7 @@ import type { ConversationInput } from './conversationContext.ts';
 import { runOf } from './conversationSteps.ts';
 import { expired } from './decisions.ts';
 import { countersOf, type Knowledge } from './knowledge.ts';
-import type { Settings } from './runContext.ts';
+import type { Settings } from './run/context.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 /** A call as gates and replays see it: it always passes the gates again. */

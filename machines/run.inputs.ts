@@ -7,7 +7,7 @@ import { type HeldDecision, noOpenCalls, type OpenCalls, type RoundCall } from '
 import { freshCounters } from './counters.ts';
 import { type ChartPolicies, defaultPolicies, type Limits } from './policies.ts';
 import type { Phases } from './ports.ts';
-import type { RunInput, Settings } from './runContext.ts';
+import type { RunInput, Settings } from './run/context.ts';
 import { noPhases } from './toolRound.cases.ts';
 import type { QueuedMessage } from './vocabulary.ts';
 

@@ -6,7 +6,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { HeldDecision, ToolCallOutput } from './calls.ts';
 import type { Surroundings } from './cases.ts';
 import type { AppendFailed } from './ports.ts';
-import type { RunContext, RunEvent, RunInput } from './runContext.ts';
+import type { RunContext, RunEvent, RunInput } from './run/context.ts';
 import type { ToolRoundOutput } from './toolRound.machine.ts';
 
 export interface RunWorld {

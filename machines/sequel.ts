@@ -5,8 +5,9 @@
  * belongs to a run that began, only what was queued is given back, a checkpoint is the last entry of its append, and a
  * resumption tells the model to go on only where the model's own words come last.
  */
-import { closed, ofUnstarted } from './closing.ts';
+
 import type { Knowledge } from './knowledge.ts';
+import { ofUnstarted, syntheticResults } from './run/closeCalls.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 /** Appends without any of these follow anything. */
@@ -29,8 +30,8 @@ function lostEnd(known: Knowledge): NewEntry[] {
   const ids = (status: 'started' | 'called'): string[] =>
     [...known.open].filter((callId) => known.calls.get(callId)?.status === status);
   return [
-    ...closed(runId, ids('started'), 'unknown'),
-    ...closed(runId, ids('called'), 'skipped'),
+    ...syntheticResults(runId, ids('started'), 'unknown'),
+    ...syntheticResults(runId, ids('called'), 'skipped'),
     { runId, type: 'run-stop', reason: 'error', cause: 'store' },
   ];
 }

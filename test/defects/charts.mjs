@@ -200,7 +200,7 @@ export const charts = [
   {
     id: 'lost-decision-kept',
     about: 'a decision that could not be stored is acted on all the same',
-    witness: 'test/machines/runInbox.test.ts',
+    witness: 'test/machines/runAssigns.test.ts',
     edits: [['!isLost(held)', 'held !== undefined']],
   },
 ];

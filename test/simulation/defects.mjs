@@ -161,7 +161,7 @@ export const defects = [
     id: 'steer-lost',
     about: 'steers are taken off the queue and not delivered',
     fault: 'steer',
-    edits: [['[log(step.steerEntries), tell(', '[tell(']],
+    edits: [['\n  log(entries.steerEntries),', '']],
   },
   {
     id: 'follow-up-lost-on-error',

@@ -11,24 +11,24 @@ import {
   type SuspendedCall,
   type ToolCallOutput,
   type ToolResultEntry,
-} from './calls.ts';
-import { afterReplay, answers, gatedAgain } from './gateWork.ts';
-import type { Lost, RunContext } from './runContext.ts';
-import type { NewEntry } from './vocabulary.ts';
+} from '../calls.ts';
+import { afterReplay, answers, gatedAgain } from '../gateWork.ts';
+import type { NewEntry } from '../vocabulary.ts';
+import type { Lost, RunContext } from './context.ts';
 
-const WORDS = {
+const RESULT_TEXTS = {
   cancelled: 'This call was cancelled before its result was known. It may have had an effect.',
   skipped: 'This call was skipped: the run ended before it started.',
   not_started: 'This call was not run: an earlier call of the same reply still waits.',
   terminated: 'This call was not run: the run was ended after the reply.',
   unknown: 'The outcome of this call is unknown: it may have run.',
 } as const;
-type Code = keyof typeof WORDS;
+type Code = keyof typeof RESULT_TEXTS;
 const UNSTARTED = 'This call was cancelled before it started. It was not run.';
 
 function result(runId: string, callId: string, code: Code): ToolResultEntry {
   const isUnknown = code === 'unknown';
-  const content = [{ type: 'text' as const, text: WORDS[code] }];
+  const content = [{ type: 'text' as const, text: RESULT_TEXTS[code] }];
   const outcome = isUnknown ? code : 'cancelled';
   return { runId, type: 'tool-result', callId, outcome, content, ...(!isUnknown && { code }) };
 }
@@ -40,7 +40,7 @@ export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
   return outcome === code && code === 'cancelled' ? { ...entry, content: [{ type: 'text', text: UNSTARTED }] } : entry;
 }
 
-export const closed = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
+export const syntheticResults = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
   callIds.map((callId) => result(runId, callId, code));
 
 /** What a failed append took away of the calls. */

@@ -2,19 +2,22 @@
  * The questions that the arrows of RUN ask, by the names the drawing prints. Rule: a guard reads context and event and
  * nothing else.
  */
-import { exhausted } from './contextUse.ts';
-import { limitReached } from './counters.ts';
-import { fallsBack, replies, retries, waitIsOver } from './modelCall.machine.ts';
-import type { AppendFailed } from './ports.ts';
-import { failureInRound, outputsIn } from './roundSteps.ts';
-import type { RunContext, RunEvent } from './runContext.ts';
-import { conflicts } from './writes.ts';
 
-type Args = { context: RunContext; event: RunEvent };
+import { shareOf } from '../contextUse.ts';
+import { fallsBack, replies, retries, waitIsOver } from '../modelCall.machine.ts';
+import type { AppendFailed } from '../ports.ts';
+import { conflicts } from '../writes.ts';
+import type { RunArgs, RunContext, RunEvent } from './context.ts';
+import { failureInRound, limitOf, measured, outputsIn } from './context.ts';
+
+type Args = RunArgs;
 
 const idle = (context: RunContext): boolean => context.gate === 'closed';
+
 const waits = (context: RunContext): boolean => context.settings.policies.onPartialSuspend === 'wait';
+
 const isValue = (event: RunEvent, kind: string): boolean => event.type === 'effect.done' && event.value.kind === kind;
+
 const stopped = (event: RunEvent): boolean =>
   event.type === 'xstate.done.actor.round' && event.output.kind === 'stopped';
 
@@ -25,12 +28,16 @@ const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
     .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
 
 /** An append that failed was to hold the end of a run. One that was given up says nothing of what it held. */
-export const losesStop = ({ lost }: AppendFailed): boolean =>
+const losesStop = ({ lost }: AppendFailed): boolean =>
   lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
 
-/** The cause that ends the run before its next model call, if any. What is only retried is done before the first one. */
-export const limitOf = ({ counters, settings, trigger }: RunContext): string | undefined =>
-  trigger.kind === 'retry' ? 'end_turn' : limitReached(counters, settings.policies.limits);
+/** No room for the next reply, whatever could be pruned. */
+function exhausted({ context: { settings }, event }: Args): boolean {
+  const value = measured(event);
+  const { exhaust } = settings.context ?? {};
+  if (!value || exhaust === undefined) return false;
+  return shareOf({ used: value.prunable?.used ?? value.used, limit: value.limit }) >= exhaust;
+}
 
 export const runGuards = {
   replies,

@@ -6,91 +6,93 @@
  */
 
 import { setup } from 'xstate';
-import { askContext, contextEntries } from './contextUse.ts';
-import { attemptStates } from './modelCall.machine.ts';
-import { resumeToolCallMachine } from './resumeToolCall.machine.ts';
-import * as round from './roundSteps.ts';
-import type { RunChartOutput, RunContext, RunEvent, RunInput } from './runContext.ts';
-import * as end from './runEnd.ts';
-import * as gate from './runGate.ts';
-import { runGuards } from './runGuards.ts';
-import * as inbox from './runInbox.ts';
-import * as step from './runSteps.ts';
-import { toolRoundMachine } from './toolRound.machine.ts';
-import { ask, drop, log, type Message, spawn, stop, tell, update, verbs } from './verbs.ts';
-import type { QueuedMessage } from './vocabulary.ts';
+import { attemptStates } from '../modelCall.machine.ts';
+import { resumeToolCallMachine } from '../resumeToolCall.machine.ts';
+import { toolRoundMachine } from '../toolRound.machine.ts';
+import type { Message } from '../verbs.ts';
+import { ask, drop, log, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import type { QueuedMessage } from '../vocabulary.ts';
+import * as assigns from './assigns.ts';
+import { contextOf, outputOf, type RunChartOutput, type RunContext, type RunEvent, type RunInput } from './context.ts';
+import * as entries from './entries.ts';
+import { runGuards } from './guards.ts';
+import * as requests from './requests.ts';
 
 type Said =
   | Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>
   | Message<'round', { type: 'round.steered'; messageId: string } | { type: 'round.stopped' }>;
 
-const openGate = [spawn(gate.gateOfRun), update(gate.gateOpened)] as const;
-const openGateInWindow = [spawn(gate.gateInWindow), update(gate.gateOpenedInWindow)] as const;
-const closeGate = [stop('gate'), update(gate.gateClosed), ...openGate] as const;
+const openGate = [spawn(requests.spawnGate), update(assigns.openGate)] as const;
+const openGateInWindow = [spawn(requests.spawnGateInWindow), update(assigns.openGateInWindow)] as const;
+const closeGate = [stop('gate'), update(assigns.closeGate), ...openGate] as const;
 
 /** Steers start to count here; the conversation hears of it and takes them off its queue. */
-const deliverSteers = [log(step.steerEntries), tell(step.steersDelivered), update(step.steersTaken)] as const;
-const takeReply = [log(step.replyEntries), update(step.replyArrives)] as const;
-const takeRound = [log(round.roundEntries), update(round.roundCollected)] as const;
-const stopRound = [update(end.early), tell({ to: 'round', event: { type: 'round.stopped' } })] as const;
-const hold = update(inbox.hold);
-const commit = (boundary: Parameters<typeof step.checkpoint>[0]) =>
-  [log(step.checkpoint(boundary)), ask(step.askCommit(boundary))] as const;
+const deliverSteers = [
+  log(entries.steerEntries),
+  tell(requests.tellSteersDelivered),
+  update(assigns.takeSteers),
+] as const;
+const takeReply = [log(entries.replyEntries), update(assigns.takeReply)] as const;
+const takeRound = [log(entries.roundEntries), update(assigns.collectRound)] as const;
+const stopRound = [update(assigns.endEarly), tell({ to: 'round', event: { type: 'round.stopped' } })] as const;
+const hold = update(assigns.holdDecision);
+const commit = (boundary: Parameters<typeof entries.checkpointEntries>[0]) =>
+  [log(entries.checkpointEntries(boundary)), ask(requests.askCommit(boundary))] as const;
 
 /** Where a durable reply leads; a gate still open is waited for first where the reply would end the run. */
 const goesOn = {
   guard: 'goesOn',
   target: '#RUN.active.LoopTop',
-  actions: log(step.continuationEntries),
+  actions: log(entries.continuationEntries),
 } as const;
-const cutByLength = { guard: 'cutByLength', target: '#RUN.Terminate', actions: update(end.cutByLength) } as const;
+const cutByLength = { guard: 'cutByLength', target: '#RUN.Terminate', actions: update(assigns.stopAtLength) } as const;
 const afterReply = [
   goesOn,
   cutByLength,
-  { guard: 'hasSuspended', target: '#RUN.Suspended', actions: update(end.suspendedRun) },
+  { guard: 'hasSuspended', target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
   { target: '#RUN.NaturalEnd' },
 ] as const;
 
 export const runMachine = setup({
   types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
   actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine },
-  actions: verbs<RunContext, RunEvent, gate.GateSpawn, Said>(),
+  actions: verbs<RunContext, RunEvent, requests.GateSpawn, Said>(),
   guards: runGuards,
 }).createMachine({
   id: 'RUN',
-  context: ({ input }) => step.contextOf(input),
-  output: ({ context }) => end.outputOf(context),
+  context: ({ input }) => contextOf(input),
+  output: ({ context }) => outputOf(context),
   initial: 'active',
   // The terminal tail cannot be cancelled, but what arrives there is not lost either.
   on: {
     'decision.arrived': { actions: hold },
-    'message.steered': { actions: update(inbox.queueSteer) },
-    'message.returned': { actions: update(inbox.takeBack) },
-    'sub-agent.changed': { actions: update(inbox.countSpent) },
-    'append.failed': { actions: update(inbox.unhold) },
+    'message.steered': { actions: update(assigns.queueSteer) },
+    'message.returned': { actions: update(assigns.withdrawSteer) },
+    'sub-agent.changed': { actions: update(assigns.countSubAgent) },
+    'append.failed': { actions: update(assigns.releaseLostDecisions) },
   },
   states: {
     active: {
       initial: 'RunStart',
-      exit: [drop(step.effectsOfRun), stop('gate')],
+      exit: [drop(requests.effectsOfRun), stop('gate')],
       on: {
-        'run.cancelled': { target: '#RUN.Cancelled', actions: update(end.early) },
-        'append.failed': { target: '#RUN.Error', actions: update(end.early) },
-        'effect.failed': { target: '#RUN.Error', actions: update(end.early) },
+        'run.cancelled': { target: '#RUN.Cancelled', actions: update(assigns.endEarly) },
+        'append.failed': { target: '#RUN.Error', actions: update(assigns.endEarly) },
+        'effect.failed': { target: '#RUN.Error', actions: update(assigns.endEarly) },
         // The deadline: the other timers, waits between attempts, are taken where they are waited for.
-        'timer.elapsed': { target: '#RUN.Cancelled', actions: update(end.early) },
-        'call.concluded': { actions: update(inbox.noteResult) },
-        'call.settled': { actions: update(inbox.settleCall) },
+        'timer.elapsed': { target: '#RUN.Cancelled', actions: update(assigns.endEarly) },
+        'call.concluded': { actions: update(assigns.noteConcluded) },
+        'call.settled': { actions: update(assigns.settleCall) },
         'xstate.done.actor.gate': [
           { guard: 'noneFailed', actions: closeGate },
-          { target: '#RUN.Error', actions: update(end.toolFailed) },
+          { target: '#RUN.Error', actions: update(assigns.failByTool) },
         ],
       },
       states: {
         RunStart: {
-          entry: [log(step.openingEntries), ask(step.askDeadline), ask(step.askStartPhase)],
+          entry: [log(entries.openingEntries), ask(requests.askDeadline), ask(requests.askStartPhase)],
           always: { guard: 'nobodyAtStart', target: 'CommitUser' },
-          on: { 'effect.done': { target: 'CommitUser', actions: log(step.phaseWrites) } },
+          on: { 'effect.done': { target: 'CommitUser', actions: log(entries.phaseWriteEntries) } },
         },
         // A resumption has no message to commit; it waits all the same, so that nothing is replayed before it is on record.
         CommitUser: {
@@ -103,14 +105,14 @@ export const runMachine = setup({
           entry: openGate,
           always: [
             { guard: 'replayed', target: 'CommitReplay0' },
-            { guard: 'onlyUndecided', target: '#RUN.Suspended', actions: update(end.suspendedRun) },
+            { guard: 'onlyUndecided', target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
             { guard: 'gateIdle', target: 'LoopTop' },
           ],
         },
         // The gate has made the replay durable in its own CommitReplay.
         CommitReplay0: {
           always: [
-            { guard: 'suspendedAnew', target: '#RUN.Suspended', actions: update(end.suspendedRun) },
+            { guard: 'suspendedAnew', target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
             { target: 'LoopTop' },
           ],
         },
@@ -124,27 +126,27 @@ export const runMachine = setup({
           initial: 'hearing',
           states: {
             hearing: {
-              entry: ask(step.askPreparePhases),
+              entry: ask(requests.askPreparePhases),
               always: { guard: 'nobodyPrepares', target: 'measuring' },
               on: {
                 'effect.done': [
-                  { guard: 'terminates', target: '#RUN.Terminate', actions: update(end.terminated) },
+                  { guard: 'terminates', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
                   { target: 'measuring' },
                 ],
               },
             },
             measuring: {
-              entry: ask(askContext),
-              exit: log(contextEntries),
+              entry: ask(requests.askContext),
+              exit: log(entries.contextEntries),
               always: [
-                { guard: 'unmeasuredAtLimit', target: '#RUN.Terminate', actions: update(end.terminated) },
-                { guard: 'unmeasured', target: '#RUN.active.LlmCall', actions: update(step.turnStarts) },
+                { guard: 'unmeasuredAtLimit', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
+                { guard: 'unmeasured', target: '#RUN.active.LlmCall', actions: update(assigns.startTurn) },
               ],
               on: {
                 'effect.done': [
-                  { guard: 'exhausted', target: '#RUN.Terminate', actions: update(end.exhaustedWindow) },
-                  { guard: 'atLimit', target: '#RUN.Terminate', actions: update(end.terminated) },
-                  { target: '#RUN.active.LlmCall', actions: update(step.turnStarts) },
+                  { guard: 'exhausted', target: '#RUN.Terminate', actions: update(assigns.stopExhausted) },
+                  { guard: 'atLimit', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
+                  { target: '#RUN.active.LlmCall', actions: update(assigns.startTurn) },
                 ],
               },
             },
@@ -160,15 +162,15 @@ export const runMachine = setup({
                 target: 'AfterInference',
                 actions: takeReply,
               },
-              { target: '#RUN.Error', actions: update(end.early) },
+              { target: '#RUN.Error', actions: update(assigns.endEarly) },
             ],
             'decision.arrived': { actions: [hold, ...openGateInWindow] },
           },
         },
         AfterInference: {
-          entry: ask(step.askAfterPhases),
+          entry: ask(requests.askAfterPhases),
           always: { guard: 'nobodyAfterInference', target: 'CommitAssistant' },
-          on: { 'effect.done': { target: 'CommitAssistant', actions: update(step.terminationAsked) } },
+          on: { 'effect.done': { target: 'CommitAssistant', actions: update(assigns.noteTermination) } },
         },
         CommitAssistant: {
           entry: commit('AssistantTurnCommitted'),
@@ -177,7 +179,7 @@ export const runMachine = setup({
             committing: {
               on: {
                 'effect.done': [
-                  { guard: 'wasTerminated', target: '#RUN.Terminate', actions: update(end.terminated) },
+                  { guard: 'wasTerminated', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
                   { guard: 'hasToolCalls', target: '#RUN.active.ToolRound' },
                   { guard: 'gateOpen', target: 'joining' },
                   ...afterReply,
@@ -193,7 +195,7 @@ export const runMachine = setup({
                 { guard: 'gateOpen', target: 'joining' },
                 goesOn,
                 cutByLength,
-                { target: '#RUN.Suspended', actions: update(end.suspendedRun) },
+                { target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
               ],
             },
           },
@@ -202,24 +204,24 @@ export const runMachine = setup({
           initial: 'running',
           states: {
             running: {
-              invoke: { src: 'toolRound', id: 'round', input: round.roundInput },
+              invoke: { src: 'toolRound', id: 'round', input: requests.roundInput },
               on: {
                 'run.cancelled': { actions: stopRound },
                 'append.failed': { actions: stopRound },
                 'effect.failed': { actions: stopRound },
                 'timer.elapsed': { actions: stopRound },
                 'decision.arrived': { actions: [hold, ...openGateInWindow] },
-                'call.suspended': { actions: [update(inbox.suspendCall), ...openGateInWindow] },
+                'call.suspended': { actions: [update(assigns.suspendCall), ...openGateInWindow] },
                 'message.steered': {
                   guard: 'cutsRound',
-                  actions: [update(inbox.queueSteer), tell(inbox.roundSteered)],
+                  actions: [update(assigns.queueSteer), tell(requests.tellRoundSteered)],
                 },
                 // What failed at the gate ends the run when the round is over.
                 'xstate.done.actor.gate': { actions: closeGate },
                 'xstate.done.actor.round': [
                   { guard: 'roundCancelled', target: '#RUN.Cancelled' },
                   { guard: 'roundBroken', target: '#RUN.Error' },
-                  { guard: 'stateConflict', target: '#RUN.Error', actions: update(end.early) },
+                  { guard: 'stateConflict', target: '#RUN.Error', actions: update(assigns.endEarly) },
                   { guard: 'toolFailed', target: 'failing', actions: takeRound },
                   { target: '#RUN.active.CommitTool', actions: takeRound },
                 ],
@@ -228,7 +230,7 @@ export const runMachine = setup({
             // A tool whose failure ends the run (policy onToolFailure): what the round left is durable, and what runs at a
             // gate beside it is through, before the run's end is written.
             failing: { entry: commit('ToolResultsCommitted'), on: { 'effect.done': { target: 'failed' } } },
-            failed: { always: { guard: 'gateIdle', target: '#RUN.Error', actions: update(end.toolFailed) } },
+            failed: { always: { guard: 'gateIdle', target: '#RUN.Error', actions: update(assigns.failByTool) } },
           },
         },
         CommitTool: {
@@ -240,46 +242,46 @@ export const runMachine = setup({
         ResumeAfterTool: {
           entry: openGate,
           always: [
-            { guard: 'allSuspended', target: '#RUN.Suspended', actions: update(end.suspendedRun) },
+            { guard: 'allSuspended', target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
             {
               guard: 'gateIdle',
               target: 'LoopTop',
-              actions: [log(round.leaveKept), update(step.keptDropped)],
+              actions: [log(entries.leftBehindEntries), update(assigns.dropKept)],
             },
           ],
         },
       },
     },
-    Terminate: { entry: [log(end.terminateEntries), update(end.leftOpen)], always: { target: 'RunEnd' } },
+    Terminate: { entry: [log(entries.terminateEntries), update(assigns.keepOpenCalls)], always: { target: 'RunEnd' } },
     NaturalEnd: { always: { target: 'RunEnd' } },
     Suspended: { always: { target: 'RunEnd' } },
-    Cancelled: { entry: [log(end.cancelEntries), update(end.closedAll)], always: { target: 'RunEnd' } },
+    Cancelled: { entry: [log(entries.cancelEntries), update(assigns.closeOpenCalls)], always: { target: 'RunEnd' } },
     Error: {
-      entry: [log(end.errorEntries), update(end.leftOpen), ask(end.askErrorPhases)],
-      exit: drop(step.effectsOfRun),
+      entry: [log(entries.errorEntries), update(assigns.keepOpenCalls), ask(requests.askErrorPhases)],
+      exit: drop(requests.effectsOfRun),
       always: { guard: 'nobodyHearsError', target: 'RunEnd' },
       on: {
         'effect.done': { target: 'RunEnd' },
         'run.cancelled': { target: 'RunEnd' },
-        'append.failed': { target: 'RunEnd', actions: log(end.lostEntries) },
+        'append.failed': { target: 'RunEnd', actions: log(entries.lostEntries) },
       },
     },
     RunEnd: {
-      entry: ask(end.askEndPhase),
-      exit: drop(step.effectsOfRun),
+      entry: ask(requests.askEndPhase),
+      exit: drop(requests.effectsOfRun),
       always: { guard: 'nobodyAtEnd', target: 'CommitFinished' },
       on: {
         'effect.done': { target: 'CommitFinished' },
         'run.cancelled': { target: 'CommitFinished' },
-        'append.failed': { target: 'CommitFinished', actions: log(end.lostEntries) },
+        'append.failed': { target: 'CommitFinished', actions: log(entries.lostEntries) },
       },
     },
     CommitFinished: {
-      entry: [log(end.closingEntries), ask(end.askFinish)],
-      exit: drop(step.effectsOfRun),
+      entry: [log(entries.closingEntries), ask(requests.askFinish)],
+      exit: drop(requests.effectsOfRun),
       on: {
         'effect.done': { target: 'Done' },
-        'append.failed': { guard: 'lostItsEnd', target: 'Done', actions: update(end.endLost) },
+        'append.failed': { guard: 'lostItsEnd', target: 'Done', actions: update(assigns.loseEnd) },
       },
     },
     Done: { type: 'final' },

@@ -1,0 +1,204 @@
+/**
+ * How the context of a run changes: what comes to it while it works, where its turn, round and gate stand, and how it ends.
+ * Rule: each function takes context and event and returns what changes; nothing that comes is lost because of where the
+ * run stands.
+ */
+
+import type { HeldDecision, Slot } from '../calls.ts';
+import { type Counters, counted, countOutputs, countReply } from '../counters.ts';
+import { afterReplay } from '../gateWork.ts';
+import { failureOf, firstAttempt } from '../modelCall.machine.ts';
+import type { Failure } from '../vocabulary.ts';
+import { heardOf, leftWaiting, nothingLeft } from './closeCalls.ts';
+import {
+  dueSteers,
+  type End,
+  failureInRound,
+  isAnswered,
+  limitOf,
+  outputsIn,
+  type RunArgs,
+  type RunContext,
+  roundOf,
+  toolFailureOf,
+  withRound,
+} from './context.ts';
+import { dueReplaysOf, isImmediate } from './requests.ts';
+
+type Args = RunArgs;
+type Change = Partial<RunContext>;
+
+export const holdDecision = ({ context, event }: Args): Change =>
+  event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {};
+
+/** A decision that could not be stored was not taken. */
+export const releaseLostDecisions = ({ context, event }: Args): Change => {
+  if (event.type !== 'append.failed') return {};
+  const isLost = ({ callId, suspension }: HeldDecision): boolean =>
+    event.lost.some((entry) => entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension);
+  return { decisions: context.decisions.filter((held) => !isLost(held)) };
+};
+
+export const queueSteer = ({ context, event }: Args): Change =>
+  event.type === 'message.steered' ? { steers: [...context.steers, event.message] } : {};
+
+export const withdrawSteer = ({ context, event }: Args): Change =>
+  event.type === 'message.returned'
+    ? { steers: context.steers.filter(({ messageId }) => messageId !== event.messageId) }
+    : {};
+
+export function suspendCall({ context, event }: Args): Change {
+  if (event.type !== 'call.suspended') return {};
+  const { callId, suspension } = event.output;
+  const call = context.calls.find((candidate) => candidate.callId === callId);
+  return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
+}
+
+/** A replayed call has come to something, and a plugin hears of it: should the run be cut meanwhile, it is known. */
+export const noteConcluded = ({ context, event }: Args): Change =>
+  event.type === 'call.concluded' ? { concluded: [...context.concluded, event.output] } : {};
+
+export function settleCall({ context, event }: Args): Change {
+  if (event.type !== 'call.settled') return {};
+  const { output } = event;
+  const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
+  const replaying = context.replaying.filter((callId) => callId !== output.callId);
+  const replayed = context.replayed + 1;
+  const concluded = [...context.concluded.filter(({ callId }) => callId !== output.callId), output];
+  const failure = toolFailureOf(context, [output]);
+  const counters = countOutputs(context.counters, [output]);
+  return { ...afterReplay(context, [output]), replayed, settled, replaying, concluded, failure, counters };
+}
+
+export const countSubAgent = ({ context, event }: Args): Change =>
+  event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
+
+export function openGate({ context }: Args): Change {
+  const replays = dueReplaysOf(context);
+  if (replays.length === 0) return {};
+  return { gates: context.gates + 1, gate: 'open', replaying: replays.map(({ call }) => call.callId) };
+}
+
+export const openGateInWindow = (args: Args): Change => (isImmediate(args.context) ? openGate(args) : {});
+
+export const closeGate = (): Change => ({ gate: 'closed', replaying: [], concluded: [] });
+
+export function takeSteers({ context }: Args): Change {
+  const due = dueSteers(context);
+  return due.length === 0 ? {} : { steers: context.steers.slice(due.length) };
+}
+
+export const startTurn = ({ context }: Args): Change => ({
+  turn: context.counters.turns + 1,
+  attempts: firstAttempt,
+  replayed: 0,
+  settled: 0,
+  untold: 0,
+});
+
+export function takeReply({ context, event }: Args): Change {
+  if (event.type !== 'effect.done' || event.value.kind !== 'reply') return {};
+  const { calls, finish, empty } = event.value;
+  const counters = countReply(context.counters, event.value);
+  return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters, untold: context.settled };
+}
+
+export const noteTermination = ({ event }: Args): Change =>
+  event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {};
+
+/** Calls behind a suspended one keep their turn, each behind the one before; where a steer came they are answered. */
+export function collectRound({ context, event }: Args): Change {
+  const round = roundOf(event);
+  const counters = countOutputs(context.counters, outputsIn(round));
+  const slots = round.slots.map(
+    (slot): Slot => (isAnswered(slot, round.steered) ? { ...slot, status: 'skipped' } : slot),
+  );
+  const turns = slots.filter(({ status }) => status !== 'skipped');
+  const kept = turns.flatMap(({ call, status }, index) =>
+    status === 'queued' ? [{ call, behind: turns[index - 1]?.call.callId ?? '' }] : [],
+  );
+  return { calls: [], counters, failure: failureInRound(context, round), slots, kept: [...context.kept, ...kept] };
+}
+
+export const dropKept = (): Change => ({ kept: [] });
+
+/** What stays open behind an end that is no cancel. */
+export const keepOpenCalls = (args: Args): Change => ({
+  ...leftWaiting(withRound(args.context, args.event)),
+  counters: countLeft(args),
+});
+
+export const closeOpenCalls = (args: Args): Change => ({
+  ...nothingLeft(withRound(args.context, args.event)),
+  counters: countLeft(args),
+});
+
+/** With the results of calls whose round or gate did not come to its end. */
+const countLeft = ({ context, event }: Args): Counters =>
+  countOutputs(context.counters, [...outputsIn(roundOf(event)), ...heardOf(context)]);
+
+/** A failure that was tried again says how often. */
+const afterAttempts = ({ attempts: { attempt } }: RunContext, { code, message }: Failure): Failure => ({
+  code,
+  message: attempt > 1 ? `${message} (after ${attempt} attempts)` : message,
+});
+
+/** How an event that ends the run early ends it. */
+function endOf({ context, event }: Args): End {
+  switch (event.type) {
+    case 'run.cancelled':
+      return { termination: 'Cancelled', cause: 'cancelled' };
+    case 'timer.elapsed':
+      return { termination: 'Cancelled', cause: 'timeout' };
+    case 'append.failed':
+      return { termination: 'Error', cause: 'store', error: event.error, lost: event.lost };
+    case 'effect.failed':
+      return { termination: 'Error', cause: event.cause, error: event.error };
+    case 'effect.done':
+      return { termination: 'Error', cause: 'model', error: afterAttempts(context, failureOf(event)) };
+    case 'xstate.done.actor.round':
+      return {
+        termination: 'Error',
+        cause: 'state',
+        error: { code: 'state', message: 'two calls of a round wrote one key of the state differently' },
+      };
+    default:
+      return context.end;
+  }
+}
+
+/** The run ends as the event says. */
+export const endEarly = (args: Args): Change => ({ end: endOf(args) });
+
+export const stopExhausted = (): Change => ({
+  end: { termination: 'Stopped', cause: 'context_exhausted' },
+});
+
+export const stopAtLength = (): Change => ({ end: { termination: 'Stopped', cause: 'max_tokens' } });
+
+export const suspendRun = (): Change => ({ end: { termination: 'Suspended' } });
+
+/** A tool ends the run. No gate runs any more; what was left out of the last one did not begin. */
+export const failByTool = ({ context: { failure } }: Args): Change => ({
+  end: { termination: 'Error', cause: 'tool', ...(failure && { error: failure }) },
+  gate: 'closed',
+  replaying: [],
+  concluded: [],
+});
+
+/** The end itself could not be stored, and neither was a suspension that stood in the same append. */
+export function loseEnd(args: Args): Change {
+  const end = endOf(args);
+  const { suspended, decisions } = leftWaiting({ ...args.context, end });
+  return { end, durable: false, suspended, decisions };
+}
+
+/** How the Terminate state ends the run: by a plugin, or by a limit. */
+function terminationOf({ context, event }: Args): End {
+  if (context.trigger.kind === 'retry') return context.end;
+  const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;
+  if (asked) return { termination: 'PluginRequested', cause: asked.by };
+  return { termination: 'Stopped', cause: limitOf(context) ?? 'max_tokens' };
+}
+
+export const terminateRun = (args: Args): Change => ({ end: terminationOf(args) });

@@ -1,0 +1,184 @@
+/**
+ * What a run knows while it is under way (ids, counters, inbox, open calls), what may come to it, and what it starts from
+ * and ends with. Rule: no message, text or payload of a model or tool is kept here; those go from the event that brings
+ * them into the log.
+ */
+
+import type { DoneActorEvent } from 'xstate';
+import type { CallConcluded, HeldDecision, OpenCalls, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
+import type { Counters } from '../counters.ts';
+import { limitReached } from '../counters.ts';
+import type { Attempts } from '../modelCall.machine.ts';
+import { firstAttempt } from '../modelCall.machine.ts';
+import type { ChartPolicies } from '../policies.ts';
+import type { AppendFailed, ContextValue, EffectDone, EffectFailed, Phases, TimerElapsed } from '../ports.ts';
+import type { ResumeToolCallOutput } from '../resumeToolCall.machine.ts';
+import type { SubAgentChange } from '../spending.ts';
+import type { ToolRoundOutput } from '../toolRound.machine.ts';
+import type { Failure, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from '../vocabulary.ts';
+
+/** What is the same for every run of a conversation. */
+export interface Settings {
+  conversationId: string;
+  policies: ChartPolicies;
+  phases: Phases;
+  /** Ids of the agent's model and its fallbacks, without repetition. */
+  models: readonly string[];
+  /** Shares of the context window above which something happens; absent where no window is known. */
+  context?: { warn?: number; prune?: number; exhaust?: number };
+}
+
+export type Trigger =
+  | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
+  /** `continuation`: what the model is told where its own words came last. */
+  | { kind: 'resume'; of: string; continuation?: string }
+  /** Calls of cycles that have ended run again; no cycle reopens, and no model is called. `of`: the last run. */
+  | { kind: 'retry'; of: string };
+
+export interface RunInput extends OpenCalls {
+  runId: string;
+  settings: Settings;
+  trigger: Trigger;
+  counters: Counters;
+  steers: readonly QueuedMessage[];
+}
+
+/** How the run ends; set by the transition that decides it. */
+export interface End {
+  termination: Termination;
+  cause?: string;
+  error?: Failure;
+  /** What a failed append took with it. */
+  lost?: Lost;
+}
+
+/** The entries a failed append took with it. */
+export type Lost = readonly NewEntry[];
+
+export interface RunContext extends RunInput {
+  /** Number of the current model call within the cycle. */
+  turn: number;
+  attempts: Attempts;
+  models: readonly string[];
+  retry: ChartPolicies['modelRetry'];
+  /** Calls of the last reply that have neither a result nor a suspension yet. */
+  calls: readonly RoundCall[];
+  /** What became of the last round's calls. */
+  slots: readonly Slot[];
+  /** How the last reply ended. */
+  reply: { finish: FinishReason; empty: boolean };
+  /** A plugin asked to end the run after this reply. */
+  terminate: { by: string; reason: string } | undefined;
+  /** Gates opened so far. */
+  gates: number;
+  gate: 'open' | 'closed';
+  /** Calls the open gate has not settled yet. */
+  replaying: readonly string[];
+  /** What its calls have come to; of one that is not settled yet only the plugins have not heard. */
+  concluded: readonly ToolCallOutput[];
+  /** Calls replayed since the last model call began, and how many of them were settled. */
+  replayed: number;
+  settled: number;
+  /** How many of them were settled before the reply came that knows nothing of them. */
+  untold: number;
+  /** Of a tool, where it ends the run as soon as nothing beside it runs. */
+  failure: Failure | undefined;
+  end: End;
+  durable: boolean;
+}
+
+export interface RunChartOutput extends OpenCalls {
+  end: End;
+  durable: boolean;
+  counters: Counters;
+}
+
+export type RunEvent =
+  | EffectDone
+  | TimerElapsed
+  | EffectFailed
+  | AppendFailed
+  /** `partial`: the text streamed so far, where the policy keeps it. */
+  | { type: 'run.cancelled'; partial?: string }
+  | { type: 'decision.arrived'; held: HeldDecision }
+  | { type: 'message.steered'; message: QueuedMessage }
+  | { type: 'message.returned'; messageId: string }
+  | { type: 'call.suspended'; output: ToolCallOutput }
+  | { type: 'call.settled'; output: ToolCallOutput }
+  | CallConcluded
+  | SubAgentChange
+  | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
+  | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
+
+/** What every function that a chart is given reads. */
+export type RunArgs = { context: RunContext; event: RunEvent };
+
+export const contextOf = (input: RunInput): RunContext => ({
+  ...input,
+  turn: input.counters.turns,
+  attempts: firstAttempt,
+  models: input.settings.models,
+  retry: input.settings.policies.modelRetry,
+  calls: [],
+  slots: [],
+  reply: { finish: 'stop', empty: false },
+  terminate: undefined,
+  gates: 0,
+  gate: 'closed',
+  replaying: [],
+  concluded: [],
+  replayed: 0,
+  settled: 0,
+  untold: 0,
+  failure: undefined,
+  end: { termination: 'NaturalEnd', cause: 'end_turn' },
+  durable: true,
+});
+
+/** Early decisions whose call never suspended; one that keeps its turn may still come to it. */
+export const expiredDecisions = ({ decisions, suspended, kept }: RunContext) =>
+  decisions.filter(({ callId }) => ![...suspended, ...kept].some(({ call }) => call.callId === callId));
+
+/** What outlives the run. */
+export function outputOf(context: RunContext): RunChartOutput {
+  const { end, durable, counters, suspended, kept, reruns } = context;
+  const over = new Set(expiredDecisions(context));
+  const decisions = context.decisions.filter((held) => !over.has(held));
+  return { end, durable, counters, suspended, kept, reruns, decisions };
+}
+
+/** The cause that ends the run before its next model call, if any. What is only retried is done before the first one. */
+export const limitOf = ({ counters, settings, trigger }: RunContext): string | undefined =>
+  trigger.kind === 'retry' ? 'end_turn' : limitReached(counters, settings.policies.limits);
+
+/** The steers taken at this opportunity. */
+export const dueSteers = ({ steers, settings }: RunContext): readonly QueuedMessage[] =>
+  settings.policies.queueDrain === 'all' ? steers : steers.slice(0, 1);
+
+export const roundOf = (event: RunEvent): ToolRoundOutput =>
+  event.type === 'xstate.done.actor.round' ? event.output : { kind: 'stopped', slots: [] };
+
+export const outputsIn = ({ slots }: ToolRoundOutput): (ToolCallOutput | undefined)[] =>
+  slots.map(({ output }) => output);
+
+/** A steer leaves nothing waiting; what was refused needs no turn, and a later look at it would not know why it was. */
+export const isAnswered = ({ status, call }: Slot, steered: string | undefined): boolean =>
+  status === 'queued' && (steered !== undefined || call.refused !== undefined);
+
+/** The failure of a tool that ends the run: the first one, where the policy says so. */
+export function toolFailureOf(
+  context: RunContext,
+  outputs: readonly (ToolCallOutput | undefined)[],
+): Failure | undefined {
+  if (context.settings.policies.onToolFailure !== 'failRun') return undefined;
+  return context.failure ?? outputs.find((output) => output?.failure)?.failure;
+}
+
+export const failureInRound = (context: RunContext, round: ToolRoundOutput): Failure | undefined =>
+  toolFailureOf(context, outputsIn(round));
+
+export const withRound = (context: RunContext, event: RunEvent): RunContext =>
+  event.type === 'xstate.done.actor.round' ? { ...context, slots: event.output.slots } : context;
+
+export const measured = (event: RunEvent): ContextValue | undefined =>
+  event.type === 'effect.done' && event.value.kind === 'context' ? event.value : undefined;

@@ -1,0 +1,204 @@
+/**
+ * What a run logs, from its opening to its last checkpoint. Rule: each function takes context and event and returns
+ * entries; every way out writes exactly one stop or suspension, and each call has one result or still waits.
+ */
+
+import { EASED, PRUNED, shareOf } from '../contextUse.ts';
+import { expired } from '../decisions.ts';
+import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
+import { conflicts, writesOf } from '../writes.ts';
+import { closeCalls, syntheticResults } from './closeCalls.ts';
+import {
+  dueSteers,
+  type End,
+  expiredDecisions,
+  isAnswered,
+  type Lost,
+  limitOf,
+  measured,
+  outputsIn,
+  type RunArgs,
+  type RunContext,
+  type RunEvent,
+  roundOf,
+  withRound,
+} from './context.ts';
+
+type Args = RunArgs;
+
+export function openingEntries({ context: { runId, trigger } }: Args): NewEntry[] {
+  if (trigger.kind === 'retry') return [];
+  if (trigger.kind === 'resume') {
+    const resumed: NewEntry = { runId, type: 'run-resumed', of: trigger.of };
+    const { continuation } = trigger;
+    return continuation ? [resumed, { runId, type: 'continuation', text: continuation, why: 'resume' }] : [resumed];
+  }
+  return [
+    { runId, type: 'run-started' },
+    { runId, type: 'user-message', ...trigger.message },
+  ];
+}
+
+export function checkpointEntries(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {
+  return ({ context }: { context: RunContext }): NewEntry[] =>
+    boundary === 'UserMessage' && context.trigger.kind !== 'message'
+      ? []
+      : [{ runId: context.runId, type: 'checkpoint', boundary }];
+}
+
+export const phaseWriteEntries = ({ context, event }: Args): NewEntry[] =>
+  event.type === 'effect.done' && event.value.kind === 'done' && event.value.writes
+    ? writesEntry(context.runId, event.value.writes)
+    : [];
+
+const writesEntry = (runId: string, writes: { [key: string]: Json }): NewEntry[] => [
+  { runId, type: 'state-changed', writes },
+];
+
+export const steerEntries = ({ context }: Args): NewEntry[] =>
+  dueSteers(context).map(({ messageId, content }) => {
+    return { runId: context.runId, type: 'user-message', messageId, kind: 'steer', content };
+  });
+
+/** Above `warn` a warning, once until use has fallen; above `prune` the results that go. */
+export function contextEntries({ context: { runId, settings }, event }: Args): NewEntry[] {
+  const value = measured(event);
+  if (!value || !settings.context) return [];
+  const { warn = Number.POSITIVE_INFINITY } = settings.context;
+  const { used, limit, warned, prunable } = value;
+  const above = shareOf(value) > warn;
+  const entries: NewEntry[] = [];
+  if (above && !warned) entries.push({ runId, type: 'context-warning', used, limit });
+  if (!above && warned) entries.push({ runId, type: 'extension', name: EASED, value: { used, limit } });
+  if (prunable) entries.push({ runId, type: 'extension', name: PRUNED, value: { callIds: prunable.callIds } });
+  return entries;
+}
+
+export function replyEntries({ context, event }: Args): NewEntry[] {
+  if (event.type !== 'effect.done' || event.value.kind !== 'reply') return [];
+  const { runId, turn } = context;
+  const { items, model, finish, usage, costUsd } = event.value;
+  const output = items.map((item): NewEntry => ({ runId, type: 'agent-output', item }));
+  return [...output, { runId, type: 'model-reply', turn, model, finish, usage, costUsd }];
+}
+
+/** Why the model is called again though the reply has no calls, as the model must be told; at a limit it is not. */
+export function continuationEntries({ context }: Args): NewEntry[] {
+  const { runId, reply, settings, settled, untold, steers } = context;
+  if (limitOf(context) !== undefined) return [];
+  if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: 'Go on.', why: 'pause' }];
+  if (!reply.empty && settled > 0 && settled === untold && steers.length === 0) {
+    const words = 'Results of earlier calls came in while you answered; they stand in their place. Go on with them.';
+    return [{ runId, type: 'continuation', text: words, why: 'results' }];
+  }
+  if (!reply.empty || settings.policies.onEmptyReply !== 'notice') return [];
+  const text = 'Your last reply was empty. Answer the user, or call a tool.';
+  return [
+    { runId, type: 'notice', code: 'empty_reply', text: 'The model sent an empty reply; it is asked again.' },
+    { runId, type: 'continuation', text, why: 'empty_reply' },
+  ];
+}
+
+const skippedText = (messageId: string): string =>
+  `This call was skipped: a queued message of the user (${messageId}) goes first. It follows the results.`;
+
+/** The results of calls that are answered without being started, then what the round's calls write. */
+export function roundEntries(args: Args): NewEntry[] {
+  const { runId } = args.context;
+  const round = roundOf(args.event);
+  const { slots, steered } = round;
+  const answered = slots
+    .filter((slot) => isAnswered(slot, steered))
+    .map(({ call: { callId, refused } }): NewEntry => {
+      const [text, how] =
+        steered === undefined && refused
+          ? [refused.text, { outcome: 'failed' as const, code: refused.code }]
+          : [skippedText(steered ?? ''), { outcome: 'cancelled' as const, code: 'skipped' }];
+      return { runId, type: 'tool-result', callId, content: [{ type: 'text', text }], ...how };
+    });
+  return [...answered, ...writesOf(runId, outputsIn(round))];
+}
+
+/** The run goes on without the calls that kept their turn. */
+export const leftBehindEntries = ({ context }: Args): NewEntry[] =>
+  syntheticResults(
+    context.runId,
+    context.kept.map(({ call }) => call.callId),
+    'not_started',
+  );
+
+export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
+  const { runId, settings } = context;
+  const text = event.type === 'run.cancelled' ? event.partial : undefined;
+  const kept: NewEntry[] =
+    text?.trim() && settings.policies.partialReply === 'keep'
+      ? [{ runId, type: 'agent-output', item: { type: 'assistant', text, flag: 'interrupted' } }]
+      : [];
+  return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];
+};
+
+/**
+ * What a failed append may not take with it: what was said, and where the run began. A message that had to wait is not
+ * among it: it was refused, and whoever sent it is told.
+ */
+const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
+  'run-started',
+  'run-resumed',
+  'user-message',
+  'continuation',
+]);
+
+export const errorEntries = ({ context, event }: Args): NewEntry[] => {
+  const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
+  const said = lost.filter(({ runId, type }) => runId === context.runId && SAID.has(type));
+  return [...said, ...closeCalls(withRound(context, event), 'kept', lost), ...writesLeft(context, event, lost)];
+};
+
+export const terminateEntries = ({ context }: Args): NewEntry[] => [
+  ...syntheticResults(
+    context.runId,
+    context.calls.map((call) => call.callId),
+    'terminated',
+  ),
+  ...closeCalls({ ...context, calls: [] }, 'kept'),
+];
+
+/** What calls with a result wrote to the state, where neither their round nor their gate came to its end. */
+function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
+  const inRound = outputsIn(roundOf(event));
+  const outputs = [...(conflicts(inRound) ? [] : inRound), ...(replaying.length > 0 ? concluded : [])];
+  const unknown = lost.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : []));
+  return writesOf(
+    runId,
+    outputs.filter((output) => !unknown.includes(output?.callId ?? '')),
+  );
+}
+
+/** What could not be stored is written again with what follows, but for messages that were refused. */
+export const lostEntries = ({ event }: Args): NewEntry[] =>
+  event.type === 'append.failed' ? event.lost.filter(({ type }) => type !== 'message-queued') : [];
+
+const REASON: Record<Exclude<Termination, 'Suspended'>, StopReason> = {
+  NaturalEnd: 'completed',
+  PluginRequested: 'completed',
+  Stopped: 'error',
+  Cancelled: 'interrupted',
+  Error: 'error',
+};
+
+/** The boundary that closes the cycle (request-cycle-model, Boundary Rule). */
+export const stopReason = (end: End): StopReason | null =>
+  end.termination === 'Suspended' ? null : end.cause === 'timeout' ? 'error' : REASON[end.termination];
+
+export function closingEntries({ context }: { context: RunContext }): NewEntry[] {
+  const { runId, end, suspended, trigger } = context;
+  const reason = stopReason(end);
+  const boundary: NewEntry = { runId, type: 'checkpoint', boundary: 'RunFinished' };
+  const over = expired(runId, expiredDecisions(context));
+  if (trigger.kind === 'retry') return over;
+  if (reason === null) {
+    return [...over, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];
+  }
+  const { cause } = end;
+  return [...over, { runId, type: 'run-stop', reason, ...(cause !== undefined && { cause }) }, boundary];
+}

@@ -1,0 +1,135 @@
+/**
+ * What a run asks of the world, gives the charts below it, and tells them and its conversation. Rule: a parameter that
+ * gives nothing asks, spawns and tells nothing.
+ */
+
+import type { Replay } from '../calls.ts';
+import { gateWork } from '../gateWork.ts';
+import type { EffectRequest, Phase } from '../ports.ts';
+import type { ResumeToolCallInput } from '../resumeToolCall.machine.ts';
+import type { ToolRoundInput } from '../toolRound.machine.ts';
+import type { Message, SpawnRequest } from '../verbs.ts';
+import type { QueuedMessage } from '../vocabulary.ts';
+import type { RunArgs, RunContext } from './context.ts';
+import { dueSteers } from './context.ts';
+
+type Args = RunArgs;
+type WithContext = { context: RunContext };
+
+/** The prefix of everything that a run asks for. */
+export const effectsOfRun = ({ context }: { context: RunContext }): string => `${context.runId}/`;
+
+export const deadlineId = ({ runId }: { runId: string }): string => `${runId}/deadline`;
+
+export function askDeadline({ context }: Args): EffectRequest | undefined {
+  const ms = context.settings.policies.limits.runMs;
+  return ms === false || context.trigger.kind === 'retry'
+    ? undefined
+    : { kind: 'timer', id: deadlineId(context), ms, ofCycle: true };
+}
+
+/** One effect runs the phases of a state that somebody takes part in, in order; none asks nothing. */
+function askPhases(context: RunContext, at: string, wanted: Phase[]): EffectRequest | undefined {
+  const { runId, turn, settings } = context;
+  const phases = wanted.filter((phase) => settings.phases[phase]);
+  return phases.length === 0 ? undefined : { kind: 'phase', id: `${runId}/t${turn}/${at}`, runId, turn, phases };
+}
+
+export const askStartPhase = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'start', ['runStart']);
+
+export const askPreparePhases = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'prepare', ['stepStart', 'beforeInference']);
+
+export const askAfterPhases = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'after', ['afterInference', 'stepEnd']);
+
+/** Plugins hear of a model call that failed for good. */
+export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {
+  const { end } = context;
+  const request = end.cause === 'model' ? askPhases(context, 'error', ['afterInference', 'stepEnd']) : undefined;
+  return request?.kind === 'phase' && end.error ? { ...request, failure: end.error } : request;
+}
+
+const RUN_END_MS = 5000;
+const CANCELLED_RUN_END_MS = 30;
+
+/** A run that fails and is cancelled before it is over ends as failed, and as fast as a cancelled one. */
+export function askEndPhase({ context, event }: Args): EffectRequest | undefined {
+  const { termination } = context.end;
+  const isCancelled = termination === 'Cancelled' || event.type === 'run.cancelled';
+  const request = askPhases(context, 'end', ['runEnd']);
+  if (request?.kind !== 'phase') return undefined;
+  return { ...request, termination, limitMs: isCancelled ? CANCELLED_RUN_END_MS : RUN_END_MS };
+}
+
+/** Asked only where the model has a window and some policy wants to know. */
+export function askContext({ context: { runId, turn, settings } }: Args): EffectRequest | undefined {
+  if (!settings.context) return undefined;
+  const { prune } = settings.context;
+  return { kind: 'context', id: `${runId}/t${turn}/context`, ...(prune !== undefined && { pruneAbove: prune }) };
+}
+
+export function askCommit(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {
+  return ({ context }: { context: RunContext }): EffectRequest => ({
+    kind: 'commit',
+    id: `${context.runId}/t${context.turn}/${boundary}`,
+    boundary,
+  });
+}
+
+export const askFinish = ({ context }: { context: RunContext }): EffectRequest => ({
+  kind: 'commit',
+  id: `${context.runId}/RunFinished`,
+  boundary: 'RunFinished',
+});
+
+export function roundInput({ context }: { context: RunContext }): ToolRoundInput {
+  const { runId, turn, calls, settings } = context;
+  const { conversationId, policies, phases } = settings;
+  const { toolExecution, toolRetry: retry } = policies;
+  const together =
+    toolExecution === 'parallel' || (toolExecution === 'parallelIfReadOnly' && calls.every((call) => call.readOnly));
+  const [sequential, window] = together ? [false, policies.maxParallelTools] : [true, 1];
+  const { suspensionsPerCall: suspensionsMax } = policies.limits;
+  const id = `${runId}/t${turn}/call`;
+  return { conversationId, runId, id, calls, window, sequential, suspensionsMax, retry, phases };
+}
+
+export type GateSpawn = SpawnRequest<'resumeToolCall', ResumeToolCallInput>;
+
+/** What a gate that opened now would do. */
+export const dueReplaysOf = (context: RunContext): Replay[] =>
+  context.gate === 'open' || context.failure ? [] : gateWork(context);
+
+export const isImmediate = (context: RunContext): boolean =>
+  context.settings.policies.decisionsDuringRound === 'immediate';
+
+export function spawnGate({ context }: WithContext): GateSpawn[] {
+  const replays = dueReplaysOf(context);
+  if (replays.length === 0) return [];
+  const { runId, gates, settings } = context;
+  const { conversationId, policies, phases } = settings;
+  const { suspensionsPerCall: suspensionsMax } = policies.limits;
+  const { toolRetry: retry } = policies;
+  const input = { conversationId, runId, id: `${runId}/gate${gates}`, replays, suspensionsMax, retry, phases };
+  return [{ src: 'resumeToolCall', id: 'gate', input }];
+}
+
+/** While a model or a round is under way a gate opens only where decisions count at once. */
+export const spawnGateInWindow = (args: WithContext): GateSpawn[] => (isImmediate(args.context) ? spawnGate(args) : []);
+
+type SteersDelivered = Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>;
+
+export function tellSteersDelivered({ context }: Args): SteersDelivered | undefined {
+  const messages = dueSteers(context);
+  return messages.length === 0 ? undefined : { to: 'parent', event: { type: 'steers.delivered', messages } };
+}
+
+type RoundSteered = Message<'round', { type: 'round.steered'; messageId: string }>;
+
+/** A message goes before the calls that the round has not started. */
+export const tellRoundSteered = ({ event }: Args): RoundSteered | undefined =>
+  event.type === 'message.steered'
+    ? { to: 'round', event: { type: 'round.steered', messageId: event.message.messageId } }
+    : undefined;
