@@ -73,9 +73,9 @@ for (const { chart, name, what, source } of judge.mutantNames()) {
 }
 for (const [id, mistake] of mistakes.entries()) {
   if (!mistake) continue;
-  // A file that moves takes its name with it.
-  const file = basename(mistake.file);
-  job(`${file}: ${mistake.what}: ${mistake.was}`, { id, group: file, line: mistake.line });
+  const { file, owner, what, was, line } = mistake;
+  // Wherever its function moves, a mistake keeps its name.
+  job(`${owner}: ${what}: ${was}`, { id, group: basename(file), at: `${basename(file)}:${line}` });
 }
 const named = values.names && new Set((await readFile(values.names, 'utf8')).split('\n'));
 const every = Number(values.every);
@@ -88,8 +88,8 @@ const queue = wanted.filter((_, index) => index % every === first);
 const all = queue.length;
 
 const verdicts = [];
-const tell = ({ name, line }, { unreached }) =>
-  console.log(`survives${unreached ? ' unreached' : ''}: ${name}${line ? `\tline ${line}` : ''}`);
+const tell = ({ name, at }, { unreached }) =>
+  console.log(`survives${unreached ? ' unreached' : ''}: ${name}${at ? `\t${at}` : ''}`);
 const work = () =>
   new Promise((done) => {
     let worker;

@@ -191,12 +191,20 @@ function childrenOf(node) {
   return children;
 }
 
+/** What a declaration, or a member of one, is called. */
+function nameOf({ type, id, key, value }) {
+  if (/Declaration$|^VariableDeclarator$/.test(type)) return id?.name;
+  const member = /^(Method|Property)Definition$/.test(type) || (type === 'Property' && isFunction(value));
+  return member ? key.name : undefined;
+}
+
 /** Everything that can be mistaken in one file: places, outermost first, each with what may stand there. */
 function placesIn(file, text) {
   const { program, errors } = parseSync(file, text);
   if (errors.length > 0) throw new Error(`${file}: ${errors[0].message}`);
   const places = new Map();
   const lineOf = (at) => text.slice(0, at).split('\n').length;
+  const owners = [];
   const note = (kind, node, what, becomes, said = node) => {
     const key = `${node.start}-${node.end}`;
     const place = places.get(key) ?? { kind, start: node.start, end: node.end, mistakes: [] };
@@ -204,6 +212,7 @@ function placesIn(file, text) {
     const was = text.slice(said.start, said.end).replace(/\s+/g, ' ');
     place.mistakes.push({
       file,
+      owner: owners.join('.'),
       line: lineOf(node.start),
       what,
       was: was.length > 70 ? `${was.slice(0, 67)}...` : was,
@@ -211,6 +220,8 @@ function placesIn(file, text) {
     });
   };
   const walk = (node, parent, inFunction) => {
+    const named = !(inFunction && owners.length > 0) && nameOf(node);
+    if (named) owners.push(named);
     for (const [what, becomes] of mistakesAt(node, parent, text, inFunction)) note('expression', node, what, becomes);
     for (const [what, becomes] of rightSide(node, parent)) note('expression', node.right, what, becomes, node);
     for (const mistake of statementMistakes(node)) note(...mistake);
@@ -221,6 +232,7 @@ function placesIn(file, text) {
       if (/Pattern$/.test(child.type) || (key === 'id' && child.type !== 'ClassExpression')) continue;
       walk(child, node.type === 'ParenthesizedExpression' ? parent : node, inFunction || isFunction(node));
     }
+    if (named) owners.pop();
   };
   walk(program, program, false);
   return [...places.values()].sort((a, b) => a.start - b.start || b.end - a.end);
