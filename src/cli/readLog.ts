@@ -8,9 +8,11 @@ import type { Diagnostic } from '../../machines/vocabulary.ts';
 import { ConfigurationError, CorruptLogError } from '../errors.ts';
 import { openRegular, resolveRegular } from '../stores/jsonl/disk.ts';
 import { idOf } from '../stores/jsonl/fileName.ts';
+import { FORMAT, isRecord } from '../stores/jsonl/format.ts';
 import { beginsWithHeader, readableEntries } from '../stores/jsonl/lenient.ts';
 import { linesOf } from '../stores/jsonl/lines.ts';
 import { scanLog } from '../stores/jsonl/scan.ts';
+import { lengthened } from '../stores/jsonl/shortForms.ts';
 import { logPath, nearSessions } from './sessions.ts';
 
 const decoder = new TextDecoder();
@@ -114,8 +116,10 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
       if (bytes.length > 0) odd.push(number);
       continue;
     }
+    // Of a log whose first header was lost: headers of runs, and lines with short forms.
+    if (isRecord(value) && value.format === FORMAT) continue;
     known ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
-    take(value);
+    take(isRecord(value) ? lengthened(value, id) : value);
   }
   const unread = odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
   if (known) return [...unread, ...endless];

@@ -3,10 +3,12 @@ import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/pro
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type LogEntry } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import {
   all,
   conversation,
+  modelReply,
   notice,
   notices,
   opened,
@@ -36,15 +38,71 @@ describe('what is written', () => {
     });
   });
 
-  test('a line leaves out what the header says and a run id of null', async () => {
+  test('a line leaves out what the header above it says: the conversation, the run, and what its time is counted from', async () => {
     const found = await place();
-    await write(found.store, 'c', [notice('c', 0, 'x'), stamped('c', 1, { type: 'run-started', runId: 'r' })]);
+    const of = (seq: number, runId: string) => stamped('c', seq, { type: 'run-started', runId });
+    const entries = [notice('c', 0, 'x'), of(1, 'r'), of(2, 'r'), notice('c', 3, 'y'), of(4, 'r'), of(5, 's')];
+    await write(found.store, 'c', entries.slice(0, 3));
+    await opened(found.store, 'c', async (handle) => {
+      await Promise.all([handle.append(entries.slice(3, 5), 3), handle.append(entries.slice(5), 5)]);
+      expect(await all(handle, 4)).toEqual(entries.slice(4));
+    });
+    const header = { format: 'runchart-log', version: VERSION, conversationId: 'c' };
     expect((await contentOf(found)).split('\n').map((line) => line && JSON.parse(line))).toEqual([
-      { format: 'runchart-log', version: 1, conversationId: 'c' },
+      header,
       { seq: 0, at: 1_700_000_000_000, type: 'notice', code: 'case', text: 'x' },
-      { seq: 1, at: 1_700_000_001_000, runId: 'r', type: 'run-started' },
+      { ...header, runId: 'r', at: 1_700_000_001_000 },
+      { seq: 1, at: 0, type: 'run-started' },
+      { seq: 2, at: 1000, type: 'run-started' },
+      { seq: 3, at: 2000, runId: null, type: 'notice', code: 'case', text: 'y' },
+      { seq: 4, at: 3000, type: 'run-started' },
+      { ...header, runId: 's', at: 1_700_000_005_000 },
+      { seq: 5, at: 0, type: 'run-started' },
       '',
     ]);
+    expect(await stored(found.store, 'c')).toEqual(entries);
+  });
+
+  test('a line has token counts, a single text and the key of a call in short, and whatever stands there comes back', async () => {
+    const found = await place();
+    const key = (callId: string, idempotencyKey: string) =>
+      stamped('c', 0, { type: 'tool-started', runId: 'r', callId, idempotencyKey });
+    const result = (content: unknown) =>
+      stamped('c', 0, { type: 'tool-result', runId: 'r', callId: 'x', outcome: 'succeeded', content } as never);
+    const usages = [
+      {},
+      { inputTokens: 0, outputTokens: 0 },
+      { reasoningTokens: 7 },
+      { more: 1 },
+      { inputTokens: null },
+    ];
+    const contents = [[{ type: 'text', text: 'a' }], [{ type: 'text', text: 'a', more: 1 }], [], 'a', [null], [['a']]];
+    const keys = [
+      key('x', 'c/x/0'),
+      key('x', 'c/x/12'),
+      key('x', 'c/x/012'),
+      key('x', 'c/x/'),
+      key('x', 'own'),
+      key('', 'c//1'),
+    ];
+    const replies = usages.map((counts) => modelReply('c', 0, null, counts as never));
+    const entries = [...replies, ...contents.map(result), ...keys].map((entry, seq) => ({
+      ...entry,
+      seq,
+      at: seq / 3,
+    }));
+    await write(found.store, 'c', entries);
+    expect(await stored(found.store, 'c')).toEqual(entries);
+    const lines = (await contentOf(found)).split('\n');
+    const linesWith = (text: string) => lines.filter((line) => line.includes(text)).length;
+    expect([linesWith('"tokens":[9,3]'), linesWith('"tokens":[]'), linesWith('"tokens":[9,3,0,0,7]')]).toEqual([
+      1, 1, 1,
+    ]);
+    expect([
+      linesWith('"onlyText":"a"'),
+      linesWith('"suspensions":12'),
+      linesWith('"idempotencyKey":"c/x/012"'),
+    ]).toEqual([1, 1, 1]);
   });
 
   test("an entry of another conversation keeps that conversation's id", async () => {

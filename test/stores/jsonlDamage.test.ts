@@ -3,6 +3,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';
@@ -237,7 +238,7 @@ describe('the header', () => {
   });
 
   test('H-140 a header in the middle of a file is refused: of another version by its version, of this one as damage', async () => {
-    await refuses(file(header, first, header.replace(/\d+/, '2'), second), 'version', 3);
+    await refuses(file(header, first, header.replace(/\d+/, String(VERSION + 1)), second), 'version', 3);
     await refuses(file(header, first, header, second), 'corrupt', 3);
     await refuses(file(header, header, first), 'corrupt', 2);
   });

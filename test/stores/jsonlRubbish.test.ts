@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { conversation, notice, refused } from '../../src/testing/storeSuite/storeCase.ts';
 import { fileHandle } from './disk.ts';
 import { refuses } from './mending.ts';
@@ -79,7 +80,7 @@ describe('a file of rubbish', () => {
 describe('of several reasons the first is reported however far behind it stands', () => {
   const lines = rubbish('y\n');
   const number = lines.length / 2;
-  const newer = header.replace(/\d+/, '2');
+  const newer = header.replace(/\d+/, String(VERSION + 1));
 
   test('encoding, with its line', async () => {
     const odd = Buffer.concat([Buffer.from(lines), Buffer.from([0xff, 0x0a]), Buffer.from(lines)]);
@@ -116,12 +117,14 @@ describe('what is wrong is said in words that help', () => {
   };
 
   test('only a greater version asks for a newer runchart', async () => {
-    for (const version of ['2', '999', '1.5']) {
+    for (const version of [String(VERSION + 1), '999', '2.5']) {
       expect(await said(file(header.replace(/\d+/, version)))).toContain('use a newer runchart');
     }
     for (const version of ['0', '"1"', '-1', 'null', '[2]']) {
       const message = await said(file(header.replace(/\d+/, version)));
-      expect(message).toContain(`expected version 1, got ${version}: no runchart wrote that, restore the file`);
+      expect(message).toContain(
+        `expected version ${VERSION}, got ${version}: no runchart wrote that, restore the file`,
+      );
     }
     expect(await said('{"format":"runchart-log"}\n')).toContain('got nothing: no runchart wrote that');
   });

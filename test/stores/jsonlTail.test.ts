@@ -1,7 +1,8 @@
 /** What stands at the end of a file without a newline: what a write of ours left is mended, anything else is somebody's. */
 import { describe, expect, test } from 'vitest';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { notice, notices, refused } from '../../src/testing/storeSuite/storeCase.ts';
+import { VERSION } from '../../src/stores/jsonl/versions.ts';
+import { notice, notices, refused, stamped } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';
 import { linesFor, placeWith } from './place.ts';
@@ -11,7 +12,7 @@ const [header = '', ...records] = await linesFor(entries);
 const [first = '', second = '', third = ''] = records;
 const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
 const whole = file(header, ...records);
-const NEWER = '{"format":"runchart-log","version":2,"conversationId":"c"}';
+const NEWER = `{"format":"runchart-log","version":${VERSION + 1},"conversationId":"c"}`;
 
 describe('a file that never was a log, without a newline at its end', () => {
   test.for<[string, string | Uint8Array]>([
@@ -130,6 +131,24 @@ describe('what a write that was cut leaves', () => {
     }
     const { store } = await placeWith(file(header, first) + NEWER);
     await refused('version', () => store.open('c'));
+  });
+
+  test('H-130 a run whose header or first line was cut at any byte is cut off, and the runs before it are kept', async () => {
+    const runs = ['r', 's'].flatMap((runId, run) =>
+      [0, 1].map((index) => stamped('c', 1 + 2 * run + index, { type: 'run-started', runId })),
+    );
+    const log = [notice('c', 0), ...runs];
+    const lines = await linesFor(log);
+    const isHeader = (line: string): boolean => line.startsWith('{"format"');
+    expect(lines.map(isHeader)).toEqual([true, false, true, false, false, true, false, false]);
+    const bytes = Buffer.from(file(...lines));
+    for (let cut = file(...lines.slice(0, 5)).length; cut < bytes.length; cut += volume.byteStep) {
+      const left = bytes.subarray(0, cut).toString().split('\n');
+      const kept = left.filter((line) => lines.includes(line));
+      const torn = left.at(-1) !== '' && kept.length < left.length;
+      const count = kept.filter((line) => !isHeader(line)).length;
+      await mends(bytes.subarray(0, cut), log.slice(0, count), torn ? ['torn_tail'] : []);
+    }
   });
 
   test('H-130 a header with any id cut at any byte is an empty log', async () => {

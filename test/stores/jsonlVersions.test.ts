@@ -10,6 +10,7 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { createAgent, defineTool, forkConversation, type Model, subAgents } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import { all, notice, opened, refused } from '../../src/testing/storeSuite/storeCase.ts';
 import { noticeCodes, type Place, place } from './place.ts';
@@ -175,7 +176,7 @@ describe('H-140 a version to come', () => {
     const after = await readFile(path('texts.jsonl'), 'utf8');
     const [marker, ...added] = after.slice(before.length).split('\n');
     expect(after.startsWith(before)).toBe(true);
-    expect(JSON.parse(marker ?? '')).toEqual({ format: 'runchart-log', version: 2, conversationId: 'texts' });
+    expect(JSON.parse(marker ?? '')).toEqual({ format: 'runchart-log', version: VERSION + 1, conversationId: 'texts' });
     expect(added.length).toBe(3);
     const both = [0, 1].map((more) => expect.objectContaining({ seq: old.length + more, said: 'new' }));
     await later(() =>
@@ -196,7 +197,7 @@ describe('H-140 a version to come', () => {
     const { store, path } = await placeOf('v1');
     await later(() => opened(store, 'died', (handle) => handle.append([notice('died', 10)], 10)));
     const after = await readFile(path('died.jsonl'), 'utf8');
-    const line = after.split('\n').findIndex((text) => text.includes('"version":2')) + 1;
+    const line = after.split('\n').findIndex((text) => text.includes(`"version":${VERSION + 1}`)) + 1;
     expect(line).toBe(12);
     await expect(store.open('died')).rejects.toMatchObject({ code: 'version', line });
     expect(await readFile(path('died.jsonl'), 'utf8')).toBe(after);
@@ -212,18 +213,21 @@ describe('H-140 a version to come', () => {
       });
       await opened(store, 'died', async (handle) => expect(handle.notices).toEqual([]));
     });
-    expect(JSON.parse((await readFile(path('new.jsonl'), 'utf8')).split('\n')[0] ?? '')).toMatchObject({ version: 2 });
+    expect(JSON.parse((await readFile(path('new.jsonl'), 'utf8')).split('\n')[0] ?? '')).toMatchObject({
+      version: VERSION + 1,
+    });
     await refused('version', () => store.open('new'));
   });
 
   test('refuses an older record that its step can make nothing of, with its line', async () => {
     const { store } = await placeOf('v1');
+    // Behind the first header, and the one of today's version.
     await opened(store, 'waiting', async (handle) => {
       const { length } = await all(handle);
       const { code: _, ...bare } = notice('waiting', length) as LogEntry & { code: string };
       await handle.append([bare as LogEntry], length);
       await handle.close();
-      await expect(later(() => store.open('waiting'))).rejects.toMatchObject({ code: 'corrupt', line: length + 2 });
+      await expect(later(() => store.open('waiting'))).rejects.toMatchObject({ code: 'corrupt', line: length + 3 });
     });
   });
 });

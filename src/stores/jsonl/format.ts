@@ -1,13 +1,14 @@
 /**
  * The format of a log's lines, both ways. Rule: the first line names the format, its version and the conversation; each
- * further line is one entry, begins with its seq, and leaves out what the header says and a `runId` of null; a later
- * header says that the lines behind it are of a newer version. Reading judges and never throws; what a reader would
- * refuse is not written.
+ * further line is one entry, begins with its seq, and leaves out what the header above it says. A later header stands
+ * where a run begins, and says its id and the time its lines count from; or where lines of a newer version begin.
+ * Reading judges and never throws; what a reader would refuse is not written.
  */
 import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError } from '../../errors.ts';
 import { isBlank, isBraced, otherEncoding, voidBefore } from './bytes.ts';
+import { lengthened, shortened } from './shortForms.ts';
 import { type StoredRecord, UPGRADES, VERSION } from './versions.ts';
 
 export const FORMAT = 'runchart-log';
@@ -23,7 +24,14 @@ const MAX_SPLICES = 8;
 export interface LineFormat {
   conversationId: string;
   version: number;
+  /** The run of the lines behind it that name none. */
+  runId: string | null;
+  /** What the time of each line is counted from. */
+  at: number;
 }
+
+/** Short forms, and headers of runs, came with it. */
+const RUNS_SINCE = 2;
 
 export type Judged =
   /** `zeros`: bytes of 0x00, and white space among them, before the record. `spliced`: a torn record stands before it. */
@@ -31,16 +39,18 @@ export type Judged =
   /** Nothing but white space and zero bytes. */
   | { kind: 'blank' }
   /** The lines behind it have another version. */
-  | { kind: 'header'; version: number }
+  | { kind: 'header'; format: LineFormat }
   | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version'; why: string };
 
 export type JudgedHeader =
-  | { kind: 'header'; conversationId: string | null; version: number }
+  | { kind: 'header'; format: LineFormat }
   | { kind: 'blank' }
   | { kind: 'encoding' | 'not_json' | 'no_header' | 'version'; why: string };
 
-export function headerLine(conversationId: string): string {
-  return `${JSON.stringify({ format: FORMAT, version: VERSION, conversationId })}\n`;
+/** `isFirst`: of its file, or of its version; it names a run only where there is one. */
+export function headerLine({ conversationId, runId, at }: LineFormat, isFirst: boolean): string {
+  const run = isFirst && runId === null ? {} : { runId, at };
+  return `${JSON.stringify({ format: FORMAT, version: VERSION, conversationId, ...run })}\n`;
 }
 
 /** What every record holds, as its first key. */
@@ -51,34 +61,59 @@ function recordPrefix(seq: number): string {
   return `{${RECORD_KEY}:${seq},`;
 }
 
+/** An entry as it was when it was handed over; its line depends on the header that it will stand under. */
+export interface Pending {
+  readonly seq: number;
+  readonly at: number;
+  readonly conversationId: string;
+  readonly runId: string | null;
+  /** The entry's own fields: JSON behind its opening brace. */
+  readonly fields: string;
+}
+
 /** Throws RunchartError `store` for an entry no reader would take back. */
-export function entryLine(entry: LogEntry, headerId: string): Buffer {
+export function pendingOf(entry: LogEntry, headerId: string): Pending {
   const { seq, at, conversationId, runId, ...rest } = entry;
   const odd = envelopeFault(at, conversationId, runId, rest.type);
   if (odd !== null) throw new RunchartError('store', `entry ${seq} (${entry.type}) cannot be stored: ${odd}`);
-  const short: { [key: string]: unknown } = { seq, at };
-  if (conversationId !== headerId) short.conversationId = conversationId;
-  if (runId !== null) short.runId = runId;
-  let line: string;
+  let fields: string;
   try {
-    line = `${JSON.stringify({ ...short, ...rest })}\n`;
+    fields = JSON.stringify(shortened(rest, conversationId)).slice(1);
   } catch (cause) {
     throw new RunchartError('store', `entry ${seq} (${entry.type}) is not JSON: ${String(cause)}`, { cause });
   }
-  if (isTooDeep(entry, line.length)) {
+  if (isTooDeep(entry, fields.length)) {
     throw new RunchartError('store', `entry ${seq} (${entry.type}) is nested deeper than ${MAX_DEPTH} levels`);
   }
-  const bytes = Buffer.from(line);
-  if (bytes.length > MAX_LINE_BYTES) {
-    throw new RunchartError(
-      'store',
-      `entry ${seq} (${entry.type}) takes ${bytes.length} bytes, at most ${MAX_LINE_BYTES} fit: store it as a blob`,
-    );
-  }
-  return bytes;
+  const pending: Pending = { seq, at, conversationId, runId, fields };
+  const longest = { conversationId: headerId, version: VERSION, runId: null, at: 0 };
+  // A character takes at most three bytes.
+  if (fields.length * 3 < MAX_LINE_BYTES / 2) return pending;
+  const { length } = Buffer.from(lineOf(pending, longest));
+  if (length <= MAX_LINE_BYTES) return pending;
+  throw new RunchartError(
+    'store',
+    `entry ${seq} (${entry.type}) takes ${length} bytes, at most ${MAX_LINE_BYTES} fit: store it as a blob`,
+  );
 }
 
-export function judgeHeader(bytes: Buffer): JudgedHeader {
+/** The header that must stand above the entry: the one that does, or one that names its run. */
+export function formatFor({ at, runId }: Pending, above: LineFormat): LineFormat {
+  const isExact = above.at + (at - above.at) === at;
+  if ((runId === null || runId === above.runId) && isExact && above.version === VERSION) return above;
+  // Outside of every run no header saves anything; a time that is no whole number is counted from 0.
+  const from = runId === null || !Number.isSafeInteger(at) ? 0 : at;
+  return { conversationId: above.conversationId, version: VERSION, runId, at: from };
+}
+
+export function lineOf({ seq, at, conversationId, runId, fields }: Pending, format: LineFormat): string {
+  const foreign = conversationId === format.conversationId ? '' : `"conversationId":${JSON.stringify(conversationId)},`;
+  const run = runId === format.runId ? '' : `"runId":${JSON.stringify(runId)},`;
+  return `{${RECORD_KEY}:${seq},"at":${at - format.at},${foreign}${run}${fields}\n`;
+}
+
+/** `id`: the conversation of a header that names none. */
+export function judgeHeader(bytes: Buffer, id: string): JudgedHeader {
   if (isBlank(bytes)) return { kind: 'blank' };
   if (!isUtf8(bytes)) return notUtf8(bytes);
   const header = isBraced(bytes) ? parsed(bytes.toString()) : undefined;
@@ -88,8 +123,18 @@ export function judgeHeader(bytes: Buffer): JudgedHeader {
   }
   const version = own(header, 'version');
   if (!isReadable(version)) return unreadable(version);
-  const id = own(header, 'conversationId');
-  return { kind: 'header', conversationId: typeof id === 'string' ? id : null, version };
+  const named = own(header, 'conversationId');
+  return {
+    kind: 'header',
+    format: { conversationId: typeof named === 'string' ? named : id, version, ...runIn(header) },
+  };
+}
+
+/** The run that a header names, and the time its lines count from. */
+function runIn(header: StoredRecord): { runId: string | null; at: number } {
+  const runId = own(header, 'runId');
+  const at = own(header, 'at');
+  return { runId: typeof runId === 'string' ? runId : null, at: Number.isFinite(at) ? (at as number) : 0 };
 }
 
 function unreadable(version: unknown): { kind: 'version'; why: string } {
@@ -119,7 +164,9 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
     const version = own(value, 'version');
     if (!isReadable(version)) return unreadable(version);
-    return version > format.version ? { kind: 'header', version } : { kind: 'corrupt', why: 'it is a second header' };
+    const isOfRun = version >= RUNS_SINCE && version === format.version && Object.hasOwn(value, 'runId');
+    if (version <= format.version && !isOfRun) return { kind: 'corrupt', why: 'it is a second header' };
+    return { kind: 'header', format: { conversationId: format.conversationId, version, ...runIn(value) } };
   }
   if (value !== undefined) {
     const entry = restored(value, format, text.length);
@@ -157,14 +204,22 @@ function spliceOf(text: string, format: LineFormat, expected: number): LogEntry 
 function restored(found: unknown, format: LineFormat, length: number): LogEntry | string {
   if (!isRecord(found)) return 'it is not an object';
   if (isTooDeep(found, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const value = upgraded(found, format.version);
+  const value = upgraded(asWritten(found, format), format.version);
   if (value === null) return `it is no record of version ${format.version}`;
-  const { seq, at, conversationId = format.conversationId, runId = null, ...rest } = value;
+  const { seq, at, conversationId, runId, ...rest } = value;
   if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${display(seq)}, expected a whole number`;
   const odd = envelopeFault(at, conversationId, runId, own(value, 'type'));
   if (odd !== null) return odd;
   // What a type's own fields hold is the reader's to judge: a newer version may know more types.
   return { seq, at, conversationId, runId, ...rest } as unknown as LogEntry;
+}
+
+/** The record with what its header says of it, in the long forms. */
+function asWritten(record: StoredRecord, format: LineFormat): StoredRecord {
+  const { conversationId = format.conversationId, runId = format.runId, at, ...rest } = record;
+  const full = { ...rest, at: typeof at === 'number' ? format.at + at : at, conversationId, runId };
+  const isShort = format.version >= RUNS_SINCE && typeof conversationId === 'string';
+  return isShort ? lengthened(full, conversationId) : full;
 }
 
 /** What is wrong with the fields every entry has; the same is asked when it is written and when it is read. */

@@ -13,6 +13,7 @@ import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { ConfigurationError, CorruptLogError, RunchartError, StoreConflictError } from '../../errors.ts';
 import { type LogHandle, refuseOutOfOrder } from '../store.ts';
 import { codeOf, makeDirectory, openRegular, refuseNoFolder, storeError, syncDirectory, writeAll } from './disk.ts';
+import type { Pending } from './format.ts';
 import type { Lease } from './lease.ts';
 import type { LogFile } from './logFile.ts';
 
@@ -62,9 +63,8 @@ export class JsonlHandle implements LogHandle {
 
   async append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
     this.#refuseClosed();
-    const seqs = entries.map(({ seq }) => ({ seq }));
-    const lines = this.#file.linesOf(entries);
-    const done = this.#turn.then(() => this.#append(seqs, lines, expectedSeq));
+    const pending = this.#file.pending(entries);
+    const done = this.#turn.then(() => this.#append(pending, expectedSeq));
     this.#turn = done.catch(() => {});
     return done;
   }
@@ -96,14 +96,14 @@ export class JsonlHandle implements LogHandle {
     }
   }
 
-  async #append(seqs: readonly { seq: number }[], lines: readonly Buffer[], expectedSeq: number): Promise<void> {
-    refuseOutOfOrder(this.#id, this.#file.next, seqs, expectedSeq);
+  async #append(pending: readonly Pending[], expectedSeq: number): Promise<void> {
+    refuseOutOfOrder(this.#id, this.#file.next, pending, expectedSeq);
     if (!this.#lease.holds()) {
       throw new StoreConflictError(
         `lease ${this.#lease.token} of conversation "${this.#id}" is no longer held: it was removed or taken over`,
       );
     }
-    if (lines.length > 0) await this.#file.append(lines);
+    if (pending.length > 0) await this.#file.append(pending);
   }
 
   #refuseClosed(): void {

@@ -27,7 +27,7 @@ export async function beginsWithHeader(path: string): Promise<boolean> {
       if (isBlank(piece.bytes)) continue;
       for (const line of linesIn(piece)) {
         const [{ bytes, whole } = line] = recordsIn(line);
-        const { kind } = judgeHeader(whole ? bytes : withoutLostEnd(bytes));
+        const { kind } = judgeHeader(whole ? bytes : withoutLostEnd(bytes), '');
         if (kind !== 'blank') return kind === 'header' || kind === 'version';
       }
     }
@@ -80,12 +80,12 @@ class Reader {
   take(bytes: Buffer, whole: boolean): LogEntry | null {
     if (this.passesOver(bytes)) return null;
     if (this.#format === null) {
-      const header = judgeHeader(bytes);
+      const header = judgeHeader(bytes, this.#id);
       this.#format = formatIn(header, this.#id);
       if (header.kind === 'header') return null;
     }
     const judged = judgeLine(bytes, this.#format, this.#next, whole);
-    if (judged.kind === 'header') this.#format = { ...this.#format, version: judged.version };
+    if (judged.kind === 'header') this.#format = judged.format;
     if (judged.kind !== 'entry' || judged.entry.seq < this.#next) return null;
     this.#next = judged.entry.seq + 1;
     return judged.entry;
@@ -94,6 +94,5 @@ class Reader {
 
 /** What cannot be read as a header is taken for one of this version, so that the lines behind it can be tried. */
 function formatIn(header: JudgedHeader, id: string): LineFormat {
-  if (header.kind !== 'header') return { conversationId: id, version: VERSION };
-  return { conversationId: header.conversationId ?? id, version: header.version };
+  return header.kind === 'header' ? header.format : { conversationId: id, version: VERSION, runId: null, at: 0 };
 }

@@ -8,10 +8,9 @@ import { dirname } from 'node:path';
 import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../../errors.ts';
 import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './disk.ts';
-import { entryLine, headerLine, judgeLine, type LineFormat } from './format.ts';
+import { formatFor, headerLine, judgeLine, type LineFormat, lineOf, type Pending, pendingOf } from './format.ts';
 import { recordsOf } from './lines.ts';
 import { formatAt, type Scan, scanLog } from './scan.ts';
-import { VERSION } from './versions.ts';
 
 /** What an acknowledged append survives: the end of the process, or a loss of power. */
 export type Durability = 'process' | 'power';
@@ -75,22 +74,20 @@ export class LogFile {
     return this.#scan.notices;
   }
 
-  /** The lines of entries as they are now. Throws RunchartError `store` for what no reader would take back. */
-  linesOf(entries: readonly LogEntry[]): Buffer[] {
-    return entries.map((entry) => entryLine(entry, this.#format.conversationId));
+  /** Entries as they are now. Throws RunchartError `store` for what no reader would take back. */
+  pending(entries: readonly LogEntry[]): Pending[] {
+    const { conversationId } = this.#format;
+    return entries.map((entry) => pendingOf(entry, conversationId));
   }
 
   /** Not to be called again before it has settled. Throws StoreConflictError, and RunchartError `store`. */
-  async append(lines: readonly Buffer[]): Promise<void> {
+  async append(pending: readonly Pending[]): Promise<void> {
     this.#refuseChanged();
-    const { formats, open } = this.#scan;
-    const format = this.#format;
-    // Lines of an older version stay as they are: a header stands before the first one of this version.
-    const header = formats.at(-1)?.format.version === VERSION ? '' : headerLine(format.conversationId);
-    const prefix = Buffer.from(`${open ? '\n' : ''}${header}`);
+    const written = this.#linesOf(pending);
+    const prefix = this.#scan.open ? '\n' : '';
     try {
       await this.#repair();
-      await writeAll(this.#file, Buffer.concat([prefix, ...lines]));
+      await writeAll(this.#file, Buffer.from(prefix + written.text));
       if (this.#durability === 'power') await this.#file.datasync();
     } catch (cause) {
       await this.#cut().catch(async () => {
@@ -99,14 +96,38 @@ export class LogFile {
       });
       throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
     }
-    if (header !== '') formats.push({ from: this.next, format: { ...format, version: VERSION } });
+    const start = this.#scan.end + prefix.length;
+    this.#scan.formats.push(...written.formats);
+    for (const offset of written.offsets) this.#scan.offsets.push(start + offset);
     this.#scan.open = false;
-    this.#scan.end += prefix.length;
-    for (const line of lines) {
-      this.#scan.offsets.push(this.#scan.end);
-      this.#scan.end += line.length;
-    }
+    this.#scan.end = start + written.bytes;
     this.#size = this.#scan.end;
+  }
+
+  /** What is written for them: their lines, each run's behind its header; lines of an older version stay as they are. */
+  #linesOf(pending: readonly Pending[]): { text: string; bytes: number; offsets: number[]; formats: Scan['formats'] } {
+    const formats: Scan['formats'] = [];
+    const offsets: number[] = [];
+    let above = this.#format;
+    let text = '';
+    let bytes = 0;
+    const add = (line: string): void => {
+      text += line;
+      bytes += Buffer.byteLength(line);
+    };
+    const head = (from: number, format: LineFormat, isFirst: boolean): void => {
+      formats.push({ from, format });
+      add(headerLine(format, isFirst));
+      above = format;
+    };
+    if (this.#scan.formats.length === 0) head(this.next, above, true);
+    for (const entry of pending) {
+      const format = formatFor(entry, above);
+      if (format !== above) head(entry.seq, format, above.version !== format.version);
+      offsets.push(bytes);
+      add(lineOf(entry, format));
+    }
+    return { text, bytes, offsets, formats };
   }
 
   /** The entries stored now, from seq `from` on. */
@@ -119,7 +140,7 @@ export class LogFile {
     let format = formatAt(this.#scan, next, this.#id);
     for await (const line of recordsOf(this.#file, offset, end)) {
       const judged = judgeLine(line.bytes, format, next, line.whole);
-      if (judged.kind === 'header') format = { ...format, version: judged.version };
+      if (judged.kind === 'header') format = judged.format;
       // Other lines were found to be repetitions when the file was checked.
       if (judged.kind !== 'entry' || judged.entry.seq !== next) continue;
       next += 1;

@@ -38,7 +38,9 @@ export interface Scan {
 
 /** The form of the line that holds entry `seq`. `id`: the conversation a log without a header will be of. */
 export function formatAt({ formats }: Scan, seq: number, id: string): LineFormat {
-  return formats.filter(({ from }) => from <= seq).at(-1)?.format ?? { conversationId: id, version: VERSION };
+  let found = formats.at(-1);
+  for (let at = formats.length - 1; found && found.from > seq; at -= 1) found = formats[at - 1];
+  return found?.format ?? { conversationId: id, version: VERSION, runId: null, at: 0 };
 }
 
 const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];
@@ -110,7 +112,7 @@ class Scanner {
   async #take(line: Line): Promise<void> {
     this.#number = line.number;
     const bytes = line.whole ? line.bytes : withoutLostEnd(line.bytes);
-    const header = this.#headerSeen ? null : judgeHeader(bytes);
+    const header = this.#headerSeen ? null : judgeHeader(bytes, this.#id);
     const judged = header ?? judgeLine(bytes, this.#format, this.#next, line.whole);
     if (judged.kind === 'blank') {
       this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero_bytes' : 'blank_tail' };
@@ -122,7 +124,7 @@ class Scanner {
     }
     if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);
     this.#headerSeen = true;
-    if (judged.kind === 'header') this.#takeHeader({ conversationId: this.#format.conversationId, ...judged });
+    if (judged.kind === 'header') this.#takeHeader(judged.format);
     else if (judged.kind === 'entry') await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
     else if (judged.kind === 'not_json') {
       const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
@@ -153,8 +155,8 @@ class Scanner {
     return this.#scan;
   }
 
-  #takeHeader({ conversationId, version }: { conversationId: string | null; version: number }): void {
-    this.#format = { conversationId: conversationId ?? this.#id, version };
+  #takeHeader(format: LineFormat): void {
+    this.#format = format;
     this.#scan.formats.push({ from: this.#next, format: this.#format });
     if (this.#format.conversationId === this.#id) return;
     this.#notice('renamed', { conversationId: this.#format.conversationId });
