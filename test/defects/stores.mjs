@@ -10,7 +10,7 @@ export const stores = [
     id: 'changed-file',
     about: 'an append does not look whether the file is still the one that was opened',
     witness: 'test/stores/jsonlRefusals.test.ts',
-    edits: [['this.#refuseChanged();\n    const { formats, open }', 'const { formats, open }']],
+    edits: [['this.#refuseChanged();\n    const written', 'const written']],
   },
   {
     id: 'lease-kept',
