@@ -6,8 +6,8 @@
 
 import type { HeldDecision, Slot } from '../calls.ts';
 import { type Counters, counted, countOutputs, countReply } from '../counters.ts';
-import { afterReplay } from '../gateWork.ts';
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
+import { afterReplay } from '../tools/openCalls.ts';
 import type { Failure } from '../vocabulary.ts';
 import { heardOf, leftWaiting, nothingLeft } from './closeCalls.ts';
 import {

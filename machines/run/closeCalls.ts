@@ -12,7 +12,7 @@ import {
   type ToolCallOutput,
   type ToolResultEntry,
 } from '../calls.ts';
-import { afterReplay, answers, gatedAgain } from '../gateWork.ts';
+import { afterReplay, answers, gatedAgain } from '../tools/openCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { Lost, RunContext } from './context.ts';
 

@@ -6,15 +6,13 @@
 
 import type { DoneActorEvent } from 'xstate';
 import type { CallConcluded, HeldDecision, OpenCalls, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
-import type { Counters } from '../counters.ts';
-import { limitReached } from '../counters.ts';
-import type { Attempts } from '../modelCall.machine.ts';
-import { firstAttempt } from '../modelCall.machine.ts';
+import { type Counters, limitReached } from '../counters.ts';
+import type { SubAgentChange } from '../log/usage.ts';
+import { type Attempts, firstAttempt } from '../modelCall.machine.ts';
 import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, ContextValue, EffectDone, EffectFailed, Phases, TimerElapsed } from '../ports.ts';
-import type { ResumeToolCallOutput } from '../resumeToolCall.machine.ts';
-import type { SubAgentChange } from '../spending.ts';
-import type { ToolRoundOutput } from '../toolRound.machine.ts';
+import type { ResumeToolCallOutput } from '../tools/resumeToolCall.machine.ts';
+import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { Failure, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from '../vocabulary.ts';
 
 /** What is the same for every run of a conversation. */

@@ -3,10 +3,10 @@
  * entries; every way out writes exactly one stop or suspension, and each call has one result or still waits.
  */
 
-import { EASED, PRUNED, shareOf } from '../contextUse.ts';
-import { expired } from '../decisions.ts';
+import { expired } from '../log/decisions.ts';
+import { conflicts, writesOf } from '../tools/stateWrites.ts';
+import { EASED, PRUNED, shareOf } from '../transcript/size.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
-import { conflicts, writesOf } from '../writes.ts';
 import { closeCalls, syntheticResults } from './closeCalls.ts';
 import {
   dueSteers,

@@ -3,12 +3,19 @@
  * nothing else.
  */
 
-import { shareOf } from '../contextUse.ts';
 import { fallsBack, replies, retries, waitIsOver } from '../modelCall.machine.ts';
 import type { AppendFailed } from '../ports.ts';
-import { conflicts } from '../writes.ts';
-import type { RunArgs, RunContext, RunEvent } from './context.ts';
-import { failureInRound, limitOf, measured, outputsIn } from './context.ts';
+import { conflicts } from '../tools/stateWrites.ts';
+import { shareOf } from '../transcript/size.ts';
+import {
+  failureInRound,
+  limitOf,
+  measured,
+  outputsIn,
+  type RunArgs,
+  type RunContext,
+  type RunEvent,
+} from './context.ts';
 
 type Args = RunArgs;
 

@@ -4,14 +4,13 @@
  */
 
 import type { Replay } from '../calls.ts';
-import { gateWork } from '../gateWork.ts';
 import type { EffectRequest, Phase } from '../ports.ts';
-import type { ResumeToolCallInput } from '../resumeToolCall.machine.ts';
-import type { ToolRoundInput } from '../toolRound.machine.ts';
+import { gateWork } from '../tools/openCalls.ts';
+import type { ResumeToolCallInput } from '../tools/resumeToolCall.machine.ts';
+import type { ToolRoundInput } from '../tools/toolRound.machine.ts';
 import type { Message, SpawnRequest } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
-import type { RunArgs, RunContext } from './context.ts';
-import { dueSteers } from './context.ts';
+import { dueSteers, type RunArgs, type RunContext } from './context.ts';
 
 type Args = RunArgs;
 type WithContext = { context: RunContext };

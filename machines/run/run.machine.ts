@@ -7,10 +7,9 @@
 
 import { setup } from 'xstate';
 import { attemptStates } from '../modelCall.machine.ts';
-import { resumeToolCallMachine } from '../resumeToolCall.machine.ts';
-import { toolRoundMachine } from '../toolRound.machine.ts';
-import type { Message } from '../verbs.ts';
-import { ask, drop, log, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import { resumeToolCallMachine } from '../tools/resumeToolCall.machine.ts';
+import { toolRoundMachine } from '../tools/toolRound.machine.ts';
+import { ask, drop, log, type Message, spawn, stop, tell, update, verbs } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
 import * as assigns from './assigns.ts';
 import { contextOf, outputOf, type RunChartOutput, type RunContext, type RunEvent, type RunInput } from './context.ts';

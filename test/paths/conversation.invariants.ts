@@ -1,6 +1,6 @@
 /** What CONVERSATION must and must not do (semantics 2, 3, 7 and 14; conversation-requirements). */
 
-import type { Continued } from '../../machines/conversationContext.ts';
+import type { Continued } from '../../machines/conversation/context.ts';
 import type { HeldDecision, NewEntry } from '../../machines/index.ts';
 import { commitsOf } from './anyChart.invariants.ts';
 import {

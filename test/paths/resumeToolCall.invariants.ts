@@ -1,7 +1,7 @@
 /** What RESUME_TOOL_CALL must and must not do (run-lifecycle, Decision Replay; semantics 5, 6 and 14). */
 import type { Replay, ToolCallOutput } from '../../machines/calls.ts';
-import type { ResumeToolCallInput, ResumeToolCallOutput } from '../../machines/resumeToolCall.machine.ts';
-import type { ToolCallInput } from '../../machines/toolCall.machine.ts';
+import type { ResumeToolCallInput, ResumeToolCallOutput } from '../../machines/tools/resumeToolCall.machine.ts';
+import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
 import { commitsOf, enters } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
 import type { ChartInvariant, Trace } from './trace.ts';

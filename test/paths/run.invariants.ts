@@ -1,6 +1,6 @@
 /** What RUN must and must not do (run-lifecycle, State Machine and Checkpoint Triggers; semantics 2, 4 to 8 and 14). */
 import type { EffectRequest, NewEntry, Phase } from '../../machines/index.ts';
-import type { ToolRoundInput } from '../../machines/toolRound.machine.ts';
+import type { ToolRoundInput } from '../../machines/tools/toolRound.machine.ts';
 import { commitsOf, documented, enters, legsOf } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
 import { holdAttempts, holdRetry, type Turn } from './modelCall.invariants.ts';

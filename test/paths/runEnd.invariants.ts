@@ -2,7 +2,7 @@
 
 import type { Slot } from '../../machines/calls.ts';
 import type { HeldDecision, NewEntry, RunChartOutput } from '../../machines/index.ts';
-import type { ResumeToolCallInput } from '../../machines/resumeToolCall.machine.ts';
+import type { ResumeToolCallInput } from '../../machines/tools/resumeToolCall.machine.ts';
 import { documented, enters, legsOf } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
 import { carriedOf, type Facts, factsOf, idsOf, inputOf, json, limitOf, same } from './runFacts.ts';

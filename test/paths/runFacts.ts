@@ -12,7 +12,7 @@ import type {
   RoundCall,
   RunInput,
 } from '../../machines/index.ts';
-import type { ToolRoundOutput } from '../../machines/toolRound.machine.ts';
+import type { ToolRoundOutput } from '../../machines/tools/toolRound.machine.ts';
 import { documented, enters, legsOf } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
 import type { Trace } from './trace.ts';

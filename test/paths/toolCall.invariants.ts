@@ -1,9 +1,9 @@
 /** What TOOL_CALL must and must not do (run-lifecycle, TOOL_CALL Sub-State Machine; semantics 5, 6 and 14). */
 
 import type { ToolCallOutput } from '../../machines/calls.ts';
+import { printOfResult } from '../../machines/fingerprint.ts';
 import type { EffectRequest, GateValue, NewEntry, ToolValue } from '../../machines/index.ts';
-import { printOfResult } from '../../machines/print.ts';
-import type { ToolCallInput } from '../../machines/toolCall.machine.ts';
+import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
 import type { Sent } from '../../src/testing/answers.ts';
 import { hold } from './invariants.ts';
 import type { ChartInvariant, Trace } from './trace.ts';

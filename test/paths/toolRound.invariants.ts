@@ -1,8 +1,8 @@
 /** What TOOL_ROUND must and must not do (run-lifecycle, ToolRound; semantics 2, toolExecution and steerAt, and 6). */
 
 import type { ToolCallOutput } from '../../machines/calls.ts';
-import type { ToolCallInput } from '../../machines/toolCall.machine.ts';
-import type { ToolRoundInput, ToolRoundOutput } from '../../machines/toolRound.machine.ts';
+import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
+import type { ToolRoundInput, ToolRoundOutput } from '../../machines/tools/toolRound.machine.ts';
 import { hold } from './invariants.ts';
 import type { ChartInvariant, Trace } from './trace.ts';
 

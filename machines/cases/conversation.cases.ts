@@ -1,0 +1,138 @@
+/** Cases of CONVERSATION: fresh, restored with a queue, and waiting; every act of a host and every end of a run. */
+
+import { type HeldDecision, noOpenCalls } from '../calls.ts';
+import type { ConversationContext, ConversationInput } from '../conversation/context.ts';
+import { freshCounters } from '../counters.ts';
+import { type ChartPolicies, defaultPolicies } from '../policies.ts';
+import type { End, RunChartOutput } from '../run/context.ts';
+import type { NewEntry, QueuedMessage } from '../vocabulary.ts';
+import { type Cases, surroundings } from './cases.ts';
+import { conversationSurroundings } from './conversation.surroundings.ts';
+import { callOf, subAgentEnds } from './run.inputs.ts';
+import { noPhases } from './toolRound.cases.ts';
+
+const held: HeldDecision = { callId: 's', suspension: 1, decision: { callId: 's', action: 'approve' } };
+const waiting = { ...noOpenCalls, suspended: [{ call: callOf('s'), suspension: 1 }] };
+const cutOff = { ...noOpenCalls, reruns: [{ call: callOf('x'), suspension: 0 }] };
+const followUp: QueuedMessage = { messageId: 'f0', kind: 'followUp', content: [] };
+
+/** `acts`: how many messages and resumptions may come. */
+function conversation(
+  acts: number,
+  start: Partial<ConversationInput> = {},
+  policies: Partial<ChartPolicies> = {},
+): ConversationInput {
+  const limits = { ...defaultPolicies.limits, queue: acts };
+  return {
+    settings: {
+      conversationId: 'c',
+      policies: { ...defaultPolicies, ...policies, limits },
+      phases: noPhases,
+      models: ['m'],
+    },
+    open: noOpenCalls,
+    counters: freshCounters,
+    queue: [],
+    runId: '',
+    waiting: false,
+    ...start,
+  };
+}
+
+const inputs: readonly ConversationInput[] = [
+  conversation(2),
+  conversation(2, {}, { promoteFollowUpOn: ['completed'] }),
+  conversation(1, { queue: [followUp], runId: 'q0' }),
+  conversation(1, { open: waiting, runId: 'q0', waiting: true }),
+  conversation(1, { open: { ...waiting, decisions: [held] }, runId: 'q0', waiting: true, queue: [followUp] }),
+  conversation(2, { open: waiting, runId: 'q0', waiting: true }, { whileSuspended: 'denyAndRun' }),
+  // Calls that a crash cut off and that may run again, in a cycle that is over.
+  conversation(1, { open: cutOff, runId: 'q0' }),
+  conversation(0, { open: cutOff, runId: 'q0', queue: [followUp] }),
+];
+
+const ended = (end: End, rest: Partial<RunChartOutput> = {}) => ({
+  type: 'xstate.done.actor.run',
+  actorId: 'run',
+  output: { end, durable: true, counters: freshCounters, ...noOpenCalls, ...rest },
+});
+const error = { code: 'disk', message: 'no space left' };
+const ends = [
+  ended({ termination: 'NaturalEnd', cause: 'end_turn' }),
+  ended({ termination: 'NaturalEnd', cause: 'end_turn' }, { durable: false }),
+  ended({ termination: 'Cancelled', cause: 'cancelled' }),
+  ended({ termination: 'Error', cause: 'model', error }),
+  // What waited still waits after an error; the next request does not answer it.
+  ended({ termination: 'Error', cause: 'store', error }, waiting),
+  ended({ termination: 'Suspended' }, waiting),
+  ended({ termination: 'Suspended' }, { ...waiting, decisions: [held] }),
+];
+
+/** Messages and resumptions, in the order in which they come. */
+const acts = ['n1', 'n2'];
+const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
+  type: 'message.sent',
+  messageId,
+  content: [],
+  kind,
+});
+/** What ends a cycle that waits, in one append. */
+const stopOf = (result: { outcome: 'cancelled' | 'failed'; code: string }, cause: string): NewEntry[] => [
+  { runId: 'q0', type: 'tool-result', callId: 's', content: [], ...result },
+  { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause },
+  { runId: 'q0', type: 'checkpoint', boundary: 'RunFinished' },
+];
+const lost: readonly NewEntry[][] = [
+  [],
+  [{ runId: 'q0', type: 'decision', ...held }],
+  [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
+  [{ runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] }],
+  stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'),
+  stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'),
+];
+
+export const conversationCases = {
+  inputs,
+  cases: {
+    [surroundings]: conversationSurroundings,
+    'message.sent': acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
+    'resume.requested': [
+      { type: 'resume.requested', runId: 'n1' },
+      { type: 'resume.requested', runId: 'n2', continuation: 'Go on.' },
+      { type: 'resume.requested', runId: 'n1', of: { runId: 'q', counters: freshCounters, ended: true } },
+      { type: 'resume.requested', runId: 'n2', of: { runId: 'q', counters: { ...freshCounters, turns: 2 } } },
+    ],
+    'promotion.requested': [{ type: 'promotion.requested' }],
+    'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', messageId, why: 'host' })),
+    'cancel.requested': [{ type: 'cancel.requested' }],
+    'decision.arrived': [{ type: 'decision.arrived', held }],
+    'outcome.settled': [
+      { type: 'outcome.settled', callId: 'x', how: { didNotRun: true } },
+      {
+        type: 'outcome.settled',
+        callId: 'x',
+        how: { retry: true },
+        retry: { call: { ...callOf('x'), gated: false }, suspension: 0 },
+      },
+    ],
+    'steers.delivered': acts.map((messageId) => ({
+      type: 'steers.delivered',
+      messages: [{ messageId, kind: 'steer', content: [] }],
+    })),
+    'sub-agent.changed': [subAgentEnds],
+    'effect.done': [{ type: 'effect.done', id: '', value: { kind: 'committed' } }],
+    'effect.failed': [{ type: 'effect.failed', id: 'q/', cause: 'executor', error }],
+    'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),
+    'xstate.done.actor.run': ends,
+  },
+  projection: ({ queue, open, retries, waiting: waits, runId, next }: ConversationContext) => ({
+    queue: queue.map(({ messageId, kind }) => [messageId, kind]),
+    suspended: open.suspended.map(({ call }) => call.callId),
+    decisions: open.decisions.length,
+    reruns: open.reruns.length,
+    retries: retries.length,
+    waits,
+    begun: runId !== '',
+    next: next?.messageId,
+  }),
+} satisfies Cases;

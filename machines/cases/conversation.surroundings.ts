@@ -1,0 +1,119 @@
+/**
+ * What can happen around a CONVERSATION that its own context does not tell: which messages, runs, decisions and
+ * settlements there were. Rule: what the host would refuse, or a run could not report, is not offered to a path.
+ */
+import type { AnyMachineSnapshot } from 'xstate';
+import type { ConversationContext, ConversationEvent, ConversationInput } from '../conversation/context.ts';
+import type { AppendFailed } from '../ports.ts';
+import type { RunChartOutput } from '../run/context.ts';
+import type { NewEntry } from '../vocabulary.ts';
+import type { Surroundings } from './cases.ts';
+
+export interface ConversationWorld {
+  /** How many messages and resumptions a host has sent; the next one carries the next number. */
+  acts: number;
+  /** The decision on the suspended call, and whether a run has taken it up. */
+  decision: 'none' | 'durable' | 'taken';
+  /** The call that runs suspend on: not made yet, open, or ended for good. */
+  call: 'none' | 'open' | 'ended';
+  /** The call with an unknown outcome, which only a restored conversation has. */
+  unsettled: boolean;
+}
+
+const contextOf = (state: AnyMachineSnapshot): ConversationContext => state.context as ConversationContext;
+const isQueued = (state: AnyMachineSnapshot, messageId: string): boolean =>
+  contextOf(state).queue.some((message) => message.messageId === messageId);
+
+/** A run that still waits holds what nobody has decided, or what was decided behind its last gate. */
+function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMachineSnapshot): boolean {
+  const { termination, cause } = output.end;
+  if (termination === 'Cancelled') return cause === 'timeout' || state.matches({ busy: 'cancelling' } as never);
+  if (output.suspended.length === 0) return true;
+  if (world.call === 'ended') return false;
+  return world.decision === (output.decisions.length > 0 ? 'durable' : 'none');
+}
+
+const stops = (entry: NewEntry, state: AnyMachineSnapshot): boolean =>
+  entry.type === 'run-stop' && entry.cause === (contextOf(state).next ? 'superseded' : 'cancelled');
+
+/** What a failed append took away must have been there; a closing that fails takes all of it away, or was given up. */
+function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
+  const has = (type: string): boolean => lost.some((entry) => entry.type === type);
+  const atRest = !state.matches('busy' as never);
+  const closing = state.matches('closing') || state.matches('superseding');
+  if (has('message-queued')) return atRest && isQueued(state, 'n1');
+  if (lost.length === 0) return !closing || !state.matches('superseding');
+  if (closing || has('run-stop')) return closing && lost.some((entry) => stops(entry, state));
+  if (has('decision')) return atRest && decision === 'durable';
+  if (has('call-settled')) return atRest && !unsettled && contextOf(state).retries.length > 0;
+  return true;
+}
+
+export const conversationSurroundings: Surroundings<ConversationWorld> = {
+  start: (input) => {
+    const { open, runId, waiting } = input as ConversationInput;
+    const decision = open.decisions.length > 0 ? 'durable' : 'none';
+    const call = open.suspended.length > 0 ? 'open' : 'none';
+    return { acts: 0, decision, call, unsettled: runId !== '' && !waiting };
+  },
+  can: (world, given, state) => {
+    const event = given as ConversationEvent;
+    const { settings, open } = contextOf(state);
+    const isNext = (id: string): boolean => id === `n${world.acts + 1}` && world.acts < settings.policies.limits.queue;
+    switch (event.type) {
+      case 'message.sent':
+        return isNext(event.messageId);
+      case 'resume.requested':
+        // A cycle that waits has not ended.
+        return isNext(event.runId) && !(event.of?.ended && state.matches('waiting'));
+      case 'message.returned':
+        return isQueued(state, event.messageId) || world.acts > 0;
+      case 'steers.delivered':
+        return event.messages.every(({ messageId }) => isQueued(state, messageId));
+      case 'decision.arrived':
+        return world.decision === 'none' && (open.suspended.length > 0 || state.matches('busy' as never));
+      case 'outcome.settled':
+        return world.unsettled;
+      // In between a host is busy with the stop that is being stored.
+      case 'sub-agent.changed':
+        return ['idle', 'busy', 'waiting'].some((value) => state.matches(value as never));
+      case 'append.failed':
+        return appendFails(world, event, state);
+      case 'xstate.done.actor.run':
+        return runEnds(world, event.output, state);
+      default:
+        return true;
+    }
+  },
+  after: (world, given, state) => {
+    const event = given as ConversationEvent;
+    const { open } = contextOf(state);
+    const taken = world.decision === 'durable' && state.matches('busy' as never) && open.decisions.length > 0;
+    const now: ConversationWorld = taken ? { ...world, decision: 'taken' } : world;
+    switch (event.type) {
+      case 'message.sent':
+      case 'resume.requested':
+        return { ...now, acts: now.acts + 1 };
+      case 'decision.arrived':
+        return { ...now, decision: 'durable' };
+      case 'effect.done':
+        return { ...now, call: 'ended' };
+      case 'xstate.done.actor.run': {
+        const call = event.output.suspended.length > 0 ? 'open' : now.call === 'open' ? 'ended' : now.call;
+        return { ...now, call };
+      }
+      case 'outcome.settled':
+        return { ...now, unsettled: false };
+      case 'append.failed': {
+        const lost = (type: string): boolean => event.lost.some((entry) => entry.type === type);
+        const decision = lost('decision') ? 'none' : now.decision;
+        // A stop that was given up counts, unless it is lost after all.
+        if (state.matches({ closing: 'late' } as never)) return { ...now, call: 'ended' };
+        if (lost('run-stop') && state.matches('waiting')) return { ...now, decision, call: 'open' };
+        return { ...now, decision, unsettled: now.unsettled || lost('call-settled') };
+      }
+      default:
+        return now;
+    }
+  },
+};

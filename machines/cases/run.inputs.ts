@@ -1,0 +1,149 @@
+/**
+ * Where a RUN may start. Rule: each input switches a few policies, phases or open calls, and bounds what else can come
+ * by the limits it sets, so that its graph stays small.
+ */
+
+import { type HeldDecision, noOpenCalls, type OpenCalls, type RoundCall } from '../calls.ts';
+import { freshCounters } from '../counters.ts';
+import type { SubAgentChange } from '../log/usage.ts';
+import { type ChartPolicies, defaultPolicies, type Limits } from '../policies.ts';
+import type { Phases } from '../ports.ts';
+import type { RunInput, Settings } from '../run/context.ts';
+import type { QueuedMessage } from '../vocabulary.ts';
+import { noPhases } from './toolRound.cases.ts';
+
+export const callOf = (callId: string): RoundCall => ({
+  callId,
+  name: 'write',
+  gated: true,
+  readOnly: false,
+  print: callId,
+});
+export const steer = (messageId: string): QueuedMessage => ({ messageId, kind: 'steer', content: [] });
+
+const allPhases = Object.fromEntries(Object.keys(noPhases).map((phase) => [phase, true])) as Record<keyof Phases, true>;
+const once = { ...defaultPolicies.modelRetry, attempts: 1 };
+/** Nothing comes from outside but what an input lets in. */
+const bare: Limits = { ...defaultPolicies.limits, turns: 2, queue: 0, decisions: 0, toolCallsPerTurn: 1 };
+
+interface Change extends Partial<Omit<ChartPolicies, 'limits'>> {
+  limits?: Partial<Limits>;
+  phases?: Phases;
+  models?: string[];
+  context?: NonNullable<Settings['context']>;
+}
+function run(change: Change, start: Partial<RunInput> = {}): RunInput {
+  const { limits, phases = noPhases, models = ['m'], context, ...policies } = change;
+  return {
+    ...noOpenCalls,
+    runId: 'r',
+    settings: {
+      conversationId: 'c',
+      policies: { ...defaultPolicies, modelRetry: once, ...policies, limits: { ...bare, ...limits } },
+      phases,
+      models,
+      ...(context && { context }),
+    },
+    trigger: { kind: 'message', message: { messageId: 'u', kind: 'direct', content: [] } },
+    counters: freshCounters,
+    steers: [],
+    ...start,
+  };
+}
+
+const resumed = { trigger: { kind: 'resume', of: 'q' } } as const;
+const waiting = (...ids: string[]) => ids.map((id) => ({ call: callOf(id), suspension: 1 }));
+const approved = (callId: string): HeldDecision => ({
+  callId,
+  suspension: 1,
+  decision: { callId, action: 'approve' },
+});
+const open = (calls: Partial<OpenCalls>): OpenCalls => ({ ...noOpenCalls, ...calls });
+
+const window = { warn: 0.8, prune: 0.8, exhaust: 0.95 };
+const alone: Partial<Limits> = { toolCallsPerTurn: 0 };
+const pair: Partial<Limits> = { toolCallsPerTurn: 2, turns: 1 };
+
+export const runInputs: readonly RunInput[] = [
+  // A request alone: retries, a fallback, every kind of reply.
+  run({ modelRetry: { ...once, attempts: 2 }, models: ['m', 'n'], partialReply: 'keep' }),
+  // Every phase is heard, and the run has a deadline.
+  run({ phases: allPhases, modelRetry: { ...once, attempts: 2 }, limits: { runMs: 1000 } }),
+  run({ phases: { ...noPhases, runEnd: true }, limits: alone }),
+  run({ phases: { ...noPhases, stepStart: true }, limits: { ...alone, turns: 1 } }),
+  run({ phases: { ...noPhases, stepEnd: true }, limits: alone }),
+  // Decisions, taken at once or at the gate.
+  run({ limits: { ...pair, decisions: 2 } }),
+  run({ decisionsDuringRound: 'atGate', onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),
+  run({ onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),
+  run({ toolExecution: 'sequential', limits: { ...pair, decisions: 1 } }),
+  run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, turns: 1 } }),
+  run({ toolExecution: 'sequential', limits: { toolCallsPerTurn: 3, decisions: 1, turns: 1 } }),
+  // A tool's failure ends the run: in the round, at the gate beside it, at the first gate, while the model answers.
+  run({ onToolFailure: 'failRun', limits: { ...pair, decisions: 1 } }),
+  run({ onToolFailure: 'failRun', limits: { ...alone, decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
+  run(
+    { onToolFailure: 'failRun', limits: { ...alone, turns: 1 } },
+    {
+      ...open({ suspended: waiting('s', 't'), decisions: [approved('s')], kept: [{ call: callOf('k'), behind: 's' }] }),
+      ...resumed,
+    },
+  ),
+  // Steers that come into a round and are delivered behind the calls that run.
+  run({ steerAt: 'afterTool', limits: { ...pair, queue: 1 } }),
+  run({ steerAt: 'afterTool', toolExecution: 'sequential', limits: { ...pair, queue: 1 } }),
+  // Steers.
+  run({ limits: { queue: 1, turns: 1 } }),
+  run({ limits: { ...alone, queue: 1 } }),
+  run({ limits: { ...alone, queue: 2, turns: 3 } }, { steers: [steer('m1'), steer('m2')] }),
+  run({ queueDrain: 'all', limits: { ...alone, queue: 2 } }, { steers: [steer('m1'), steer('m2')] }),
+  // Replies without content, and limits.
+  run({ onEmptyReply: 'accept', limits: alone }),
+  run({ onEmptyReply: 'retry', limits: { ...alone, emptyReplies: 1 } }),
+  run({ limits: { turns: 0 } }),
+  // A context window is known, and what happens as it fills up; then a request that a steer comes into.
+  run({ context: window, limits: { ...alone, turns: 1 } }),
+  run({ context: window, phases: { ...noPhases, beforeInference: true }, limits: { turns: 1, queue: 1 } }),
+  // A plugin ends a run while a call of an earlier one is replayed.
+  run(
+    { phases: { ...noPhases, afterInference: true }, limits: { ...alone, decisions: 1, turns: 1 } },
+    open({ suspended: waiting('s') }),
+  ),
+  // A new request while calls of an earlier one still wait.
+  run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s') })),
+  run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
+  // Resumed: nothing decided, something decided, calls behind others, calls to run again, nothing open.
+  run({}, { ...open({ suspended: waiting('s') }), ...resumed }),
+  run({ limits: { queue: 1 } }, { ...open({ suspended: waiting('s') }), ...resumed, steers: [steer('m1')] }),
+  run(
+    { limits: { ...alone, decisions: 2 } },
+    { ...open({ suspended: waiting('s', 't'), decisions: [approved('s')] }), ...resumed },
+  ),
+  run(
+    { limits: alone },
+    {
+      ...open({ suspended: waiting('s'), decisions: [approved('s')], kept: [{ call: callOf('k'), behind: 's' }] }),
+      ...resumed,
+    },
+  ),
+  run({ limits: alone }, { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), ...resumed }),
+  run({ limits: alone }, { trigger: { kind: 'resume', of: 'q', continuation: 'Go on.' } }),
+  // A call of a cycle that has ended runs again, alone.
+  run(
+    { limits: alone },
+    { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), trigger: { kind: 'retry', of: 'q' } },
+  ),
+];
+
+/** A sub-agent ends, and what it used is counted in. */
+export const subAgentEnds: SubAgentChange = {
+  type: 'sub-agent.changed',
+  callId: 'a',
+  conversationId: 'child',
+  phase: 'ended',
+  spent: {
+    usage: { inputTokens: 2, outputTokens: 1, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
+    costUsd: 0.5,
+    upTo: 9,
+  },
+};

@@ -1,0 +1,123 @@
+/**
+ * What a conversation logs, asks for and gives its run. Rule: each function takes context and event and returns data;
+ * nothing here decides where the conversation goes next.
+ */
+
+import type { HeldDecision, OpenCalls } from '../calls.ts';
+import { expired } from '../log/decisions.ts';
+import { subAgentEntries } from '../log/usage.ts';
+import type { EffectRequest } from '../ports.ts';
+import { syntheticResults } from '../run/closeCalls.ts';
+import type { RunInput, Settings } from '../run/context.ts';
+import { answers } from '../tools/openCalls.ts';
+import type { NewEntry } from '../vocabulary.ts';
+import type { ConversationArgs, ConversationContext } from './context.ts';
+import { queued, runOf } from './context.ts';
+
+type Args = ConversationArgs;
+
+export const queuedEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [];
+
+/** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
+export const leftBehindEntries = ({ context: { runId, open } }: Args): NewEntry[] =>
+  syntheticResults(
+    runId,
+    open.reruns.map(({ call }) => call.callId),
+    'unknown',
+  );
+
+export const returnedEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'message.returned'
+    ? [{ runId, type: 'message-returned', messageId: event.messageId, why: event.why }]
+    : [];
+
+export const decisionEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : [];
+
+/** With a run under way it belongs to that run; behind its end to none. */
+export const subAgentEntriesOfRun = ({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'sub-agent.changed' ? subAgentEntries(runId, event) : [];
+
+export const lateSubAgentEntries = ({ event }: Args): NewEntry[] =>
+  event.type === 'sub-agent.changed' ? subAgentEntries(null, event) : [];
+
+export const settledEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'outcome.settled' ? [{ runId, type: 'call-settled', callId: event.callId, how: event.how }] : [];
+
+const earlyDecisions = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
+  decisions.filter((held) => !suspended.some((waiting) => answers(held, waiting)));
+
+const DENIED = 'This call was denied: the user sent a new message in place of a decision. It was not run.';
+const content = [{ type: 'text' as const, text: DENIED }];
+
+/** Ends a cycle that waits: each of its calls gets its result, and its stop is written (request-cycle-model, Boundary Rule). */
+function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], cause: string): NewEntry[] {
+  const ids = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+  return [
+    ...waiting,
+    ...syntheticResults(runId, ids(open.kept), 'skipped'),
+    ...syntheticResults(runId, ids(open.reruns), 'unknown'),
+    ...expired(runId, earlyDecisions(open)),
+    { runId, type: 'run-stop', reason: 'interrupted', cause },
+    { runId, type: 'checkpoint', boundary: 'RunFinished' },
+  ];
+}
+
+export function closingEntries({ context }: Args): NewEntry[] {
+  const { runId, open } = context;
+  const callIds = open.suspended.map(({ call }) => call.callId);
+  return stopEntries(context, syntheticResults(runId, callIds, 'cancelled'), 'cancelled');
+}
+
+/** A message takes the place of every decision, also of those that were taken and not carried out. */
+export function supersedingEntries({ context }: Args): NewEntry[] {
+  const { runId, open } = context;
+  const denied = open.suspended.map(({ call: { callId } }): NewEntry => {
+    return { runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' };
+  });
+  return stopEntries(context, denied, 'superseded');
+}
+
+export const askStop =
+  (name: 'closing' | 'superseding') =>
+  ({ context }: Args): EffectRequest => ({ kind: 'commit', id: `${context.runId}/${name}`, boundary: 'RunFinished' });
+
+export function askEnded({ context, event }: Args): EffectRequest | undefined {
+  if (event.type !== 'xstate.done.actor.run') return undefined;
+  const { runId } = context;
+  const { end, durable } = event.output;
+  const { termination, cause, error } = end;
+  const result = { runId, termination, durable, ...(cause !== undefined && { cause }), ...(error && { error }) };
+  return { kind: 'ended', id: `${runId}/ended`, runId, result };
+}
+
+/** A message that was to take the place of a cycle, and does not any more: its run ends before it begins. */
+export function askNotBegun({ context: { next } }: Args): EffectRequest | undefined {
+  if (!next) return undefined;
+  const runId = runOf(next.messageId);
+  const result = { runId, termination: 'Cancelled' as const, cause: 'cancelled', durable: true };
+  return { kind: 'ended', id: `${runId}/ended`, runId, result };
+}
+
+/** Nobody takes part but in the calls, since there is no step of a model. */
+const ofCallsAlone = ({ context: _, phases, ...rest }: Settings): Settings => ({
+  ...rest,
+  phases: {
+    ...phases,
+    runStart: false,
+    stepStart: false,
+    beforeInference: false,
+    afterInference: false,
+    stepEnd: false,
+    runEnd: false,
+  },
+});
+
+export function runInput({ context }: { context: ConversationContext }): RunInput {
+  const { runId, settings, trigger, counters, open, queue, drained } = context;
+  const shared = { ...open, runId, trigger, counters };
+  if (trigger.kind === 'retry') return { ...shared, settings: ofCallsAlone(settings), steers: [] };
+  const steers = queue.filter(({ kind, messageId }) => kind === 'steer' || drained.includes(messageId));
+  return { ...shared, settings, steers };
+}

@@ -1,0 +1,159 @@
+/** What a log says of its tool calls. Rule: the last durable record of a call decides where it stands. */
+import { printOf } from '../fingerprint.ts';
+import type { Decision, Json, LogEntry, ToolOutcome } from '../vocabulary.ts';
+
+/** Where a call stands; the last durable record decides. */
+export interface CallRecord {
+  callId: string;
+  name: string;
+  args: Json;
+  argsText?: string;
+  /** `args` are others than the model wrote. */
+  changed?: true;
+  /** The suspension that was decided before it was known which arguments it is about. */
+  unseen?: number;
+  /** Stands for the name and the arguments that the model wrote. */
+  print: string;
+  /** The run whose reply made it. */
+  runId: string | null;
+  status: 'called' | 'started' | 'suspended' | 'ended';
+  /** It was executed, however often it was suspended since. */
+  ran?: true;
+  /** It runs again, or waits, for a cycle that has ended. */
+  late?: true;
+  outcome?: ToolOutcome;
+  code?: string;
+  /** Number of the last suspension, 0 where there was none. */
+  suspension: number;
+  reason: string;
+  payload?: Json;
+  /** Of its last start, until it is suspended: the key holds wherever that start is repeated. */
+  idempotencyKey?: string;
+  /** The first durable decision of each suspension. */
+  decisions: Map<number, Decision>;
+  /** The suspensions whose decision was acted on. */
+  used: Set<number>;
+  settled?: 'ran' | 'didNotRun' | 'retry';
+}
+
+/** The calls of a log. */
+export interface CallsKnown {
+  calls: Map<string, CallRecord>;
+  /** Ids of calls without a result. */
+  open: Set<string>;
+  /** Ids of calls whose outcome is unknown and not settled. */
+  unsettled: Set<string>;
+  /** Ids of calls with a decision for a suspension that they have not come to. */
+  early: Set<string>;
+  /** Decisions that no call has used, and that some call still may. */
+  held: number;
+}
+
+/** Decisions of a call that it has not come to use; one that has ended uses none, unless it is run again. */
+const heldFor = ({ status, settled, decisions, used }: CallRecord): number =>
+  status === 'ended' && settled !== 'retry' ? 0 : [...decisions.keys()].filter((number) => !used.has(number)).length;
+
+export function learnCall(
+  known: CallsKnown,
+  runId: string | null,
+  call: { callId: string; name: string; args: Json; argsText?: string },
+) {
+  if (known.calls.has(call.callId)) return;
+  const { callId, name, args, argsText } = call;
+  const record: CallRecord = {
+    callId,
+    name,
+    args,
+    print: printOf(name, argsText ?? args),
+    runId,
+    status: 'called',
+    suspension: 0,
+    reason: '',
+    decisions: new Map(),
+    used: new Set(),
+  };
+  known.calls.set(callId, argsText === undefined ? record : { ...record, argsText });
+  known.open.add(callId);
+}
+
+function learnResult(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { type: 'tool-result' }>) {
+  record.status = 'ended';
+  record.outcome = entry.outcome;
+  // It ran again: the word of the host is kept.
+  if (record.settled === 'retry') delete record.settled;
+  if (entry.code !== undefined) record.code = entry.code;
+  known.open.delete(entry.callId);
+  if (entry.outcome === 'unknown') known.unsettled.add(entry.callId);
+  else known.unsettled.delete(entry.callId);
+}
+
+/** An early decision of a call is on record as expired. */
+export function learnExpired(known: CallsKnown, detail: Json | undefined) {
+  if (typeof detail !== 'object' || detail === null || Array.isArray(detail)) return;
+  if (typeof detail.callId === 'string') known.early.delete(detail.callId);
+}
+
+/** What was decided early has expired with the run that the call was cut off in: who has it retried is asked anew. */
+function forgetEarly(known: CallsKnown, { callId, suspension, decisions }: CallRecord) {
+  for (const number of decisions.keys()) if (number > suspension) decisions.delete(number);
+  known.early.delete(callId);
+}
+
+/** Nothing where they stay as they were. */
+function learnArgs(record: CallRecord, args: Json | undefined) {
+  if (args === undefined) return;
+  record.args = args;
+  record.changed = true;
+}
+
+export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId: string }>) {
+  const record = known.calls.get(entry.callId);
+  if (!record) return;
+  const before = heldFor(record);
+  learnChange(known, record, entry);
+  known.held += heldFor(record) - before;
+}
+
+function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { callId: string }>) {
+  switch (entry.type) {
+    case 'tool-started':
+      if (record.status !== 'ended' || record.settled === 'retry') {
+        record.status = 'started';
+        known.open.add(record.callId);
+      }
+      record.ran = true;
+      record.used.add(record.suspension);
+      record.idempotencyKey = entry.idempotencyKey;
+      learnArgs(record, entry.args);
+      return;
+    case 'tool-suspended':
+      if (record.status === 'ended' && record.settled !== 'retry') return;
+      record.status = 'suspended';
+      known.open.add(record.callId);
+      record.suspension = entry.suspension;
+      if (!record.decisions.has(entry.suspension + 1)) known.early.delete(entry.callId);
+      record.reason = entry.reason;
+      delete record.idempotencyKey;
+      if (entry.payload === undefined) delete record.payload;
+      else record.payload = entry.payload;
+      learnArgs(record, entry.args);
+      if (entry.args !== undefined && record.decisions.has(entry.suspension)) record.unseen = entry.suspension;
+      return;
+    case 'decision':
+      if (!record.decisions.has(entry.suspension)) record.decisions.set(entry.suspension, entry.decision);
+      if (entry.suspension > record.suspension) known.early.add(entry.callId);
+      return;
+    case 'decision-consumed':
+      record.used.add(entry.suspension);
+      return;
+    case 'tool-result':
+      return learnResult(known, record, entry);
+    case 'call-settled':
+      record.settled = 'ran' in entry.how ? 'ran' : 'retry' in entry.how ? 'retry' : 'didNotRun';
+      known.unsettled.delete(entry.callId);
+      if (record.settled === 'ran') record.outcome = 'succeeded';
+      if (record.settled === 'didNotRun') record.outcome = 'cancelled';
+      if (record.settled === 'retry') forgetEarly(known, record);
+      return;
+  }
+}

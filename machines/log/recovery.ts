@@ -1,0 +1,129 @@
+/**
+ * What a restored conversation starts from (run-lifecycle, Checkpoint Triggers). Rule: the last durable record of a
+ * call decides; nothing that may have run is run again unless the tool allows it or a person says so; every repair is
+ * an entry.
+ */
+
+import type { HeldDecision, KeptCall, OpenCalls, Rerun, RoundCall, SuspendedCall } from '../calls.ts';
+import { type ConversationInput, runOf } from '../conversation/context.ts';
+import type { Settings } from '../run/context.ts';
+import type { NewEntry } from '../vocabulary.ts';
+import type { CallRecord } from './callRecord.ts';
+import { expired } from './decisions.ts';
+import { countersOf, type Knowledge } from './logState.ts';
+
+/** A call as gates and replays see it: it always passes the gates again. */
+export function replayable({ callId, name, print }: CallRecord): RoundCall {
+  return { callId, name, gated: true, readOnly: false, print };
+}
+
+/** The call as it runs once more. Nobody is asked again for what was decided already. */
+export function rerunOf(record: CallRecord): Rerun {
+  const { suspension, idempotencyKey } = record;
+  const decision = record.decisions.get(suspension);
+  const rerun = { call: replayable(record), suspension, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+  return decision ? { ...rerun, decision } : rerun;
+}
+
+/** How many entries of a call's own the table knows. */
+function repairOf(record: CallRecord, known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
+  const { callId, runId, status } = record;
+  if (status === 'started') {
+    if (idempotent(record.name)) return [];
+    const content = [{ type: 'text' as const, text: 'The process ended while this call ran: it may have run.' }];
+    return [{ runId, type: 'tool-result', callId, outcome: 'unknown', content }];
+  }
+  if (status !== 'called' || known.cycle === 'suspended') return [];
+  const content = [{ type: 'text' as const, text: 'This call was not started before the process ended.' }];
+  return [{ runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' }];
+}
+
+/** The message of a promotion that was cut in the middle of its append: its run has begun, and it is still queued. */
+function cutPromotion({ queue, runId }: Knowledge): NewEntry[] {
+  const message = queue.find(({ messageId }) => runOf(messageId) === runId);
+  return message
+    ? [{ runId, type: 'user-message', messageId: message.messageId, kind: 'followUp', content: message.content }]
+    : [];
+}
+
+/** Early decisions of calls that have their result, or get it from these repairs. */
+function expiries({ calls, early, open, runId }: Knowledge, repaired: readonly NewEntry[]): NewEntry[] {
+  const closed = new Set(repaired.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
+  const over = [...early].filter((callId) => !open.has(callId) || closed.has(callId));
+  return expired(
+    runId,
+    over.map((callId) => ({ callId, suspension: (calls.get(callId)?.suspension ?? 0) + 1 })),
+  );
+}
+
+/** The entries that bring the log of a dead process to rest. */
+export function repairs(known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
+  const entries: NewEntry[] = [];
+  for (const callId of known.open) {
+    const record = known.calls.get(callId);
+    if (record) entries.push(...repairOf(record, known, idempotent));
+  }
+  entries.push(...expiries(known, entries));
+  if (known.cycle !== 'running') return entries;
+  return [
+    ...entries,
+    ...cutPromotion(known),
+    { runId: known.runId, type: 'run-stop', reason: 'interrupted', cause: 'crash' },
+  ];
+}
+
+/** The calls that are open in a log at rest. */
+export function openCalls(known: Knowledge): OpenCalls {
+  const suspended: SuspendedCall[] = [];
+  const kept: KeptCall[] = [];
+  const reruns: Rerun[] = [];
+  const held: HeldDecision[] = [];
+  let last = '';
+  for (const callId of known.open) {
+    const record = known.calls.get(callId);
+    if (!record) continue;
+    const { suspension, status } = record;
+    const call = replayable(record);
+    if (status === 'suspended') suspended.push({ call, suspension });
+    else if (status === 'started') reruns.push(rerunOf(record));
+    else kept.push({ call, behind: last });
+    last = callId;
+    const awaited = status === 'suspended' ? suspension : suspension + 1;
+    const decision = record.decisions.get(awaited);
+    if (decision) held.push({ callId, suspension: awaited, decision });
+  }
+  return { suspended, kept, reruns, decisions: held };
+}
+
+/** Calls whose outcome was unknown, and that the host wants run again. */
+export const retriesOf = (known: Knowledge): Rerun[] =>
+  [...known.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
+
+/** What the conversation's chart starts with, from a log that is at rest. */
+export const restored = (known: Knowledge, settings: Settings): ConversationInput => ({
+  settings,
+  open: openCalls(known),
+  retries: retriesOf(known),
+  counters: countersOf(known),
+  queue: known.queue,
+  runId: known.runId,
+  waiting: known.cycle === 'suspended',
+});
+
+/** A crash ended the last run, and nobody has gone on with its cycle since. Without its message a run has opened none. */
+export const isCutOff = ({ asked, cycle, stop }: Knowledge): boolean =>
+  asked && cycle === 'stopped' && stop?.cause === 'crash';
+
+/** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
+export function goesOn({ asked, calls, cycle, open, stop }: Knowledge): boolean {
+  // A cycle that is under way though nothing runs has lost its end.
+  const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
+  // Without its message a run has opened no cycle.
+  return (asked && stopped) || [...open].some((callId) => !calls.get(callId)?.late);
+}
+
+/** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
+export function isUnfinished(known: Knowledge): boolean {
+  const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
+  return goesOn(known) || retried || known.open.size > 0;
+}

@@ -1,0 +1,233 @@
+/**
+ * RESUME_TOOL_CALL (run-lifecycle, Decision Replay): the one gate that applies decisions to suspended calls. It gets
+ * what it has to do as a list in call-id order: decided calls, calls that kept their turn behind one, calls that may
+ * run again after a crash. Each is settled or suspended anew; one checkpoint closes the gate. A decision is durable
+ * before it gets here, so nothing this gate starts can outrun it.
+ */
+
+import { type DoneActorEvent, setup } from 'xstate';
+import type { CallConcluded, Replay, ToolCallOutput, ToolResultEntry } from '../calls.ts';
+import { printOfResult } from '../fingerprint.ts';
+import type { ToolRetry } from '../policies.ts';
+import type { EffectDone, EffectRequest, Phases } from '../ports.ts';
+import { ask, log, type Message, tell, update, verbs } from '../verbs.ts';
+import type { NewEntry, StoredPart } from '../vocabulary.ts';
+import { writesOf } from './stateWrites.ts';
+import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+
+export interface ResumeToolCallInput {
+  conversationId: string;
+  runId: string;
+  /** Prefix of the ids of everything this gate asks for. */
+  id: string;
+  replays: readonly Replay[];
+  suspensionsMax: number;
+  retry: false | ToolRetry;
+  phases: Phases;
+}
+
+export interface ResumeToolCallOutput {
+  outputs: readonly ToolCallOutput[];
+}
+
+export interface ResumeToolCallContext extends Omit<ResumeToolCallInput, 'replays'> {
+  /** What is still to do, the current one first. */
+  rest: readonly Replay[];
+  /** What became of the calls so far. */
+  outputs: readonly ToolCallOutput[];
+}
+
+type CallDone = DoneActorEvent<ToolCallOutput, string>;
+export type ResumeToolCallEvent = EffectDone | CallConcluded | CallDone;
+type Args = { context: ResumeToolCallContext; event: ResumeToolCallEvent };
+
+const DENIED = 'The user did not allow this call. It was not run.';
+
+function denial(replay: Replay): StoredPart[] {
+  const { decision } = replay;
+  const reason = decision?.action === 'deny' ? decision.reason : undefined;
+  return [{ type: 'text', text: reason ? `${DENIED} Reason: ${reason}` : DENIED }];
+}
+
+function denied({ context }: Args): Partial<ResumeToolCallContext> {
+  const [replay] = context.rest;
+  if (!replay) return {};
+  const { callId, name, print } = replay.call;
+  const { suspension } = replay;
+  const [result] = denialOf(context);
+  const as = result ? printOfResult(print, result) : print;
+  const output: ToolCallOutput = { callId, name, outcome: 'failed', code: 'denied', print: as, suspension };
+  return { outputs: [...context.outputs, output] };
+}
+
+/** A plugin has changed what is logged of a denial. */
+function shown(args: Args): Partial<ResumeToolCallContext> {
+  const { outputs, rest } = args.context;
+  const [last, [result], print] = [outputs.at(-1), deniedResult(args), rest[0]?.call.print ?? ''];
+  return last && result ? { outputs: [...outputs.slice(0, -1), { ...last, print: printOfResult(print, result) }] } : {};
+}
+
+function deniedRequest({ context }: Args): EffectRequest | undefined {
+  const [replay] = context.rest;
+  if (!replay || !context.phases.afterToolExecute) return undefined;
+  const { runId, id } = context;
+  const { callId } = replay.call;
+  const content = denial(replay);
+  return { kind: 'afterTool', id: `${id}/${callId}/after`, runId, callId, outcome: 'failed', content, code: 'denied' };
+}
+
+function denialOf({ rest, runId }: ResumeToolCallContext, shown?: StoredPart[]): ToolResultEntry[] {
+  const [replay] = rest;
+  if (!replay) return [];
+  const { callId } = replay.call;
+  const content = shown ?? denial(replay);
+  return [{ runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' }];
+}
+
+const deniedResult = ({ context, event }: Args): ToolResultEntry[] =>
+  denialOf(context, event.type === 'effect.done' && event.value.kind === 'shown' ? event.value.content : undefined);
+
+function settled({ context, event }: Args): Partial<ResumeToolCallContext> {
+  return event.type !== 'xstate.done.actor.replay' ? {} : { outputs: [...context.outputs, event.output] };
+}
+
+function consumed({ context }: Args): NewEntry[] {
+  const [replay] = context.rest;
+  if (!replay?.decision) return [];
+  const { runId } = context;
+  return [{ runId, type: 'decision-consumed', callId: replay.call.callId, suspension: replay.suspension }];
+}
+
+/** A call that kept its turn does not follow a call that was suspended again, nor one that was left out so. */
+function advance({ context }: { context: ResumeToolCallContext }): Partial<ResumeToolCallContext> {
+  const waiting = new Set(context.outputs.filter((o) => o.outcome === 'suspended').map((o) => o.callId));
+  const rest: Replay[] = [];
+  for (const replay of context.rest.slice(1)) {
+    if (replay.behind !== undefined && waiting.has(replay.behind)) waiting.add(replay.call.callId);
+    else rest.push(replay);
+  }
+  return { rest };
+}
+
+type CallSettled = { type: 'call.settled'; output: ToolCallOutput };
+type Told = Message<'parent', CallSettled | CallConcluded>;
+
+/** The run learns of each call as it is settled: it may have to end the gate half-way. */
+function callSettled({ context }: Args): Told | undefined {
+  const output = context.outputs.at(-1);
+  return output && { to: 'parent', event: { type: 'call.settled', output } };
+}
+
+/** The run learns of a result before the plugins do: it may be cut while they hear of it. */
+function callConcluded({ context, event }: Args): Told | undefined {
+  const output = context.outputs.at(-1);
+  if (event.type === 'call.concluded') return { to: 'parent', event };
+  if (!context.phases.afterToolExecute || !output) return undefined;
+  const [result] = denialOf(context);
+  return { to: 'parent', event: { type: 'call.concluded', output: { ...output, result } } };
+}
+
+const gateWrites = ({ context }: Args): NewEntry[] => writesOf(context.runId, context.outputs);
+const gateCheckpoint = ({ context: { runId } }: Args): NewEntry[] => [
+  { runId, type: 'checkpoint', boundary: 'ToolResultsCommitted' },
+];
+const askGateCommit = ({ context }: Args): EffectRequest => ({
+  kind: 'commit',
+  id: `${context.id}/commit`,
+  boundary: 'ToolResultsCommitted',
+});
+
+function replayInput({ context }: { context: ResumeToolCallContext }): ToolCallInput {
+  const [replay] = context.rest;
+  if (!replay) throw new Error('a gate executes what it resolved');
+  const { call, suspension, idempotencyKey, decision } = replay;
+  return {
+    conversationId: context.conversationId,
+    runId: context.runId,
+    id: `${context.id}/${call.callId}`,
+    call,
+    suspension,
+    suspensionsMax: context.suspensionsMax,
+    retry: context.retry,
+    after: context.phases.afterToolExecute,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(decision && { decision }),
+  };
+}
+
+const isDenied = (replay: Replay | undefined): boolean => replay?.decision?.action === 'deny';
+
+export const resumeToolCallMachine = setup({
+  types: {} as {
+    context: ResumeToolCallContext;
+    events: ResumeToolCallEvent;
+    input: ResumeToolCallInput;
+    output: ResumeToolCallOutput;
+  },
+  actors: { toolCall: toolCallMachine },
+  actions: verbs<ResumeToolCallContext, ResumeToolCallEvent, never, Told>(),
+  guards: {
+    nothingToDo: ({ context }) => context.rest.length === 0,
+    cancels: ({ context }) => isDenied(context.rest[0]),
+    suspendsAgain: ({ event }) => event.type === 'xstate.done.actor.replay' && event.output.outcome === 'suspended',
+    nobodyAfter: ({ context }) => !context.phases.afterToolExecute,
+    moreToDo: ({ context }) => context.rest.length > 0,
+  },
+}).createMachine({
+  id: 'RESUME_TOOL_CALL',
+  context: ({ input }) => ({
+    conversationId: input.conversationId,
+    runId: input.runId,
+    id: input.id,
+    rest: input.replays,
+    suspensionsMax: input.suspensionsMax,
+    retry: input.retry,
+    phases: input.phases,
+    outputs: [],
+  }),
+  output: ({ context }) => ({ outputs: context.outputs }),
+  initial: 'DrainDecisionChannel',
+  states: {
+    DrainDecisionChannel: {
+      always: [{ guard: 'nothingToDo', target: 'NoDecision' }, { target: 'ResolveDecision' }],
+    },
+    NoDecision: { always: { target: 'Done' } },
+    ResolveDecision: { always: { target: 'PersistResumeDecision' } },
+    PersistResumeDecision: { always: { target: 'Replay' } },
+    Replay: { always: [{ guard: 'cancels', target: 'ReplayCancel' }, { target: 'ReplayResume' }] },
+    ReplayCancel: {
+      entry: [update(denied), tell(callConcluded), ask(deniedRequest)],
+      always: { guard: 'nobodyAfter', target: 'ClearResolved', actions: log(deniedResult) },
+      on: { 'effect.done': { target: 'ClearResolved', actions: [log(deniedResult), update(shown)] } },
+    },
+    ReplayResume: { always: { target: 'ExecuteReplayedTool' } },
+    ExecuteReplayedTool: {
+      invoke: {
+        src: 'toolCall',
+        id: 'replay',
+        input: replayInput,
+      },
+      on: {
+        'call.concluded': { actions: tell(callConcluded) },
+        'xstate.done.actor.replay': [
+          { guard: 'suspendsAgain', target: 'SetNextSuspended', actions: update(settled) },
+          { target: 'ClearResolved', actions: update(settled) },
+        ],
+      },
+    },
+    SetNextSuspended: { always: { target: 'ClearResolved' } },
+    ClearResolved: {
+      entry: [log(consumed), tell(callSettled), update(advance)],
+      always: [{ guard: 'moreToDo', target: 'ResolveDecision' }, { target: 'SnapshotIfStateChanged' }],
+    },
+    SnapshotIfStateChanged: {
+      entry: log(gateWrites),
+      always: { target: 'CommitReplay' },
+    },
+    CommitReplay: {
+      entry: [log(gateCheckpoint), ask(askGateCommit)],
+      on: { 'effect.done': { target: 'Done' } },
+    },
+    Done: { type: 'final' },
+  },
+});

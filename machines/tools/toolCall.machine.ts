@@ -1,0 +1,269 @@
+/**
+ * TOOL_CALL (run-lifecycle, TOOL_CALL Sub-State Machine): one per tool call; ends with exactly one outcome, or
+ * suspended. It takes no event from outside: a cancelled round stops this actor, and what it asked for is dropped by
+ * the run. Results go from the event that brings them into the log and are not kept here; while AfterToolExecute hears
+ * of one, the round has it, since a run that ends meanwhile writes it as it is. ExecuteTool holds the executions of the
+ * call and the waits between them: one start, one idempotency key, one outcome.
+ */
+
+import { setup } from 'xstate';
+import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '../calls.ts';
+import { printOfResult } from '../fingerprint.ts';
+import type { ToolRetry } from '../policies.ts';
+import type { EffectDone, EffectRequest, EffectValue, TimerElapsed } from '../ports.ts';
+import { ask, log, type Message, tell, update, verbs } from '../verbs.ts';
+import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
+import { askWait, retries, retryNotice } from './retry.ts';
+
+export interface ToolCallInput {
+  conversationId: string;
+  runId: string;
+  /** Prefix of the ids of everything this call asks for. */
+  id: string;
+  call: RoundCall;
+  /** How often the call was suspended before. */
+  suspension: number;
+  suspensionsMax: number;
+  retry: false | ToolRetry;
+  /** Whether somebody takes part in AfterToolExecute. */
+  after: boolean;
+  /** Of the start that this one repeats. */
+  idempotencyKey?: string;
+  /** Set when this is the replay of a suspended call. */
+  decision?: Decision;
+}
+
+export interface ToolCallContext extends ToolCallInput {
+  /** Number of the execution, from 1. */
+  attempt: number;
+  /** Set by the transition that decides the outcome. */
+  output: ToolCallOutput | undefined;
+}
+export type ToolCallEvent = EffectDone | TimerElapsed;
+
+type Args = { context: ToolCallContext; event: ToolCallEvent };
+
+const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
+
+const answerOf = (event: ToolCallEvent): EffectValue | undefined =>
+  event.type === 'effect.done' ? event.value : undefined;
+const suspends = (event: ToolCallEvent): boolean => {
+  const kind = answerOf(event)?.kind;
+  return kind === 'suspend' || kind === 'pending';
+};
+/** It is not the call itself that somebody is asked about: its sub-agents' calls are limited one by one. */
+function waitsWithin(event: ToolCallEvent): boolean {
+  const value = answerOf(event);
+  return value?.kind === 'pending' && value.within === true;
+}
+
+/** The run keeps the failure of a tool, not its result. */
+const MESSAGE_LONGEST = 1_000;
+
+function failureOf({ code, content }: { code: string; content: readonly StoredPart[] }): Failure {
+  const words = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+  return { code, message: words.slice(0, MESSAGE_LONGEST) };
+}
+
+/** The result that the deciding event brings; empty for a suspension. */
+function contentOf({ context, event }: Args): StoredPart[] {
+  const value = answerOf(event);
+  if (!value) return text(context.call.refused?.text ?? '');
+  if (value.kind === 'succeeded' || value.kind === 'erred' || value.kind === 'shown') return value.content;
+  if (value.kind === 'block' || value.kind === 'refuse') return text(value.text);
+  return text(`suspended more than ${context.suspensionsMax} times`);
+}
+
+/** What the deciding event makes of the call, once it has decided; a transition may decide and end in one step. */
+function outputOf({ context, event }: Args): ToolCallOutput {
+  if (context.output) return context.output;
+  const { callId, name, print, refused } = context.call;
+  const base = { callId, name, print, suspension: context.suspension };
+  const value = answerOf(event);
+  if (!value) {
+    const code = refused?.code ?? 'error';
+    return { ...base, outcome: 'failed', code };
+  }
+  switch (value.kind) {
+    case 'succeeded':
+      return { ...base, outcome: 'succeeded', ...(value.writes && { writes: value.writes }) };
+    case 'erred':
+      return { ...base, outcome: 'failed', code: value.code, failure: failureOf(value) };
+    case 'block':
+    case 'refuse':
+      return { ...base, outcome: 'failed', code: value.code };
+    default:
+      return { ...base, outcome: 'failed', code: 'suspend_limit' };
+  }
+}
+
+const decided = (args: Args): Partial<ToolCallContext> => ({ output: outputOf(args) });
+const nextExecution = ({ context }: Args): Partial<ToolCallContext> => ({ attempt: context.attempt + 1 });
+
+function suspended({ context, event }: Args): Partial<ToolCallContext> {
+  const { callId, name, print } = context.call;
+  const value = answerOf(event);
+  const reason = value && 'reason' in value ? value.reason : '';
+  const suspension = context.suspension + 1;
+  return { output: { callId, name, outcome: 'suspended', print, suspension, reason } };
+}
+
+function started({ context, event }: Args): NewEntry[] {
+  const { runId, call, suspension } = context;
+  const { callId } = call;
+  const idempotencyKey = keyOf(context);
+  const value = answerOf(event);
+  const verdict = value?.kind === 'allow' ? value : undefined;
+  const entry: NewEntry = { runId, type: 'tool-started', callId, idempotencyKey };
+  if (verdict?.args !== undefined) entry.args = verdict.args;
+  const by = verdict?.by ?? (suspension > 0 ? 'decision' : undefined);
+  return by === undefined ? [entry] : [{ runId, type: 'tool-allowed', callId, by }, entry];
+}
+
+/** Ids are any text: what parts the key stands for itself in none of them. */
+const partOf = (id: string): string => id.replaceAll('%', '%25').replaceAll('/', '%2F');
+
+/** The same over retries and crashes, a new one after a new suspension. */
+const keyOf = ({ conversationId, call, suspension, idempotencyKey }: ToolCallContext): string =>
+  idempotencyKey ?? `${partOf(conversationId)}/${partOf(call.callId)}/${suspension}`;
+
+function gateRequest({ context }: { context: ToolCallContext }): EffectRequest | undefined {
+  const { call, decision, id, runId, suspension } = context;
+  if (call.refused || !call.gated) return undefined;
+  return { kind: 'gate', id: `${id}/gate`, runId, callId: call.callId, suspension, ...(decision && { decision }) };
+}
+
+function toolRequest({ context }: { context: ToolCallContext }): EffectRequest {
+  const { call, decision, runId, suspension, attempt } = context;
+  const { callId } = call;
+  const idempotencyKey = keyOf(context);
+  const id = attempt === 1 ? `${context.id}/tool` : `${context.id}/tool/${attempt}`;
+  const request = { kind: 'tool' as const, id, runId, callId, suspension, idempotencyKey };
+  return decision ? { ...request, decision } : request;
+}
+
+function afterRequest(args: Args): EffectRequest | undefined {
+  const { after, id, runId, call, output } = args.context;
+  if (!after || !output) return undefined;
+  const { outcome, code } = output;
+  const content = outcome === 'suspended' ? [] : contentOf(args);
+  const request = { kind: 'afterTool' as const, id: `${id}/after`, runId, callId: call.callId, outcome, content };
+  return code === undefined ? request : { ...request, code };
+}
+
+function resultEntries(args: Args): ToolResultEntry[] {
+  const { runId, call } = args.context;
+  const { outcome, code } = outputOf(args);
+  if (outcome === 'suspended') return [];
+  const entry = { runId, type: 'tool-result' as const, callId: call.callId, outcome, content: contentOf(args) };
+  return [code === undefined ? entry : { ...entry, code }];
+}
+
+/** What the call has come to, as it is logged and compared. */
+function concludedOf(args: Args): ToolCallOutput {
+  const [result] = resultEntries(args);
+  const output = outputOf(args);
+  return result ? { ...output, print: printOfResult(args.context.call.print, result) } : output;
+}
+
+function suspendedEntries({ context, event }: Args): NewEntry[] {
+  const { runId, call, output } = context;
+  const value = answerOf(event);
+  if (value?.kind !== 'suspend' && value?.kind !== 'pending') return [];
+  const suspension = output?.suspension ?? 1;
+  const { reason, payload } = value;
+  const args = value.kind === 'suspend' ? value.args : undefined;
+  const entry = { runId, type: 'tool-suspended' as const, callId: call.callId, suspension, reason };
+  return [{ ...entry, ...(payload !== undefined && { payload }), ...(args !== undefined && { args }) }];
+}
+
+/** While plugins hear of it, the round knows what the call has come to. */
+function concluded(args: Args): Message<'parent', CallConcluded> | undefined {
+  if (!args.context.after) return undefined;
+  const [result] = resultEntries(args);
+  return { to: 'parent', event: { type: 'call.concluded', output: { ...concludedOf(args), result } } };
+}
+
+const mayNot = ({ context }: { context: ToolCallContext }): boolean => context.suspension >= context.suspensionsMax;
+
+export const toolCallMachine = setup({
+  types: {} as {
+    context: ToolCallContext;
+    events: ToolCallEvent;
+    input: ToolCallInput;
+    output: ToolCallOutput;
+  },
+  actions: verbs<ToolCallContext, ToolCallEvent, never, Message<'parent', CallConcluded>>(),
+  guards: {
+    refused: ({ context }) => context.call.refused !== undefined,
+    ungated: ({ context }) => !context.call.gated,
+    blocked: ({ event }) => answerOf(event)?.kind === 'block',
+    suspends: ({ event }) => suspends(event),
+    suspendsTooOften: (args) => mayNot(args) && suspends(args.event) && !waitsWithin(args.event),
+    refusedByGate: ({ event }) => answerOf(event)?.kind === 'refuse',
+    retries,
+    erred: ({ event }) => answerOf(event)?.kind === 'erred',
+    nobodyAfter: ({ context }) => !context.after,
+  },
+}).createMachine({
+  id: 'TOOL_CALL',
+  context: ({ input }) => ({ ...input, attempt: 1, output: undefined }),
+  output: ({ event }) => (event as unknown as { output: ToolCallOutput }).output,
+  initial: 'BeforeToolExecute',
+  states: {
+    BeforeToolExecute: {
+      entry: ask(gateRequest),
+      always: [
+        { guard: 'refused', target: 'Failed', actions: update(decided) },
+        { guard: 'ungated', target: 'ExecuteTool' },
+      ],
+      on: {
+        'effect.done': [
+          { guard: 'blocked', target: 'Blocked', actions: update(decided) },
+          { guard: 'suspendsTooOften', target: 'Failed', actions: update(decided) },
+          { guard: 'suspends', target: 'Suspended', actions: update(suspended) },
+          { guard: 'refusedByGate', target: 'Failed', actions: update(decided) },
+          { target: 'ExecuteTool' },
+        ],
+      },
+    },
+    ExecuteTool: {
+      entry: log(started),
+      initial: 'attempting',
+      states: {
+        attempting: {
+          entry: ask(toolRequest),
+          on: { 'effect.done': { guard: 'retries', target: 'backingOff', actions: update(nextExecution) } },
+        },
+        // The timer is this call's own and the only one it has: whatever rings is the end of the wait.
+        backingOff: {
+          entry: [log(retryNotice), ask(askWait)],
+          on: { 'timer.elapsed': { target: 'attempting' } },
+        },
+      },
+      on: {
+        'effect.done': [
+          { guard: 'suspendsTooOften', target: 'Failed', actions: update(decided) },
+          { guard: 'suspends', target: 'Suspended', actions: update(suspended) },
+          { guard: 'erred', target: 'Failed', actions: update(decided) },
+          { target: 'Succeeded', actions: update(decided) },
+        ],
+      },
+    },
+    Succeeded: { always: { target: 'AfterToolExecute' } },
+    Failed: { always: { target: 'AfterToolExecute' } },
+    Blocked: { always: { target: 'AfterToolExecute' } },
+    Suspended: {
+      entry: log(suspendedEntries),
+      always: { target: 'AfterToolExecute' },
+    },
+    AfterToolExecute: {
+      entry: [tell(concluded), ask(afterRequest)],
+      always: { guard: 'nobodyAfter', target: 'Done', actions: log(resultEntries) },
+      on: {
+        'effect.done': { target: 'Done', actions: log(resultEntries) },
+      },
+    },
+    Done: { type: 'final', output: (args: Args) => concludedOf(args) },
+  },
+});

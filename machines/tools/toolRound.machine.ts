@@ -1,0 +1,182 @@
+/**
+ * TOOL_ROUND: the calls of one reply (run-lifecycle, ToolRound). Spawns one TOOL_CALL a call within its launch window
+ * and collects what became of each in call order; behind a steer it launches nothing more. Ends Collected, or Stopped
+ * where the run ends it from outside; it writes no result for calls it did not finish: the run does, since it knows why.
+ */
+
+import { type DoneActorEvent, setup } from 'xstate';
+import type { CallConcluded, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
+import type { ToolRetry } from '../policies.ts';
+import type { Phases } from '../ports.ts';
+import { type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+
+export interface ToolRoundInput {
+  conversationId: string;
+  runId: string;
+  /** Prefix of the ids of everything this round asks for. */
+  id: string;
+  calls: readonly RoundCall[];
+  /** How many calls may run at once. */
+  window: number;
+  /** One after the other; the first suspended call ends the round. */
+  sequential: boolean;
+  suspensionsMax: number;
+  retry: false | ToolRetry;
+  phases: Phases;
+}
+
+export interface ToolRoundOutput {
+  kind: 'collected' | 'stopped';
+  slots: readonly Slot[];
+  /** Id of the message that kept the queued calls from being started. */
+  steered?: string;
+}
+
+export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
+  slots: readonly Slot[];
+  /** Index of the next call to launch. */
+  next: number;
+  /** How many calls run now. */
+  live: number;
+  /** Id of the first message that came to be delivered behind the calls that run; nothing more is started. */
+  steered: string | undefined;
+}
+
+type CallDone = DoneActorEvent<ToolCallOutput, string>;
+export type ToolRoundEvent =
+  | CallDone
+  | CallConcluded
+  | { type: 'round.stopped' }
+  | { type: 'round.steered'; messageId: string };
+
+type Args = { context: ToolRoundContext; event: ToolRoundEvent };
+
+const hasEnded = (event: ToolRoundEvent): event is CallDone =>
+  event.type !== 'round.stopped' && event.type !== 'round.steered' && event.type !== 'call.concluded';
+
+const childId = (index: number): string => `call-${index}`;
+
+/** Where a finished child stands in the round. */
+const indexOf = (event: CallDone): number => Number(event.actorId.slice('call-'.length));
+
+/** A sequential round launches nothing behind a suspended call, and no round does behind a steer. */
+const closed = ({ next, slots, steered, sequential }: ToolRoundContext, last?: ToolCallOutput): boolean =>
+  next >= slots.length || steered !== undefined || (sequential && last?.outcome === 'suspended');
+
+type CallSpawn = SpawnRequest<'toolCall', ToolCallInput>;
+
+/** The start of the calls from one index up to another. */
+const startOf = (context: ToolRoundContext, from: number, to: number): CallSpawn[] =>
+  context.slots.slice(from, to).map(({ call }, offset) => ({
+    src: 'toolCall',
+    id: childId(from + offset),
+    input: {
+      conversationId: context.conversationId,
+      runId: context.runId,
+      id: `${context.id}/${from + offset}`,
+      call,
+      suspension: 0,
+      suspensionsMax: context.suspensionsMax,
+      retry: context.retry,
+      after: context.phases.afterToolExecute,
+    },
+  }));
+
+const concluded = (slot: Slot, { output }: CallConcluded): Slot =>
+  slot.call.callId === output.callId && slot.status === 'running' ? { ...slot, output } : slot;
+
+/** The round after one more call has ended: its slot, and the next call launched where one may be. */
+function collected(context: ToolRoundContext, event: CallDone): Pick<ToolRoundContext, 'slots' | 'next' | 'live'> {
+  const { output } = event;
+  const slots = context.slots.slice();
+  const index = indexOf(event);
+  const slot = slots[index];
+  if (slot) slots[index] = { call: slot.call, status: output.outcome === 'suspended' ? 'suspended' : 'done', output };
+  const following = slots[context.next];
+  if (!following || closed(context, output)) return { slots, next: context.next, live: context.live - 1 };
+  slots[context.next] = { ...following, status: 'running' };
+  return { slots, next: context.next + 1, live: context.live };
+}
+
+const firstCalls = ({ context }: Args): CallSpawn[] => startOf(context, 0, context.next);
+
+/** The call that takes the place of one that has ended. */
+const nextCall = ({ context, event }: Args): CallSpawn[] =>
+  hasEnded(event) ? startOf(context, context.next, collected(context, event).next) : [];
+
+const callCollected = ({ context, event }: Args): Partial<ToolRoundContext> =>
+  hasEnded(event) ? collected(context, event) : {};
+
+/** A finished child stays until it is stopped. */
+const finishedChild = ({ event }: Args): string => (hasEnded(event) ? event.actorId : '');
+
+const messageSteered = ({ context, event }: Args): Partial<ToolRoundContext> =>
+  event.type === 'round.steered' ? { steered: context.steered ?? event.messageId } : {};
+
+const callConcluded = ({ context: { slots }, event }: Args): Partial<ToolRoundContext> =>
+  event.type === 'call.concluded' ? { slots: slots.map((slot) => concluded(slot, event)) } : {};
+
+type CallSuspended = { type: 'call.suspended'; output: ToolCallOutput };
+/** The run wants to know of a suspension at once: a decision may be waiting for it. */
+const callSuspended = ({ event }: Args): Message<'parent', CallSuspended> | undefined =>
+  hasEnded(event) ? { to: 'parent', event: { type: 'call.suspended', output: event.output } } : undefined;
+
+const collectCall = [stop(finishedChild), spawn(nextCall), update(callCollected)] as const;
+
+export const toolRoundMachine = setup({
+  types: {} as {
+    context: ToolRoundContext;
+    events: ToolRoundEvent;
+    input: ToolRoundInput;
+    output: ToolRoundOutput;
+  },
+  actors: { toolCall: toolCallMachine },
+  actions: verbs<ToolRoundContext, ToolRoundEvent, CallSpawn, Message<'parent', CallSuspended>>(),
+  guards: {
+    suspends: ({ event }) => hasEnded(event) && event.output.outcome === 'suspended',
+    lastSuspends: ({ context, event }) =>
+      hasEnded(event) && event.output.outcome === 'suspended' && context.live === 1 && closed(context, event.output),
+    lastCall: ({ context, event }) => hasEnded(event) && context.live === 1 && closed(context, event.output),
+  },
+}).createMachine({
+  id: 'TOOL_ROUND',
+  context: ({ input }) => {
+    const { calls, ...rest } = input;
+    const { sequential } = rest;
+    const window = sequential ? 1 : input.window;
+    const live = Math.min(window, calls.length);
+    const slots = calls.map((call, index): Slot => ({ call, status: index < live ? 'running' : 'queued' }));
+    return { ...rest, window, slots, next: live, live, steered: undefined };
+  },
+  output: ({ event }) => (event as unknown as { output: ToolRoundOutput }).output,
+  initial: 'Running',
+  on: { 'round.stopped': { target: '.Stopped' } },
+  states: {
+    Running: {
+      entry: spawn(firstCalls),
+      on: {
+        'round.steered': { actions: update(messageSteered) },
+        'call.concluded': { actions: update(callConcluded) },
+        'xstate.done.actor.*': [
+          { guard: 'lastSuspends', target: 'Collected', actions: tell(callSuspended) },
+          { guard: 'lastCall', target: 'Collected' },
+          { guard: 'suspends', actions: [tell(callSuspended), ...collectCall] },
+          { actions: collectCall },
+        ],
+      },
+    },
+    Collected: {
+      type: 'final',
+      output: ({ context, event }: Args): ToolRoundOutput => ({
+        kind: 'collected',
+        slots: hasEnded(event) ? collected(context, event).slots : context.slots,
+        ...(context.steered !== undefined && { steered: context.steered }),
+      }),
+    },
+    Stopped: {
+      type: 'final',
+      output: ({ context }: Args): ToolRoundOutput => ({ kind: 'stopped', slots: context.slots }),
+    },
+  },
+});

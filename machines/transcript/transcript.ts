@@ -1,0 +1,259 @@
+/**
+ * The log as the model is shown it. Rule: pairing is a projection. Every call of an assistant message has exactly one
+ * result directly after it, in call order, whatever the log holds; nothing else can be built here. The past is not
+ * rewritten: a result that comes after the model has spoken again is told where it came, quoted as data. Only an entry
+ * changes anything: a look at any moment shows what `modelMessages` would, and leaves no trace.
+ */
+import type { AgentItem, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
+import type { Prunable } from './size.ts';
+import { CHARACTERS_A_TOKEN, MessageSizes, prunableIn, prunedBy, sizeOf, sizeOfContent } from './size.ts';
+import { lateMessage, NO_RESULT, PRUNED_RESULT, placeholder, textPart } from './texts.ts';
+
+const BEHIND: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
+  'model-reply',
+  'user-message',
+  'tool-result',
+  'tool-started',
+  'tool-suspended',
+  'run-started',
+  'run-resumed',
+  'run-stop',
+  'run-suspended',
+  'continuation',
+  'compaction',
+]);
+
+/** Whether this entry stands behind a complete reply. */
+const endsReply = ({ type }: LogEntry): boolean => BEHIND.has(type);
+
+/**
+ * The reply that is being written into the log. It is complete when an entry comes that stands behind it; who looks at it
+ * before that is shown it as far as it goes, and ends nothing.
+ */
+class OpenReply {
+  #content: StoredPart[] = [];
+  #calls: ToolCall[] = [];
+  /** Made when somebody looks. */
+  #shown: readonly Message[] | undefined;
+
+  /** Takes what the model is shown again of an item, never a blank text; `isKnown`: an earlier reply made the call. */
+  add(item: AgentItem, isKnown: (callId: string) => boolean): void {
+    this.#shown = undefined;
+    if (item.type === 'assistant' && item.text.trim() !== '') this.#content.push({ type: 'text', text: item.text });
+    if (item.type !== 'tool-call') return;
+    const { type: _, ...call } = item;
+    if (!isKnown(call.callId) && !this.#calls.some(({ callId }) => callId === call.callId)) this.#calls.push(call);
+  }
+
+  /** The reply so far, as if it were complete: its message, then a result for each call. Empty where there is none. */
+  get messages(): readonly Message[] {
+    this.#shown ??= this.#show().map((message) => Object.freeze(message));
+    return this.#shown;
+  }
+
+  get calls(): readonly ToolCall[] {
+    return this.#calls;
+  }
+
+  /** Begins the next reply. */
+  clear(): void {
+    this.#content = [];
+    this.#calls = [];
+    this.#shown = undefined;
+  }
+
+  #show(): Message[] {
+    if (this.#content.length + this.#calls.length === 0) return [];
+    const results = this.#calls.map(
+      ({ callId }): Message => ({ role: 'tool', callId, content: textPart(NO_RESULT), isError: true }),
+    );
+    return [{ role: 'assistant', content: this.#content.slice(), toolCalls: this.#calls.slice() }, ...results];
+  }
+}
+
+/** Where a call's result stands among the messages. */
+interface Slot {
+  index: number;
+  name: string;
+  /** The reply it stands behind, counted. */
+  reply: number;
+  /** Told behind a later reply. */
+  late?: boolean;
+  /** none, a placeholder, or a result. */
+  holds: 'nothing' | 'placeholder' | 'result';
+}
+
+export interface Transcript {
+  push(entry: LogEntry): void;
+  /** The messages so far; message objects are reused from call to call. */
+  messages(): Message[];
+  /** Whether the model's own words come last. */
+  endsWithAssistant(): boolean;
+  /** Characters of the messages, and the tokens that the last model call took by its own word. */
+  size(): { characters: number; reported: number };
+  /** Old results that can make room, where it is worth it; never while the user has spoken only once. */
+  prunable(): Prunable | undefined;
+}
+
+class MessageList implements Transcript {
+  #messages: Message[] = [];
+  #seqs: number[] = [];
+  #slots = new Map<string, Slot>();
+  #retried = new Set<string>();
+  #reply = 0;
+  readonly #open = new OpenReply();
+  #seq = 0;
+  readonly #sizes = new MessageSizes();
+  #userTurns = 0;
+  #reported = 0;
+
+  push(entry: LogEntry): void {
+    this.#seq = entry.seq;
+    if (endsReply(entry)) this.#close();
+    switch (entry.type) {
+      case 'agent-output':
+        return this.#open.add(entry.item, (callId) => this.#slots.has(callId));
+      case 'user-message':
+        this.#userTurns += 1;
+        return this.#add({ role: 'user', content: entry.content });
+      case 'continuation':
+        return this.#add({ role: 'user', content: textPart(entry.text) });
+      case 'tool-suspended':
+        return this.#suspend(entry.callId, entry.reason);
+      case 'tool-result':
+        return this.#result(entry.callId, entry.outcome, entry.content);
+      case 'call-settled':
+        if ('retry' in entry.how) this.#retried.add(entry.callId);
+        else if ('ran' in entry.how) this.#settle(entry.callId, 'succeeded', textPart(JSON.stringify(entry.how.ran)));
+        else this.#settle(entry.callId, 'cancelled', textPart('This call did not run.'));
+        return;
+      case 'compaction':
+        return this.#compact(entry.upToSeq, entry.summary);
+      case 'model-reply':
+        this.#reported = entry.usage.inputTokens + entry.usage.outputTokens;
+        return;
+      case 'extension':
+        return this.#prune(prunedBy(entry));
+    }
+  }
+
+  messages(): Message[] {
+    return [...this.#messages, ...this.#open.messages];
+  }
+
+  endsWithAssistant(): boolean {
+    return (this.#open.messages.at(-1) ?? this.#messages.at(-1))?.role === 'assistant';
+  }
+
+  size(): { characters: number; reported: number } {
+    const open = this.#open.messages.reduce((sum, message) => sum + sizeOf(message), 0);
+    return { characters: this.#sizes.sumOf(this.#messages) + open, reported: this.#reported };
+  }
+
+  prunable(): Prunable | undefined {
+    if (this.#userTurns < 2) return undefined;
+    return prunableIn(this.messages(), (callId) => this.#isOld(callId));
+  }
+
+  #add(message: Message): void {
+    this.#messages.push(Object.freeze(message));
+    this.#seqs.push(this.#seq);
+  }
+
+  /** Ends the reply under construction: its message, then one slot a call. */
+  #close(): void {
+    const { messages, calls } = this.#open;
+    if (messages.length === 0) return;
+    this.#reply += 1;
+    const first = this.#messages.length + 1;
+    for (const [index, { callId, name }] of calls.entries()) {
+      this.#slots.set(callId, { index: first + index, name, reply: this.#reply, holds: 'nothing' });
+    }
+    for (const message of messages) this.#add(message);
+    this.#open.clear();
+  }
+
+  #replace(index: number, message: Message): void {
+    this.#messages[index] = Object.freeze(message);
+    this.#sizes.replaced(index, message);
+  }
+
+  /** The model has seen the result and spoken since. */
+  #isOld(callId: string): boolean {
+    const slot = this.#slots.get(callId);
+    return slot?.holds === 'result' && (slot.reply !== this.#reply || this.#open.messages.length > 0);
+  }
+
+  #prune(callIds: readonly string[]): void {
+    for (const callId of callIds) {
+      const index = this.#slots.get(callId)?.index ?? -1;
+      const message = this.#messages[index];
+      if (message?.role !== 'tool' || message.callId !== callId || !this.#isOld(callId)) continue;
+      const content = textPart(PRUNED_RESULT);
+      const saved = sizeOfContent(message.content) - sizeOfContent(content);
+      this.#reported = Math.max(0, this.#reported - saved / CHARACTERS_A_TOKEN);
+      this.#replace(index, { ...message, content });
+    }
+  }
+
+  #suspend(callId: string, reason: string): void {
+    const slot = this.#slots.get(callId);
+    if (!slot || slot.holds === 'result' || slot.reply !== this.#reply) return;
+    slot.holds = 'placeholder';
+    this.#replace(slot.index, { role: 'tool', callId, content: textPart(placeholder(reason)), isError: false });
+  }
+
+  #result(callId: string, outcome: ToolOutcome, content: StoredPart[]): void {
+    const slot = this.#slots.get(callId);
+    if (!slot) return;
+    if (slot.holds === 'result' && !this.#retried.delete(callId)) return;
+    this.#settle(callId, outcome, content);
+  }
+
+  #settle(callId: string, outcome: ToolOutcome, content: StoredPart[]): void {
+    const slot = this.#slots.get(callId);
+    if (!slot) return;
+    slot.holds = 'result';
+    const spoken = slot.reply !== this.#reply;
+    if (!spoken) {
+      const message: Message = slot.late
+        ? lateMessage(callId, slot.name, outcome, content)
+        : { role: 'tool', callId, content, isError: outcome !== 'succeeded' };
+      return this.#replace(slot.index, message);
+    }
+    slot.late = true;
+    slot.index = this.#messages.length;
+    slot.reply = this.#reply;
+    this.#add(lateMessage(callId, slot.name, outcome, content));
+  }
+
+  /** Replaces what is up to `upToSeq` by its summary; a call is never split from its result. */
+  #compact(upToSeq: number, summary: string): void {
+    let cut = this.#seqs.findIndex((seq) => seq > upToSeq);
+    if (cut < 0) cut = this.#messages.length;
+    while (cut < this.#messages.length && this.#messages[cut]?.role === 'tool') cut += 1;
+    this.#messages.splice(0, cut, { role: 'user', content: textPart(summary) });
+    this.#seqs.splice(0, cut, upToSeq);
+    this.#sizes.forget();
+    this.#reported = 0;
+    const moved = cut - 1;
+    for (const slot of this.#slots.values()) {
+      if (slot.index >= cut) slot.index -= moved;
+      // What is summed up has no place any more; what comes of it later is told behind it.
+      else slot.reply = 0;
+    }
+  }
+}
+
+/** An incremental fold: constant cost an entry. */
+export const createTranscript = (): Transcript => new MessageList();
+
+/**
+ * Pure: the log as the model is shown it. `_policies` (as `createAgent` takes them) change nothing: what a policy makes
+ * of the messages, such as a partial text kept, a result pruned, a summary, is in the log.
+ */
+export function modelMessages(entries: readonly LogEntry[], _policies?: object): Message[] {
+  const transcript = createTranscript();
+  for (const entry of entries) transcript.push(entry);
+  return transcript.messages();
+}
