@@ -5,7 +5,7 @@
 import type { NewEntry } from '../machines/internal.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
-import { type Cast, type House, openConversation } from './conversation/open.ts';
+import { type AgentEnvironment, openConversation } from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import type { Redact } from './log/redact.ts';
@@ -14,9 +14,9 @@ import { onDemand } from './onDemand.ts';
 import { type AgentOptions, checkOpening, checkOptions, type InspectObserver, type OpenOptions } from './options.ts';
 import { mergedPolicies, modelsOf } from './policies.ts';
 import { portsOf } from './runtime/ports.ts';
+import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
 import { memoryStore } from './stores/memory.ts';
 import type { ConversationInfo } from './stores/store.ts';
-import { spawningOf } from './subAgents/nested.ts';
 import { Toolbox } from './tools/toolbox.ts';
 
 const loadRedact = onDemand(() => import('./log/redact.ts'));
@@ -38,7 +38,7 @@ const hereDirectory = (): string => {
 };
 
 /** An observer sees everything and can stop nothing. */
-const harmless =
+const isolatedInspector =
   (inspect: InspectObserver): InspectObserver =>
   (event) => {
     try {
@@ -58,7 +58,7 @@ const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
 const nothingIsSecret: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
 
 /** A model that has none today may have some tomorrow, if it has a list of them. */
-function redactionOf(given: readonly string[] = [], models: readonly Model[]): House['redact'] {
+function redactionOf(given: readonly string[] = [], models: readonly Model[]): AgentEnvironment['redact'] {
   const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
   if (given.length + ofModels.length === 0) return async () => nothingIsSecret;
   const own = [...given];
@@ -67,8 +67,8 @@ function redactionOf(given: readonly string[] = [], models: readonly Model[]): H
 
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
-  readonly #house: House;
-  readonly #cast: Cast;
+  readonly #environment: AgentEnvironment;
+  readonly #profile: AgentProfile;
   /** From the moment an opening begins until the conversation is closed. */
   readonly #open = new Map<string, Promise<Conversation>>();
   #closed = false;
@@ -82,31 +82,31 @@ class OpenAgent implements Agent {
     if (policies.limits.costUsd !== false && unpriced) {
       throw new ConfigurationError(`limits.costUsd needs prices, and the model ${unpriced.id} has none`);
     }
-    const cast = { models, toolbox: new Toolbox(tools), plugins, policies, instructions };
-    const spawning = spawningOf(tools, cast);
-    const playing = new Set([...models, ...(spawning?.models ?? [])]);
+    const profile = { models, toolbox: new Toolbox(tools), plugins, policies, instructions };
+    const spawns = spawnPlanOf(tools, profile);
+    const allModels = new Set([...models, ...(spawns?.models ?? [])]);
     this.#options = options;
-    this.#cast = { ...cast, nest: spawning?.nest };
-    this.#house = {
+    this.#profile = { ...profile, makeSubAgents: spawns?.makeSubAgents };
+    this.#environment = {
       store: options.store ?? options.ports?.store ?? memoryStore(),
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
-      redact: redactionOf(options.secrets, [...playing]),
-      inspect: inspect && harmless(inspect),
+      redact: redactionOf(options.secrets, [...allModels]),
+      inspect: inspect && isolatedInspector(inspect),
     };
   }
 
-  async open(id: string = this.#house.ports.newId(), options: OpenOptions = {}) {
+  async open(id: string = this.#environment.ports.newId(), options: OpenOptions = {}) {
     checkOpening(id, options);
     return this.#openAs(id, options, true);
   }
 
   list(): Promise<ConversationInfo[]> {
-    return this.#house.store.list();
+    return this.#environment.store.list();
   }
 
   async run(content: Content, options: { signal?: AbortSignal } = {}): Promise<RunResult> {
-    const conversation = await this.#openAs(this.#house.ports.newId(), {}, false);
+    const conversation = await this.#openAs(this.#environment.ports.newId(), {}, false);
     try {
       const run = conversation.send(content, options);
       const result = await run.result;
@@ -140,7 +140,7 @@ class OpenAgent implements Agent {
     const { history, cwd = usual } = options;
     const closed = (): void => void this.#open.delete(id);
     const opening = { id, cwd, history, attended, closed, authorize };
-    const { conversation } = await openConversation(this.#house, this.#cast, opening);
+    const { conversation } = await openConversation(this.#environment, this.#profile, opening);
     if (this.#closed) await conversation.close();
     this.#mustBeOpen();
     return conversation;

@@ -6,12 +6,11 @@
 import { RunchartError } from '../errors.ts';
 import type { Ports } from '../runtime/ports.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { nestedIn } from '../subAgents/nested.ts';
 import type { Runs } from './runs.ts';
 
 /** Rejects where the store is silent, or does not let go. */
 export async function closeConversation(runtime: Runtime, runs: Runs): Promise<void> {
-  const { log, tickets, known } = runtime;
+  const { log, tickets } = runtime;
   const patience = new Patience(runtime.setTimer, log);
   let silence: unknown;
   tickets.withdrawHeld();
@@ -20,7 +19,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   } catch (error) {
     silence = error;
     tickets.close(error as Error);
-    await nestedIn(known)?.close();
+    await runtime.subAgents?.close();
   }
   try {
     runtime.stop();
@@ -45,7 +44,7 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
     if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.underWay, true);
     await Promise.all(returned);
   } while ((isBusy() || queued().length > 0) && !tickets.closed);
-  await nestedIn(runtime.known)?.close();
+  await runtime.subAgents?.close();
   await tickets.allAnswered();
 }
 

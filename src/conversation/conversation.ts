@@ -64,12 +64,12 @@ export class Conversation {
 
   /** Suspended and undecided. */
   get pending(): readonly PendingCall[] {
-    return pendingCalls(this.#runtime.known);
+    return pendingCalls(this.#runtime.known, this.#runtime.subAgents);
   }
 
   /** Calls whose outcome is unknown and not settled. */
   get unsettled(): readonly PendingCall[] {
-    return unsettledCalls(this.#runtime.known);
+    return unsettledCalls(this.#runtime.known, this.#runtime.subAgents);
   }
 
   get queue(): readonly QueuedMessage[] {
@@ -108,7 +108,7 @@ export class Conversation {
   /** Continues what waits or was interrupted, in the same cycle. Never throws. */
   resume(): Run {
     if (this.#closed) return this.#runs.over('closed', 'the conversation is closed');
-    if (this.#options.keeper !== undefined)
+    if (this.#options.parentId !== undefined)
       return this.#runs.over('configuration', 'a sub-agent is resumed by its parent');
     return this.#runs.resume(this.#options.newId());
   }
@@ -179,9 +179,9 @@ export class Conversation {
   }
 
   #mustBeOwn(): void {
-    const { keeper } = this.#options;
-    if (keeper === undefined) return;
-    throw new ConfigurationError(`${this.id} is a sub-agent of ${keeper}: act there; here it can only be read`);
+    const { parentId } = this.#options;
+    if (parentId === undefined) return;
+    throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
   #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', signal?: AbortSignal) {
@@ -209,7 +209,7 @@ export interface ConversationOptions {
   newId(): string;
   authorize: AgentOptions['authorize'] | undefined;
   /** Whose sub-agent this is, where somebody else opened it: it can be read, and nothing else. */
-  keeper?: string | undefined;
+  parentId?: string | undefined;
   closed(): void;
 }
 

@@ -14,7 +14,6 @@ import {
 import { DecisionRefusedError, InvalidDecisionError, LimitError } from '../errors.ts';
 import { exactJson, ownArgsJson } from '../json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { nestedIn } from '../subAgents/nested.ts';
 
 export interface Desk {
   runtime: Runtime;
@@ -36,15 +35,15 @@ export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, d
   const { callId } = decision;
   const { known } = runtime;
   const own = known.calls.get(callId);
-  const nested = own ? undefined : nestedIn(known);
-  const found = own ? { record: own, path: [callId] } : nested?.find(callId);
+  const subAgents = own ? undefined : runtime.subAgents;
+  const found = own ? { record: own, path: [callId] } : subAgents?.find(callId);
   if (found && authorize) {
     const call = shown(found.record, found.path);
     if (!(await isAllowed(() => authorize(decision, call))))
       throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
     mustBeOpen();
   }
-  if (nested && found) return nested.decide(decision);
+  if (subAgents && found) return subAgents.decide(decision);
   const act = { type: 'decision.proposed', decision } as const;
   return (await runtime.tickets.turns.take(callId, () => {
     const { receipt } = judge(known.calls.get(callId), decision);
@@ -60,8 +59,8 @@ export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, d
 export type Settled = 'applied' | 'unknown';
 
 export async function settleAt(runtime: Runtime, callId: string, how: Settlement): Promise<Settled> {
-  const nested = runtime.known.calls.has(callId) ? undefined : nestedIn(runtime.known);
-  if (nested) return nested.settle(callId, how);
+  const subAgents = runtime.known.calls.has(callId) ? undefined : runtime.subAgents;
+  if (subAgents) return subAgents.settle(callId, how);
   const act = { type: 'settlement.proposed', callId, how } as const;
   return (await runtime.tickets.turns.take(callId, () => runtime.act(act))) as Settled;
 }

@@ -8,7 +8,7 @@ import { ConfigurationError } from '../errors.ts';
 import { checkId } from '../options.ts';
 import { storeForm } from '../runtime/ports.ts';
 import type { LogHandle, LogStore } from '../stores/store.ts';
-import { type Family, familyIn, renamed } from '../subAgents/kin.ts';
+import { type ForkedSubAgents, forkedSubAgents, withForkedIds } from '../subAgents/forkIds.ts';
 import { checkPlace, impossible } from '../validation.ts';
 import { readLog } from './open.ts';
 
@@ -60,11 +60,16 @@ class Fork {
       const target = await this.#openEmpty(to, parent);
       try {
         if (place === 0) return 0;
-        const { family, placeOf } = familyIn(log, place, from, to);
-        for (const kin of family.values()) {
-          const { callId } = kin;
+        const { family, placeOf } = forkedSubAgents(log, place, from, to);
+        for (const subAgent of family.values()) {
+          const { callId } = subAgent;
           const own = { conversationId: to, callId };
-          await this.copy({ from: kin.from, to: kin.to, parent: own, placeIn: (entries) => placeOf(kin, entries) });
+          await this.copy({
+            from: subAgent.from,
+            to: subAgent.to,
+            parent: own,
+            placeIn: (entries) => placeOf(subAgent, entries),
+          });
         }
         const entries: LogEntry[] = [];
         for (const entry of log.slice(0, place)) {
@@ -111,10 +116,10 @@ class Fork {
 
   async #entry(
     entry: LogEntry,
-    to: { to: string; parent: Parent | undefined; family: Family; source: LogHandle; target: LogHandle },
+    to: { to: string; parent: Parent | undefined; family: ForkedSubAgents; source: LogHandle; target: LogHandle },
   ): Promise<LogEntry> {
     const { family, parent, source, target } = to;
-    const forked = { ...renamed({ ...entry, conversationId: to.to }, family) };
+    const forked = { ...withForkedIds({ ...entry, conversationId: to.to }, family) };
     if (forked.type === 'conversation') {
       // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
       delete forked.parent;

@@ -6,16 +6,14 @@ import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machine
 import type { EarlierMessage } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { Redact } from '../log/redact.ts';
-import type { Model } from '../models/model.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
-import type { Plugin } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
 import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
+import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
 import type { LogHandle, LogStore } from '../stores/store.ts';
-import type { Birth, Nest } from '../subAgents/nested.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation } from './conversation.ts';
 
@@ -36,7 +34,7 @@ const load = {
 } as const;
 
 /** What every conversation of an agent has in common. */
-export interface House {
+export interface AgentEnvironment {
   store: LogStore;
   ports: Ports;
   redact(): Promise<Redact>;
@@ -44,20 +42,9 @@ export interface House {
   interpreter: AgentOptions['interpreter'];
 }
 
-/** Who plays in a conversation, and by which rules. */
-export interface Cast {
-  models: readonly [Model, ...Model[]];
-  toolbox: Toolbox;
-  plugins: readonly Plugin[];
-  policies: Policies;
-  instructions: string;
-  /** Where there may be sub-agents, or this is one. */
-  nest: Nest | undefined;
-}
-
 type Parent = { conversationId: string; callId: string };
 
-export interface Opening {
+export interface OpenRequest {
   id: string;
   /** Of a new conversation; an existing one keeps its own. */
   cwd: string;
@@ -70,7 +57,7 @@ export interface Opening {
   closed(): void;
 }
 
-export interface Opened {
+export interface OpenConversation {
   conversation: Conversation;
   runtime: Runtime;
 }
@@ -78,49 +65,60 @@ export interface Opened {
 const SCHEMA = 1;
 
 /** Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
-export async function openConversation(house: House, cast: Cast, opening: Opening): Promise<Opened> {
-  const handle = await house.store.open(opening.id);
+export async function openConversation(
+  environment: AgentEnvironment,
+  profile: AgentProfile,
+  opening: OpenRequest,
+): Promise<OpenConversation> {
+  const handle = await environment.store.open(opening.id);
   try {
-    return await opened(house, cast, opening, handle);
+    return await opened(environment, profile, opening, handle);
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
-async function opened(house: House, cast: Cast, opening: Opening, handle: LogHandle): Promise<Opened> {
+async function opened(
+  environment: AgentEnvironment,
+  profile: AgentProfile,
+  opening: OpenRequest,
+  handle: LogHandle,
+): Promise<OpenConversation> {
   const { id, history, closed, authorize } = opening;
   const entries = await readLog(handle, id);
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
-  const keeper = keeperOf(entries, opening);
+  const parentId = parentIdOf(entries, opening);
   const [first] = entries;
   const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
   const { attended } = opening;
-  const { models, toolbox, plugins, policies, instructions } = cast;
-  const { ports, inspect } = house;
-  const redact = await house.redact();
-  const loaded = await loadedFor(house, cast);
+  const { models, toolbox, plugins, policies, instructions } = profile;
+  const { ports, inspect } = environment;
+  const redact = await environment.redact();
+  const loaded = await loadedFor(environment, profile);
   const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended, ...loaded };
   const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
-  const birth: Birth = (child, childCast) => openConversation(house, childCast, { ...child, cwd, attended });
-  const nested = cast.nest?.({ id, runtime, policies, birth });
-  const head = fresh ? await headOf(house, opening) : [];
-  const begin = keeper === undefined ? [...head, ...(await mendedOf(handle, entries, runtime, toolbox))] : head;
+  const openChild: OpenChild = (child, childProfile) =>
+    openConversation(environment, childProfile, { ...child, cwd, attended });
+  const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
+  runtime.subAgents = subAgents;
+  const head = fresh ? await headOf(environment, opening) : [];
+  const begin = parentId === undefined ? [...head, ...(await repairsOf(handle, entries, runtime, toolbox))] : head;
   const write = async (made: readonly NewEntry[]): Promise<void> => {
     if (made.length > 0) await runtime.log.append(made, ports.now());
   };
   await write(fresh ? await runtime.images.keepEntries(begin) : begin);
   try {
-    if (nested && keeper === undefined) await write(await nested.restore());
+    if (subAgents && parentId === undefined) await write(await subAgents.restore());
     runtime.start();
   } catch (error) {
-    await nested?.close();
+    await subAgents?.close();
     throw error;
   }
   const { newId } = ports;
-  const conversation = new Conversation({ id, cwd, runtime, policies, newId, authorize, closed, keeper });
-  if (keeper === undefined && isGoneOnWith(runtime, policies.onRestart)) conversation.resume();
+  const conversation = new Conversation({ id, cwd, runtime, policies, newId, authorize, closed, parentId });
+  if (parentId === undefined && resumesByItself(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
 }
 
@@ -135,14 +133,17 @@ export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]
 }
 
 /** Nothing of a new log is mended. */
-async function mendedOf(handle: LogHandle, entries: readonly LogEntry[], { known }: Runtime, toolbox: Toolbox) {
+async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { known }: Runtime, toolbox: Toolbox) {
   if (entries.length === 0 && !handle.notices?.length) return [];
   const { mended } = await load.entryShape();
   return mended(handle, entries, known, (name) => toolbox.isIdempotent(name));
 }
 
 /** What few conversations need and this one does. */
-async function loadedFor({ ports, inspect, interpreter }: House, { policies, plugins }: Cast): Promise<OnDemand> {
+async function loadedFor(
+  { ports, inspect, interpreter }: AgentEnvironment,
+  { policies, plugins }: AgentProfile,
+): Promise<OnDemand> {
   const runBy = ports.interpreter ?? (await interpreterFor(interpreter, inspect !== undefined));
   return {
     ...(runBy && { interpreter: runBy }),
@@ -152,19 +153,22 @@ async function loadedFor({ ports, inspect, interpreter }: House, { policies, plu
 }
 
 /** Nothing where charts run as they do by default. */
-async function interpreterFor(wanted: House['interpreter'], inspected: boolean): Promise<Interpreter | undefined> {
+async function interpreterFor(
+  wanted: AgentEnvironment['interpreter'],
+  inspected: boolean,
+): Promise<Interpreter | undefined> {
   if (wanted === 'xstate') return (await load.xstate()).xstate;
   return inspected ? (await load.inspection()).inspected : undefined;
 }
 
 /** What was decided while it waits; and of a cycle that a crash cut off, the rest. */
-function isGoneOnWith({ status, known }: Runtime, onRestart: Policies['onRestart']): boolean {
+function resumesByItself({ status, known }: Runtime, onRestart: Policies['onRestart']): boolean {
   if (onRestart === 'idle') return false;
   if (status === 'waiting') return openCalls(known).decisions.length > 0;
   return onRestart === 'resume' && isCutOff(known);
 }
 
-async function headOf({ ports }: House, { cwd, history, parent }: Opening): Promise<NewEntry[]> {
+async function headOf({ ports }: AgentEnvironment, { cwd, history, parent }: OpenRequest): Promise<NewEntry[]> {
   const { now, newId } = ports;
   const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
   const earlier = history ? (await load.history()).historyEntries(history, newId) : [];
@@ -172,7 +176,7 @@ async function headOf({ ports }: House, { cwd, history, parent }: Opening): Prom
 }
 
 /** The conversation that alone may go on with this one; nothing where the caller is it. */
-function keeperOf([first]: readonly LogEntry[], { id, parent }: Opening): string | undefined {
+function parentIdOf([first]: readonly LogEntry[], { id, parent }: OpenRequest): string | undefined {
   const written = first?.type === 'conversation' ? first.parent : undefined;
   if (!parent) return written?.conversationId;
   const own = !first || (written?.conversationId === parent.conversationId && written.callId === parent.callId);

@@ -9,7 +9,7 @@ import {
   stopReason,
   together,
 } from '../../machines/internal.ts';
-import { nestedIn } from '../subAgents/nested.ts';
+import type { SubAgents } from '../runtime/subAgentPort.ts';
 import type { RunResult } from './run.ts';
 
 const SUBTYPES: { [cause: string]: RunResult['subtype'] } = {
@@ -24,29 +24,28 @@ function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
 }
 
 /** Calls that wait for a decision, those of sub-agents behind the conversation's own. */
-export function pendingCalls(known: Knowledge): PendingCall[] {
-  const nested = nestedIn(known);
+export function pendingCalls(known: Knowledge, subAgents?: SubAgents): PendingCall[] {
   const pending: PendingCall[] = [];
   for (const callId of known.open) {
     const record = known.calls.get(callId);
     if (record?.status !== 'suspended' || record.decisions.has(record.suspension)) continue;
-    if (nested?.waitsWithin(record)) continue;
+    if (subAgents?.waitsWithin(record)) continue;
     const { name, args, reason, payload, suspension } = record;
     const call = { callId, name, args, reason, suspension, path: [callId] };
     pending.push(payload === undefined ? call : { ...call, payload });
   }
-  return nested ? [...pending, ...nested.pending] : pending;
+  return subAgents ? [...pending, ...subAgents.pending] : pending;
 }
 
 /** Calls whose outcome is unknown and not settled, those of sub-agents behind the conversation's own. */
-export function unsettledCalls(known: Knowledge): PendingCall[] {
+export function unsettledCalls(known: Knowledge, subAgents?: SubAgents): PendingCall[] {
   const own = [...known.unsettled].flatMap((callId) => {
     const record = known.calls.get(callId);
     if (!record) return [];
     const { name, args, suspension } = record;
     return [{ callId, name, args, reason: 'unknown', suspension, path: [callId] }];
   });
-  return [...own, ...(nestedIn(known)?.unsettled ?? [])];
+  return [...own, ...(subAgents?.unsettled ?? [])];
 }
 
 /** A run whose message was given back before it began. */
@@ -73,7 +72,12 @@ export const nothingDone = (runId: string): RunOutput => ({
   durable: true,
 });
 
-export function runResult(output: RunOutput, entries: readonly LogEntry[], known: Knowledge): RunResult {
+export function runResult(
+  output: RunOutput,
+  entries: readonly LogEntry[],
+  known: Knowledge,
+  subAgents: SubAgents | undefined,
+): RunResult {
   const { runId, termination, cause, error } = output;
   let spent = nothingSpent;
   let turns = 0;
@@ -112,7 +116,7 @@ export function runResult(output: RunOutput, entries: readonly LogEntry[], known
     text: open === '' ? text : open,
     turns,
     ...spent,
-    pending: pendingCalls(known),
+    pending: pendingCalls(known, subAgents),
     ...(error && { error }),
     calls,
   };

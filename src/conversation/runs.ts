@@ -202,9 +202,10 @@ export class Runs {
   }
 
   #finish(handle: RunHandle, output: RunOutput): void {
-    handle.until = this.#runtime.log.entries.length;
+    const { known, log, subAgents } = this.#runtime;
+    handle.until = log.entries.length;
     this.#handles.delete(handle.id);
     this.#asked.delete(handle);
-    handle.finish(runResult(output, this.#feed.entriesOf(handle), this.#runtime.known));
+    handle.finish(runResult(output, this.#feed.entriesOf(handle), known, subAgents));
   }
 }

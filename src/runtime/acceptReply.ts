@@ -19,7 +19,6 @@ import type { RawCall, RawReply } from '../models/attempt.ts';
 import type { Model, Prices } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { Policies } from '../policies.ts';
-import { nestedIn } from '../subAgents/nested.ts';
 import { definitionOf } from '../tools/tool.ts';
 import {
   ARGS_LONGEST,
@@ -31,11 +30,13 @@ import {
   type Toolbox,
   type Waiting,
 } from '../tools/toolbox.ts';
+import type { SubAgents } from './subAgentPort.ts';
 
 export interface ReplyOptions {
   model: Model;
   toolbox: Toolbox;
   known: Knowledge;
+  subAgents: SubAgents | undefined;
   /** Whether the tool was offered in the request that is answered. */
   offered(name: string): boolean;
   callsMax: number;
@@ -64,12 +65,14 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
 /** Gives out ids that no other call of the log has, nor one of its sub-agents or their parent. */
 class FreshIds {
   readonly #known: Knowledge;
+  readonly #subAgents: SubAgents | undefined;
   readonly #given = new Set<string>();
   /** The next number to try, by id. */
   readonly #next = new Map<string, number>();
 
-  constructor(known: Knowledge) {
+  constructor(known: Knowledge, subAgents: SubAgents | undefined) {
     this.#known = known;
+    this.#subAgents = subAgents;
   }
 
   take(wanted: string): string {
@@ -88,7 +91,7 @@ class FreshIds {
 
   #free(id: string): boolean {
     if (this.#given.has(id) || this.#known.calls.has(id)) return false;
-    return nestedIn(this.#known)?.claims(id) ?? true;
+    return this.#subAgents?.reserveCallId(id) ?? true;
   }
 }
 
@@ -136,7 +139,7 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   const { model, toolbox, known, pluginGates, ready } = options;
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
-  const ids = new FreshIds(known);
+  const ids = new FreshIds(known, options.subAgents);
   const found = inText(raw, options);
   let empty = true;
   for (const item of [...raw.items, ...found]) {

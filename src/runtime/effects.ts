@@ -22,7 +22,6 @@ import { type ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
-import { adopt } from '../subAgents/nested.ts';
 import { callClock } from '../tools/callTime.ts';
 import { executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';
 import { erred, withEditNote } from '../tools/result.ts';
@@ -32,6 +31,7 @@ import { replyValue } from './acceptReply.ts';
 import type { Execute } from './journal.ts';
 import { contextUse, type NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
+import { attachSubAgents, type SubAgents } from './subAgentPort.ts';
 
 /** What plugins may touch, and the whole request behind it. */
 export interface RuntimeScope extends ConversationScope {
@@ -53,6 +53,7 @@ export interface EffectsOptions {
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
+  subAgents(): SubAgents | undefined;
 }
 
 /** Behind one of these nothing of the reply is in flight any more. */
@@ -147,6 +148,7 @@ export class Effects {
       model,
       toolbox,
       known: this.#known,
+      subAgents: this.#options.subAgents(),
       offered: (name) => next.offered(name),
       callsMax: policies.limits.toolCallsPerTurn,
       textToolCalls: policies.textToolCalls,
@@ -181,7 +183,7 @@ export class Effects {
     const state = this.#options.state();
     const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state, progress, ...clock };
     const context: ToolContext = decision ? { ...base, decision } : base;
-    adopt(context, this.#known);
+    attachSubAgents(context, this.#options.subAgents());
     const { resultBytes, toolMs } = policies.limits;
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const late = (): void => around.diagnose('late_result', { callId });

@@ -38,6 +38,7 @@ import { EmbeddedJournal, type JournalOptions } from './journal.ts';
 import { NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
 import { Outlook, Standing } from './status.ts';
+import type { SubAgents } from './subAgentPort.ts';
 
 /** Ahead of everything that waits. */
 const CANCELS = { priority: 'cancel' } as const;
@@ -65,6 +66,8 @@ export class Runtime {
   readonly outlook: Outlook = new Outlook(() => this.#standing, this.tickets, this.known);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
+  /** Set while the conversation is opened, where it can have any. */
+  subAgents: SubAgents | undefined;
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
 
@@ -78,7 +81,16 @@ export class Runtime {
     this.images = new Images(handle, ports.scaleImage);
     const { log, known, transcript, live, images } = this;
     const diagnose = (code: string, detail?: Json): void => this.diagnose(code, detail);
-    this.#effects = wiredEffects(options, { log, known, transcript, live, images, diagnose, state: () => this.state });
+    this.#effects = wiredEffects(options, {
+      log,
+      known,
+      transcript,
+      live,
+      images,
+      diagnose,
+      state: () => this.state,
+      subAgents: () => this.subAgents,
+    });
     log.listen((entry) => this.#effects.landed(entry));
     this.#journal = wiredJournal(options, log, {
       execute: this.#effects.execute,
@@ -264,13 +276,14 @@ export interface Wires {
   live: LiveFeed;
   images: Images;
   diagnose(code: string, detail?: Json): void;
+  subAgents(): SubAgents | undefined;
   state(): { readonly [key: string]: Json };
 }
 
 export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
   const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls, Phases } =
     options;
-  const { log, known, transcript, live: signals, images, diagnose, state } = wires;
+  const { log, known, transcript, live: signals, images, diagnose, state, subAgents } = wires;
   const around: RuntimeScope = {
     conversationId: id,
     cwd,
@@ -295,6 +308,7 @@ export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
     attended,
     live,
     state,
+    subAgents,
     images,
     textCalls,
     Phases,

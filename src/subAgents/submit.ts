@@ -7,7 +7,7 @@ import type { Json, LogEntry } from '../../machines/internal.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { defineTool, gatedBy } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
-import { schemaOf } from './task.ts';
+import { schemaOf } from './tasks.ts';
 
 export const SUBMIT = 'submit_result';
 
@@ -76,16 +76,16 @@ export const aloneRule: Plugin = {
 };
 
 /** What the turns of a sub-agent are held to. */
-export interface Ward {
+export interface TurnRules {
   /** Turns with tools; one more has none but `submit_result`. */
   turns: number;
   submitted(): boolean;
   /** Nothing is left of what its parent may spend. */
-  broke(): boolean;
+  isOverBudget(): boolean;
 }
 
 /** Ends the turns, and tells the model where it stands. They are two, since the cause of a stop is a plugin's name. */
-export function turnRules({ turns, submitted, broke }: Ward): Plugin[] {
+export function turnRules({ turns, submitted, isOverBudget }: TurnRules): Plugin[] {
   return [
     {
       name: SUBMIT,
@@ -94,7 +94,7 @@ export function turnRules({ turns, submitted, broke }: Ward): Plugin[] {
     {
       name: OUT_OF_BUDGET,
       beforeInference({ turn }) {
-        if (broke()) return { terminate: 'the budget is spent' };
+        if (isOverBudget()) return { terminate: 'the budget is spent' };
         if (turn < turns) return { context: ROLE };
         return { context: `${ROLE}\n\n${LAST_TURN}`, request: { tools: submitSpecs } };
       },

@@ -29,7 +29,9 @@ export const subAgents = [
     id: 'restart-counted',
     about: 'after a restart what was counted of a sub-agent is counted again',
     witness: 'test/subAgents/crashes.test.ts',
-    edits: [['if (told) told.upTo = counted.upTo;', 'if (told) told.upTo = Math.min(told.upTo, counted.upTo);']],
+    edits: [
+      ['if (record) record.upTo = counted.upTo;', 'if (record) record.upTo = Math.min(record.upTo, counted.upTo);'],
+    ],
   },
   {
     id: 'budget',

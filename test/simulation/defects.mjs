@@ -547,7 +547,7 @@ export const defects = [
     about: 'a sub-agent goes on when its call was cancelled',
     fault: 'cancel, sub-agents',
     edits: [
-      ['void this.#dissolve(entry.callId, brood);', '{ }'],
+      ['void this.#shutDown(entry.callId, group);', '{ }'],
       ["signal.addEventListener('abort', cancel, { once: true });", ''],
     ],
   },
@@ -622,7 +622,7 @@ export const defects = [
     id: 'waiting-sub-agent-costs-nothing',
     about: 'what a sub-agent used before it had to wait is not told to its parent',
     fault: 'sub-agents, decide',
-    edits: [['if (spent) await this.#options.tell({ spent });', 'void spent;']],
+    edits: [['if (spent) await this.#options.logChange({ spent });', 'void spent;']],
   },
   {
     id: 'usage-twice',

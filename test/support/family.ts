@@ -3,7 +3,7 @@
  * log is read from the store, as anybody could read it.
  */
 import { type LogEntry, type LogStore, type Model, memoryStore } from '../../src/index.ts';
-import { childIdOf } from '../../src/subAgents/task.ts';
+import { childIdOf } from '../../src/subAgents/tasks.ts';
 import { call, type Reply, type ScriptedModel, scripted } from './model.ts';
 
 export interface TaskModel extends Model {

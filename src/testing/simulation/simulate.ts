@@ -10,7 +10,7 @@ import type { InspectObserver } from '../../options.ts';
 import type { Interpreter } from '../../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import type { LogStore } from '../../stores/store.ts';
-import { subAgents } from '../../subAgents/tool.ts';
+import { subAgents } from '../../subAgents/spawnTool.ts';
 import { callback, checkOptionsOf, type Form, isList, isObject, list, object, whole } from '../../validation.ts';
 import { madeIn } from './factory.ts';
 import { Host } from './host.ts';

@@ -4,10 +4,10 @@
  * its parent's log says so next. What waited there for a person waits in the copy.
  */
 import { type CallRecord, countedIn, type LogEntry, learn, nothingKnown } from '../../machines/internal.ts';
-import { childIdOf, tasksOf } from './task.ts';
-import { fieldsOf, WAITS, waitingPlace } from './waiting.ts';
+import { fieldsOf, WAITS, waitingPlace } from './records.ts';
+import { childIdOf, tasksOf } from './tasks.ts';
 
-export interface Kin {
+export interface ForkedSubAgent {
   callId: string;
   taskId: string;
   from: string;
@@ -16,12 +16,12 @@ export interface Kin {
 }
 
 /** By their ids in the log, which is that of `from`; a sub-agent that none of a call's tasks leads to is nobody's. */
-export type Family = ReadonlyMap<string, Kin>;
+export type ForkedSubAgents = ReadonlyMap<string, ForkedSubAgent>;
 
-interface FamilyTree {
-  family: Family;
+interface ForkedFamily {
+  family: ForkedSubAgents;
   /** How many entries of a sub-agent's log belong to the copy; all where nothing says so. */
-  placeOf(kin: Kin, log: readonly LogEntry[]): number;
+  placeOf(forked: ForkedSubAgent, log: readonly LogEntry[]): number;
 }
 
 /** What a person had decided about the sub-agent when the call was decided is known there. */
@@ -33,7 +33,7 @@ function withDecision(place: number, { suspension, decisions }: CallRecord, log:
 }
 
 /** Where the entries behind the place say of the sub-agent how far it is. */
-function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: Kin): number | undefined {
+function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: ForkedSubAgent): number | undefined {
   for (const entry of rest) {
     if (entry.type === 'sub-agent' && entry.child === from && entry.phase === 'ended') return undefined;
     if (entry.type === 'tool-suspended' && entry.callId === callId) return waitingPlace(entry.payload, taskId);
@@ -44,26 +44,26 @@ function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: Kin): nu
 }
 
 /** Those that the first `place` entries know of, under the ids that they have as sub-agents of `to`. */
-export function familyIn(log: readonly LogEntry[], place: number, from: string, to: string): FamilyTree {
+export function forkedSubAgents(log: readonly LogEntry[], place: number, from: string, to: string): ForkedFamily {
   const known = nothingKnown();
-  const family = new Map<string, Kin>();
+  const family = new Map<string, ForkedSubAgent>();
   for (const entry of log.slice(0, place)) {
     learn(known, entry);
     if (entry.type !== 'sub-agent') continue;
     const { callId, child: id } = entry;
     const task = tasksOf(known.calls.get(callId)?.args ?? null).find((each) => childIdOf(from, callId, each.id) === id);
-    const kin = family.get(id);
-    if (kin) kin.ended ||= entry.phase === 'ended';
+    const forked = family.get(id);
+    if (forked) forked.ended ||= entry.phase === 'ended';
     else if (task) {
       const ended = entry.phase === 'ended';
       family.set(id, { callId, taskId: task.id, from: id, to: childIdOf(to, callId, task.id), ended });
     }
   }
-  const placeOf = (kin: Kin, own: readonly LogEntry[]): number => {
-    const record = known.calls.get(kin.callId);
-    if (place >= log.length || kin.ended || !record || record.status === 'ended') return own.length;
+  const placeOf = (forked: ForkedSubAgent, own: readonly LogEntry[]): number => {
+    const record = known.calls.get(forked.callId);
+    if (place >= log.length || forked.ended || !record || record.status === 'ended') return own.length;
     const waits = record.status === 'suspended' && record.reason === WAITS;
-    const until = waits ? waitingPlace(record.payload, kin.taskId) : nextPlace(log.slice(place), kin);
+    const until = waits ? waitingPlace(record.payload, forked.taskId) : nextPlace(log.slice(place), forked);
     if (until === undefined) return own.length;
     return Math.min(waits ? withDecision(until, record, own) : until, own.length);
   };
@@ -71,11 +71,11 @@ export function familyIn(log: readonly LogEntry[], place: number, from: string, 
 }
 
 /** An entry of the log, with the ids that its sub-agents have in the copy. */
-export function renamed(entry: LogEntry, family: Family): LogEntry {
+export function withForkedIds(entry: LogEntry, family: ForkedSubAgents): LogEntry {
   const counted = countedIn(entry);
-  const kin = family.get(entry.type === 'sub-agent' ? entry.child : (counted?.conversationId ?? ''));
-  if (!kin) return entry;
-  if (entry.type === 'sub-agent') return { ...entry, child: kin.to };
+  const forked = family.get(entry.type === 'sub-agent' ? entry.child : (counted?.conversationId ?? ''));
+  if (!forked) return entry;
+  if (entry.type === 'sub-agent') return { ...entry, child: forked.to };
   if (entry.type !== 'extension') return entry;
-  return { ...entry, value: { ...fieldsOf(entry.value), conversationId: kin.to } };
+  return { ...entry, value: { ...fieldsOf(entry.value), conversationId: forked.to } };
 }

@@ -4,12 +4,7 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { canonical, hash, type Json } from '../../machines/internal.ts';
-
-export interface Task {
-  /** Chosen by the model; unique within its call. */
-  id: string;
-  task: string;
-}
+import type { Task } from '../runtime/subAgentPort.ts';
 
 /** How many tasks one call may hold; fewer of them run at once. */
 export const TASKS_MOST = 64;

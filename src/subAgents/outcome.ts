@@ -1,14 +1,23 @@
 /**
- * How a sub-agent ended, and what its parent is told of all of them. Rule: the outcome is read off the sub-agent's log
- * where there is one, so that a restart comes to the same; every one is listed.
+ * The outcome of a sub-agent, the report to its parent, and the budget they share. Rule: the outcome is read off the sub-agent's
+ * log where there is one, so that a restart comes to the same; every sub-agent is listed; an unknown price exceeds every limit.
  */
-import type { Json, Knowledge, LogEntry, RunOutput } from '../../machines/internal.ts';
+import {
+  type Json,
+  type Knowledge,
+  type Limits,
+  type LogEntry,
+  nothingSpent,
+  type RunOutput,
+  type Spent,
+  together,
+} from '../../machines/internal.ts';
 import { bytesOf } from '../json.ts';
+import type { Task } from '../runtime/subAgentPort.ts';
 import { cut } from '../tools/result.ts';
 import { OUT_OF_BUDGET, SUBMIT } from './submit.ts';
-import type { Task } from './task.ts';
 
-export interface Ending {
+export interface Outcome {
   outcome: 'succeeded' | 'failed' | 'timed_out' | 'cancelled';
   /** The result is the text of the last reply: it was not handed in. */
   implicit?: true;
@@ -41,14 +50,14 @@ function lastWords(log: readonly LogEntry[]): string {
   return text;
 }
 
-const failed = (text: string): Ending => ({ outcome: 'failed', text });
+const failed = (text: string): Outcome => ({ outcome: 'failed', text });
 
 /** How the log says it ended; nothing where it can go on: it waits, or a crash cut it short. `error`: what its run said. */
-export function endingIn(
+export function outcomeInLog(
   known: Knowledge,
   log: readonly LogEntry[],
   error?: { code: string; message: string },
-): Ending | undefined {
+): Outcome | undefined {
   const submission = submissionIn(known);
   if (submission !== undefined && known.cycle !== 'running') return { outcome: 'succeeded', text: submission };
   if (known.cycle !== 'stopped' || !known.stop || known.stop.cause === 'crash') return undefined;
@@ -64,12 +73,16 @@ export function endingIn(
 }
 
 /** How a run ended that its log knows nothing of. */
-export const endingOf = ({ termination, cause, error }: Pick<RunOutput, 'termination' | 'cause' | 'error'>): Ending =>
+export const outcomeOfRun = ({
+  termination,
+  cause,
+  error,
+}: Pick<RunOutput, 'termination' | 'cause' | 'error'>): Outcome =>
   termination === 'Cancelled'
     ? { outcome: 'cancelled', text: 'It was cancelled.' }
     : failed(`It ended without a result (${error ? `${error.code}: ${error.message}` : (cause ?? termination)}).`);
 
-export const failedWith = (code: string, message: string): Ending =>
+export const failedWith = (code: string, message: string): Outcome =>
   failed(`It could not go on (${code}: ${message}).`);
 
 const TASK_SHOWN = 200;
@@ -77,7 +90,7 @@ const TASK_SHOWN = 200;
 const LEAST = 64;
 
 /** All of them as JSON, in this order; long texts are cut, each to its share of `most` bytes. */
-export function reportOf(ended: readonly { task: Task; ending: Ending }[], most: number): string {
+export function reportOf(ended: readonly { task: Task; ending: Outcome }[], most: number): string {
   const written = (share: number): string =>
     JSON.stringify(
       ended.map(({ task: { id, task }, ending: { outcome, implicit, text } }) => ({
@@ -96,4 +109,20 @@ export function reportOf(ended: readonly { task: Task; ending: Ending }[], most:
     report = written(share);
   }
   return report;
+}
+
+type Counts = { tokens: number; costUsd: number | null };
+
+/** Whether a limit is reached by what is counted and what sub-agents used since. */
+export function overBudget(
+  { costUsd, tokens }: Pick<Limits, 'costUsd' | 'tokens'>,
+  counted: Counts,
+  uncounted: () => readonly Spent[],
+): boolean {
+  if (costUsd === false && tokens === false) return false;
+  const since = uncounted().reduce(together, nothingSpent);
+  const spentTokens = counted.tokens + since.usage.inputTokens + since.usage.outputTokens;
+  const known = counted.costUsd !== null && since.costUsd !== null;
+  const spentUsd = known ? (counted.costUsd ?? 0) + (since.costUsd ?? 0) : Number.POSITIVE_INFINITY;
+  return (tokens !== false && spentTokens >= tokens) || (costUsd !== false && spentUsd >= costUsd);
 }

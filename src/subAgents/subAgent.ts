@@ -15,50 +15,56 @@ import {
   spentIn,
   together,
 } from '../../machines/internal.ts';
-import type { Opened } from '../conversation/open.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
-import { type Ending, endingIn, endingOf, failedWith } from './ending.ts';
-import type { Task } from './task.ts';
-import type { Told } from './told.ts';
+import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
+import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './outcome.ts';
+import type { SpawnProfile } from './profile.ts';
+import type { SubAgentRecord } from './records.ts';
+import { aloneRule, turnRules } from './submit.ts';
 
-export interface ChildOptions {
+interface SubAgentDependencies {
   task: Task;
   /** Nothing where the parent's log does not know it yet. */
-  told: Told | undefined;
-  open(): Promise<Opened>;
+  record: SubAgentRecord | undefined;
+  open(): Promise<OpenedChild>;
   /** Resolves when it is durable in the parent's log. */
-  tell(change: Pick<SubAgentChange, 'phase' | 'spent'>): Promise<unknown>;
+  logChange(change: Pick<SubAgentChange, 'phase' | 'spent'>): Promise<unknown>;
   /** One of its calls waits for a person. */
-  asked(): void;
+  onSuspended(): void;
   /** What its log said when it was closed. */
-  left(known: Knowledge): void;
+  onClosed(known: Knowledge): void;
 }
 
 /** Its outcome was unknown, and it is to run once more. */
 const isRetried = ({ settled, status }: CallRecord): boolean => settled === 'retry' && status === 'ended';
 
-export class Child {
+export class SubAgent {
   readonly task: Task;
   /** Where its end stands in its parent's log, if it was on record when it was joined. */
   readonly endedBefore: number | undefined;
-  ending: Ending | undefined;
-  readonly #options: ChildOptions;
+  ending: Outcome | undefined;
+  readonly #options: SubAgentDependencies;
   #phase: 'unknown' | 'started' | 'ended';
   #upTo: number;
-  #opened: Opened | undefined;
+  #opened: OpenedChild | undefined;
 
-  constructor(options: ChildOptions) {
-    const { task, told } = options;
+  constructor(options: SubAgentDependencies) {
+    const { task, record } = options;
     this.task = task;
-    this.endedBefore = told?.ended;
+    this.endedBefore = record?.ended;
     this.#options = options;
-    this.#phase = told === undefined ? 'unknown' : told.ended === undefined ? 'started' : 'ended';
-    this.#upTo = told?.upTo ?? 0;
+    this.#phase = record === undefined ? 'unknown' : record.ended === undefined ? 'started' : 'ended';
+    this.#upTo = record?.upTo ?? 0;
   }
 
   /** Its log, while it is open. */
   get known(): Knowledge | undefined {
     return this.#opened?.runtime.known;
+  }
+
+  /** Its own sub-agents, while it is open. */
+  get subAgents(): SubAgents | undefined {
+    return this.#opened?.runtime.subAgents;
   }
 
   get pending(): readonly PendingCall[] {
@@ -75,7 +81,7 @@ export class Child {
   }
 
   /** There is something to do: it has not begun, was cut short, somebody decided, or wants a call run again. */
-  get goesOn(): boolean {
+  get canContinue(): boolean {
     if (this.ending) return false;
     if (this.#opened?.conversation.status !== 'waiting') return true;
     const { known } = this.#opened.runtime;
@@ -100,7 +106,7 @@ export class Child {
   }
 
   /** Opens the log of one that has begun and not ended. Rejects where somebody else holds it. */
-  async rejoin(): Promise<void> {
+  async reopen(): Promise<void> {
     if (this.#phase !== 'started' || this.ending) return;
     try {
       await this.#open();
@@ -114,10 +120,10 @@ export class Child {
   async work(signal: AbortSignal): Promise<void> {
     if (this.#phase === 'unknown') {
       this.#phase = 'started';
-      await this.#options.tell({ phase: 'started' });
-      if (signal.aborted) return this.#end(endingOf({ termination: 'Cancelled' }));
+      await this.#options.logChange({ phase: 'started' });
+      if (signal.aborted) return this.#end(outcomeOfRun({ termination: 'Cancelled' }));
     }
-    let opened: Opened;
+    let opened: OpenedChild;
     try {
       opened = await this.#open();
     } catch (error) {
@@ -126,15 +132,15 @@ export class Child {
     }
     const { conversation, runtime } = opened;
     const { known, log } = runtime;
-    const ending = endingIn(known, log.entries);
+    const ending = outcomeInLog(known, log.entries);
     if (ending || this.#phase === 'ended') return this.#end(ending ?? failedWith('unknown', 'its log holds no end'));
-    if (signal.aborted) return this.dismiss();
+    if (signal.aborted) return this.stop();
     const run = known.cycle === 'none' ? conversation.send(this.task.task) : conversation.resume();
     let result = await run.result;
     // A decision that came behind its last gate has another run apply it.
     while (conversation.status === 'active') result = await conversation.resume().result;
     if (conversation.status === 'waiting') return this.#count();
-    return this.#end(endingIn(known, log.entries, result.error) ?? endingOf(result));
+    return this.#end(outcomeInLog(known, log.entries, result.error) ?? outcomeOfRun(result));
   }
 
   /** Ends what runs or waits; its stop follows at once, and who works on it hears of it. */
@@ -143,15 +149,15 @@ export class Child {
   }
 
   /** The same for one that nobody works on; resolves when its parent's log knows. */
-  async dismiss(): Promise<void> {
+  async stop(): Promise<void> {
     if (this.ending || this.#phase !== 'started') return this.close();
-    await this.rejoin();
+    await this.reopen();
     const { conversation, runtime } = this.#opened ?? {};
     // What a crash cut off and may run again would do so for nobody: a run that ends at once closes it.
     if (conversation?.status === 'idle' && runtime?.known.open.size) conversation.resume();
     await conversation?.cancel();
-    const ending = runtime && endingIn(runtime.known, runtime.log.entries);
-    return this.#end(ending ?? endingOf({ termination: 'Cancelled' }));
+    const ending = runtime && outcomeInLog(runtime.known, runtime.log.entries);
+    return this.#end(ending ?? outcomeOfRun({ termination: 'Cancelled' }));
   }
 
   /** Lets go of its log as it is. */
@@ -159,16 +165,16 @@ export class Child {
     const opened = this.#opened;
     this.#opened = undefined;
     if (!opened) return;
-    this.#options.left(opened.runtime.known);
+    this.#options.onClosed(opened.runtime.known);
     // A store that fails to close has kept what was written.
     await opened.conversation.close().catch(() => undefined);
   }
 
-  async #open(): Promise<Opened> {
+  async #open(): Promise<OpenedChild> {
     if (this.#opened) return this.#opened;
     const opened = await this.#options.open();
     opened.runtime.log.listen(({ type }) => {
-      if (type === 'tool-suspended') this.#options.asked();
+      if (type === 'tool-suspended') this.#options.onSuspended();
     });
     this.#opened = opened;
     return opened;
@@ -176,16 +182,16 @@ export class Child {
 
   async #count(): Promise<void> {
     const spent = this.#toCount();
-    if (spent) await this.#options.tell({ spent });
+    if (spent) await this.#options.logChange({ spent });
   }
 
-  async #end(ending: Ending): Promise<void> {
+  async #end(ending: Outcome): Promise<void> {
     this.ending = ending;
     const spent = this.#toCount();
     const phase = this.#phase === 'started' ? { phase: 'ended' as const } : {};
     this.#phase = 'ended';
     try {
-      if ('phase' in phase || spent) await this.#options.tell({ ...phase, ...(spent && { spent }) });
+      if ('phase' in phase || spent) await this.#options.logChange({ ...phase, ...(spent && { spent }) });
     } finally {
       await this.close();
     }
@@ -196,4 +202,30 @@ export class Child {
     this.#upTo = this.#opened?.runtime.log.entries.length ?? this.#upTo;
     return uncounted && { ...uncounted, upTo: this.#upTo };
   }
+}
+
+export interface OpenSubAgentOptions {
+  id: string;
+  parent: { conversationId: string; callId: string };
+  makeSubAgents: MakeSubAgents;
+  spawn: SpawnProfile;
+  /** Nothing is left of what the parent may spend. */
+  isOverBudget(): boolean;
+  openChild: OpenChild;
+}
+
+export async function openSubAgent({
+  id,
+  parent,
+  makeSubAgents,
+  spawn,
+  isOverBudget,
+  openChild,
+}: OpenSubAgentOptions): Promise<OpenedChild> {
+  const { profile, turns } = spawn;
+  let opened: OpenedChild | undefined;
+  const submitted = (): boolean => opened !== undefined && submissionIn(opened.runtime.known) !== undefined;
+  const plugins = [aloneRule, ...profile.plugins, ...turnRules({ turns, submitted, isOverBudget })];
+  opened = await openChild({ id, parent, closed: () => {} }, { ...profile, plugins, makeSubAgents });
+  return opened;
 }

@@ -4,13 +4,12 @@
  * So the call may run again after a crash, and does nothing twice.
  */
 import { ConfigurationError } from '../errors.ts';
-import { defineTool, type Tool } from '../tools/tool.ts';
-import { spawnCasts } from './cast.ts';
-import { Claims } from './claims.ts';
-import { type Nest, nestedOf, spawnsBy } from './nested.ts';
-import { Nursery } from './nursery.ts';
-import { checkSpawnOptions, type SubAgentOptions, spawnedWith } from './spawnOptions.ts';
-import { taskList } from './task.ts';
+import { type MakeSubAgents, spawning, subAgentsOf } from '../runtime/subAgentPort.ts';
+import { defineTool, type Tool, type ToolDefinition } from '../tools/tool.ts';
+import { checkSpawnOptions, type SubAgentOptions, spawnProfiles } from './profile.ts';
+import { CallIds } from './records.ts';
+import { SubAgentRegistry } from './registry.ts';
+import { taskList } from './tasks.ts';
 
 const DESCRIPTION =
   'Gives tasks to sub-agents, which work on them at the same time with tools of their own and see nothing of this conversation. ' +
@@ -22,7 +21,7 @@ const DESCRIPTION =
  */
 export function subAgents(options: SubAgentOptions = {}): Tool {
   checkSpawnOptions(options);
-  const tool = defineTool({
+  const definition: ToolDefinition<typeof taskList> = {
     name: options.name ?? 'spawn_agents',
     description: DESCRIPTION,
     parameters: taskList,
@@ -30,16 +29,20 @@ export function subAgents(options: SubAgentOptions = {}): Tool {
     // Each sub-agent has its own time.
     timeoutMs: Number.POSITIVE_INFINITY,
     execute({ tasks }, context) {
-      const nested = nestedOf(context);
-      if (!nested) throw new ConfigurationError('sub-agents need an agent around them');
-      return nested.raise(tasks, context);
+      const owner = subAgentsOf(context);
+      if (!owner) throw new ConfigurationError('sub-agents need an agent around them');
+      return owner.run(tasks, context);
     },
-  });
-  spawnedWith(tool, options);
-  spawnsBy(tool, (tools, agent) => {
-    const casts = spawnCasts(tools, agent);
-    const nest: Nest = (around) => new Nursery({ ...around, spawns: casts, claims: new Claims() });
-    return { nest, models: [...casts.values()].flatMap(({ cast }) => cast.models) };
-  });
-  return tool;
+  };
+  return defineTool(
+    spawning(definition, {
+      options,
+      plan(tools, agent) {
+        const profiles = spawnProfiles(tools, agent);
+        const makeSubAgents: MakeSubAgents = (parent) =>
+          new SubAgentRegistry({ ...parent, spawns: profiles, callIds: new CallIds() });
+        return { makeSubAgents, models: [...profiles.values()].flatMap(({ profile }) => profile.models) };
+      },
+    }),
+  );
 }

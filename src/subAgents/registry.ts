@@ -1,0 +1,251 @@
+/**
+ * The sub-agents of one conversation, by the calls that spawned them. Rule: their state comes from the conversation's own log
+ * and from theirs; when a call has its result, none of its sub-agents continues. A call whose sub-agents wait continues like any
+ * other that waits: by a decision on it, once a suspension, behind the decision within it.
+ */
+import {
+  type CallRecord,
+  type Decision,
+  type DecisionReceipt,
+  type Knowledge,
+  type NewEntry,
+  type PendingCall,
+  type Settlement,
+  type SubAgentChange,
+  subAgentEntries,
+} from '../../machines/internal.ts';
+import type { Policies } from '../policies.ts';
+import type { ConversationCore, MakeSubAgents, OpenChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
+import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
+import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './group.ts';
+import { overBudget } from './outcome.ts';
+import type { SpawnProfile, SpawnProfiles } from './profile.ts';
+import { type CallIds, EndedCalls, SubAgentRecords, WAITS } from './records.ts';
+import { openSubAgent, SubAgent } from './subAgent.ts';
+import { childIdOf, tasksOf } from './tasks.ts';
+
+interface RegistryOptions {
+  id: string;
+  runtime: ConversationCore;
+  policies: Policies;
+  spawns: SpawnProfiles;
+  /** Of the root conversation and all its sub-agents. */
+  callIds: CallIds;
+  openChild: OpenChild;
+}
+
+export class SubAgentRegistry implements SubAgents {
+  readonly #options: RegistryOptions;
+  readonly #known: Knowledge;
+  readonly #semaphore: Semaphore;
+  readonly #records = new SubAgentRecords();
+  readonly #groups = new Map<string, SubAgentGroup>();
+  readonly #endedCalls = new EndedCalls();
+  readonly #shuttingDown = new Set<Promise<void>>();
+  /** Takes what is to be stored while the conversation is opened: its chart does not run yet. */
+  #opening: NewEntry[] | undefined;
+
+  constructor(options: RegistryOptions) {
+    const { runtime, callIds, policies } = options;
+    this.#options = options;
+    this.#known = runtime.known;
+    this.#semaphore = new Semaphore(policies.limits.subAgents);
+    callIds.join(runtime.known);
+    for (const entry of runtime.log.entries) this.#records.learn(entry);
+    runtime.log.listen((entry) => {
+      this.#records.learn(entry);
+      const group = entry.type === 'tool-result' ? this.#groups.get(entry.callId) : undefined;
+      if (group && entry.type === 'tool-result') void this.#shutDown(entry.callId, group);
+    });
+  }
+
+  get pending(): readonly PendingCall[] {
+    return this.#atWork.flatMap((group) => group.pending);
+  }
+
+  get unsettled(): readonly PendingCall[] {
+    return this.#atWork.flatMap((group) => group.unsettled);
+  }
+
+  waitsWithin({ callId, reason }: CallRecord): boolean {
+    return reason === WAITS && this.#groups.has(callId);
+  }
+
+  find(callId: string): Found | undefined {
+    return findCall(this.#groups, callId) ?? this.#endedCalls.find(callId);
+  }
+
+  async decide(decision: Decision): Promise<DecisionReceipt> {
+    const found = findCall(this.#groups, decision.callId);
+    if (!found) return this.#endedCalls.receipt(decision);
+    const receipt = await found.child.decide(decision);
+    if (receipt === 'applied' || receipt === 'held' || receipt === 'duplicate') {
+      await found.group.decided(found.child, decision);
+    }
+    return receipt;
+  }
+
+  async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
+    const found = findCall(this.#groups, callId);
+    const answer = (await found?.child.settle(callId, how)) ?? 'unknown';
+    if (found && answer === 'applied' && 'retry' in how) await found.group.decided(found.child, { callId });
+    return answer;
+  }
+
+  reserveCallId(callId: string): boolean {
+    return this.#options.callIds.reserve(this.#known, callId);
+  }
+
+  async run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult> {
+    const group = this.#groupOf(context.callId, tasks);
+    if (group && context.decision?.action === 'edit' && !group.isFor(tasks))
+      return toolResult.error(BEGUN, 'invalid_arguments');
+    if (group) return group.run(context);
+    return toolResult.error('No sub-agents are allowed here (limits.subAgents). None was started.', 'limit');
+  }
+
+  /** The sub-agents of a call that is open wait for it to go on; those of a call that has its result are ended. */
+  async restore(): Promise<NewEntry[]> {
+    const entries: NewEntry[] = [];
+    this.#opening = entries;
+    for (const { callId, unended } of this.#records.calls()) {
+      const record = this.#known.calls.get(callId);
+      const over = this.#isOver(callId);
+      const group = record && (unended || !over) ? this.#groupOf(callId, tasksOf(record.args)) : undefined;
+      if (!record || !group) continue;
+      if (over) await this.#shutDown(callId, group);
+      else for (const child of group.children) await child.reopen();
+      // What was decided when the process died is to be gone on with.
+      if (record.status === 'suspended' && this.waitsWithin(record) && group.canContinue) {
+        entries.push(...resumeParentEntries(this.#known, callId));
+      }
+    }
+    this.#opening = undefined;
+    return entries;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#shuttingDown);
+    for (const group of this.#groups.values()) for (const child of group.children) await child.close();
+    this.#options.callIds.leave(this.#known);
+  }
+
+  get #atWork(): SubAgentGroup[] {
+    return [...this.#groups].flatMap(([callId, group]) => (this.#isOver(callId) ? [] : [group]));
+  }
+
+  #isOver(callId: string): boolean {
+    return this.#known.calls.get(callId)?.status === 'ended';
+  }
+
+  #shutDown(callId: string, group: SubAgentGroup): Promise<void> {
+    // A log that cannot be written keeps what it has; the next opening finds it.
+    const left = group.shutDown().catch(() => undefined);
+    const gone = left.then(() => {
+      this.#shuttingDown.delete(gone);
+      if (this.#groups.get(callId) === group) this.#groups.delete(callId);
+    });
+    this.#shuttingDown.add(gone);
+    return gone;
+  }
+
+  /** Nothing where the call spawns nothing. */
+  #groupOf(callId: string, tasks: readonly Task[]): SubAgentGroup | undefined {
+    const living = this.#groups.get(callId);
+    const spawn = this.#options.spawns.get(this.#known.calls.get(callId)?.name ?? '');
+    if (living || !spawn || spawn.concurrency < 1) return living;
+    const children = tasks.map((task) => this.#child(callId, task, spawn));
+    const { resultBytes } = this.#options.policies.limits;
+    const resumeParent = (reason: WakeReason): Promise<void> => resumeParentCall(this.#options.runtime, callId, reason);
+    const group = new SubAgentGroup({
+      callId,
+      children,
+      concurrency: spawn.concurrency,
+      semaphore: this.#semaphore,
+      resultBytes,
+      resumeParent,
+    });
+    this.#groups.set(callId, group);
+    return group;
+  }
+
+  #child(callId: string, task: Task, spawn: SpawnProfile): SubAgent {
+    const { id: conversationId, policies, callIds, openChild } = this.#options;
+    const id = childIdOf(conversationId, callId, task.id);
+    const parent = { conversationId, callId };
+    const makeSubAgents: MakeSubAgents = (owner) => new SubAgentRegistry({ ...owner, callIds, spawns: new Map() });
+    const uncounted = () =>
+      [...this.#groups.values()].flatMap(({ children }) => children.flatMap((child) => child.uncounted ?? []));
+    const isOverBudget = (): boolean => overBudget(policies.limits, this.#known.counters, uncounted);
+    return new SubAgent({
+      task,
+      record: this.#records.of(callId, id),
+      open: async () => {
+        const opened = await openSubAgent({ id, parent, makeSubAgents, spawn, isOverBudget, openChild });
+        this.#options.runtime.live.join(opened.runtime.live, callId);
+        return opened;
+      },
+      logChange: (change) => this.#logChange({ type: 'sub-agent.changed', callId, conversationId: id, ...change }),
+      onSuspended: () => this.#groups.get(callId)?.reportWaiting(),
+      onClosed: (known) => {
+        this.#endedCalls.keep(callId, known);
+        callIds.leave(known);
+      },
+    });
+  }
+
+  async #logChange(change: SubAgentChange): Promise<void> {
+    if (this.#opening) this.#opening.push(...subAgentEntries(null, change));
+    else await this.#options.runtime.act(change);
+  }
+}
+
+interface Found {
+  record: CallRecord;
+  /** Ids that lead to it, from the outermost call's. */
+  path: string[];
+}
+
+interface FoundCall extends Found {
+  group: SubAgentGroup;
+  child: SubAgent;
+}
+
+/** Only sub-agents whose logs are open are asked; an id means one call of a conversation and its sub-agents. */
+function findCall(groups: Iterable<[string, SubAgentGroup]>, callId: string): FoundCall | undefined {
+  for (const [outer, group] of groups) {
+    for (const child of group.children) {
+      const record = child.known?.calls.get(callId);
+      const inner = record ? { record, path: [callId] } : child.subAgents?.find(callId);
+      if (inner) return { record: inner.record, path: [outer, ...inner.path], group, child };
+    }
+  }
+  return undefined;
+}
+
+/** What a decision within the call comes to for the call itself; nothing where that is over or decided already. */
+function answerTo(
+  record: CallRecord | undefined,
+  within?: WakeReason,
+): (Decision & { suspension: number }) | undefined {
+  if (!record || record.status === 'ended') return undefined;
+  const { callId, status } = record;
+  const suspension = status === 'suspended' ? record.suspension : record.suspension + 1;
+  if (record.decisions.has(suspension)) return undefined;
+  const by = within?.by === undefined ? {} : { by: within.by };
+  return { callId, suspension, ...by, action: 'answer', payload: within ? { decided: within.callId } : null };
+}
+
+/** For a log whose chart does not run yet. */
+function resumeParentEntries({ calls, runId }: Knowledge, callId: string): NewEntry[] {
+  const decision = answerTo(calls.get(callId));
+  return decision ? [{ runId, type: 'decision', callId, suspension: decision.suspension, decision }] : [];
+}
+
+/** Resolves when it is durable. A call that a crash cut off needs none: it runs again when it is resumed. */
+async function resumeParentCall(runtime: ConversationCore, callId: string, within: WakeReason): Promise<void> {
+  const record = runtime.known.calls.get(callId);
+  const cutOff = record?.status === 'started' && (runtime.status === 'idle' || runtime.status === 'error');
+  const decision = cutOff ? undefined : answerTo(record, within);
+  if (decision) await runtime.act({ type: 'decision.proposed', decision });
+}
