@@ -3,10 +3,11 @@
  * known of the right one is its digest of each start, and what the documents say.
  */
 import type { AnyStateMachine } from 'xstate';
-import type { LogEntry } from '../../machines/index.ts';
 import { charts } from '../paths/charts.ts';
 import { digestOf, hashOf, recordOf, stepsOf } from '../paths/digest.ts';
-import { batches, digestOfLogs, foldsOf, logClauses } from '../paths/logs.ts';
+import type { Drawn } from '../paths/drawn.ts';
+import { logs } from '../paths/logs.ts';
+import { runs } from '../paths/runs.ts';
 import { type ChartInvariant, type Trace, tracesOf } from '../paths/trace.ts';
 import { rebuilt } from '../support/rebuilt.ts';
 import { chartMutants } from './mutants.ts';
@@ -29,11 +30,12 @@ export interface Verdict {
   digest?: string;
 }
 
-/** In place of a chart: the folds of a log, by batch. */
-const LOGS = -1;
+/** In place of a chart, counted down from -1: what functions say of drawn subjects, by batch. */
+const drawns: readonly Drawn[] = [logs, runs];
+const drawnAt = (chart: number): Drawn | undefined => drawns[-1 - chart];
 export const places = (): Place[] => [
   ...charts.flatMap(({ cases }, chart) => cases.inputs.map((_, start) => ({ chart, start }))),
-  ...batches().map((start) => ({ chart: LOGS, start })),
+  ...drawns.flatMap(({ batches }, index) => batches.map((start) => ({ chart: -1 - index, start }))),
 ];
 export const chartIds = (): string[] => charts.map(({ machine }) => machine.id);
 
@@ -59,8 +61,10 @@ function beginnings(root: AnyStateMachine['root']): string[] {
 
 /** What the chart does from one start, as it is. */
 export function know(place: Place): Known {
-  if (place.chart === LOGS)
-    return { ...place, steps: [...foldsOf(place.start)].map(({ hash }) => hash), all: '', passed: [] };
+  const subjects = drawnAt(place.chart);
+  if (subjects) {
+    return { ...place, steps: [...subjects.answers(place.start)].map(({ hash }) => hash), all: '', passed: [] };
+  }
   const traces = [...explored(place)];
   const id = charts[place.chart]?.machine.id ?? '';
   const values: unknown[] = traces.flatMap(({ state, situation }) => [state.value, ...situation.through]);
@@ -79,7 +83,7 @@ export function know(place: Place): Known {
 /** The digests by file, as they would be committed. */
 export const digests = (): [file: string, text: string][] => [
   ...charts.map(({ machine }, chart): [string, string] => [machine.id, digest(chart)]),
-  ['LOGS', digestOfLogs()],
+  ...drawns.map(({ name, digest }): [string, string] => [name, digest()]),
 ];
 function digest(chart: number): string {
   const { machine, cases } = charts[chart] ?? {};
@@ -104,29 +108,27 @@ function firstBroken(invariants: readonly ChartInvariant[], trace: Trace): strin
 /** How many steps are gone through, where the digest has found the mistake before the clauses. */
 const STEPS_MAX = 1500;
 
-/** The folds of a batch of logs: what they say, and whether it is as it was. */
-function judgeLogs({ start, steps }: Known, verdict: Verdict): number {
+/** What is said of a batch, and whether it is as it was. */
+function judgeDrawn({ answers, clauses, name }: Drawn, { start, steps }: Known, verdict: Verdict): number {
   let last: unknown;
   let index = 0;
-  for (const { log, hash } of foldsOf(start)) {
-    if (hash !== steps[index]) verdict.digest ??= 'LOGS';
+  for (const { subject, hash } of answers(start)) {
+    if (hash !== steps[index]) verdict.digest ??= name;
     index += 1;
-    if (log !== last && !verdict.invariant) verdict.invariant = brokenLog(log);
-    last = log;
+    if (subject !== last) verdict.invariant ??= clauses.find((clause) => breaks(clause, subject))?.says;
+    last = subject;
     if (verdict.digest && verdict.invariant) return index;
   }
   return index;
 }
 
-function brokenLog(log: readonly LogEntry[]): string | undefined {
-  for (const { says, holds } of logClauses) {
-    try {
-      holds(log);
-    } catch {
-      return says;
-    }
+function breaks({ holds }: Drawn['clauses'][number], subject: unknown): boolean {
+  try {
+    holds(subject as never);
+    return false;
+  } catch {
+    return true;
   }
-  return undefined;
 }
 
 /** What a mistake changes from one start. A step that is as it was, behind steps that were, breaks no clause now. */
@@ -161,7 +163,8 @@ export function judge(known: readonly Known[], atMost: number, machine?: AnyStat
   let left = STEPS_MAX;
   for (const place of known) {
     try {
-      if (place.chart === LOGS) left -= judgeLogs(place, verdict);
+      const subjects = drawnAt(place.chart);
+      if (subjects) left -= judgeDrawn(subjects, place, verdict);
       else left -= judgeStart(place, verdict, machine, left);
     } catch (error) {
       verdict.digest ??= `${place.chart} ${place.start}`;

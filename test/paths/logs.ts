@@ -31,7 +31,7 @@ import {
   together,
 } from '../../machines/internal.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { hashOf } from './digest.ts';
+import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
@@ -173,8 +173,6 @@ function spentValue(draw: Chance): Json {
 }
 
 const LARGE_EVERY = 8;
-const BATCHES = 12;
-const LOGS = 40;
 
 /** What a seed draws: half of the logs go through the life of calls, half are in any order. */
 function logOf(seed: number): LogEntry[] {
@@ -211,20 +209,14 @@ function logOf(seed: number): LogEntry[] {
 }
 
 const settings = { conversationId: 'c', policies: defaultPolicies, phases: {} as never, models: ['m'] };
-const json = (value: unknown): string =>
-  JSON.stringify(value, (_, inner) =>
-    inner instanceof Map || inner instanceof Set ? ['collection', ...inner] : inner,
-  ) ?? 'undefined';
-
 function knowledgeOf(log: readonly LogEntry[]): Knowledge {
   const known = nothingKnown();
   for (const entry of log) learn(known, entry);
   return known;
 }
 
-type Fold = (log: readonly LogEntry[], draw: Chance) => unknown;
 const isRead = (name: string): boolean => name === 'read';
-const FOLDS: Record<string, Fold> = {
+const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
   knowledge: knowledgeOf,
   messages: (log) => modelMessages(log),
   transcript: (log) => {
@@ -278,11 +270,6 @@ const none = {
 const stamped = (log: readonly LogEntry[], entries: readonly NewEntry[]): LogEntry[] =>
   entries.map((entry, index) => ({ seq: log.length + index, at: 9_000, conversationId: 'c', ...entry }) as LogEntry);
 
-export interface LogClause {
-  readonly says: string;
-  readonly holds: (log: readonly LogEntry[]) => void;
-}
-
 function holdPairs(messages: readonly Message[]): void {
   let due: string[] = [];
   for (const message of messages) {
@@ -293,7 +280,7 @@ function holdPairs(messages: readonly Message[]): void {
   hold(due.length === 0, `no result of ${due} at the end`);
 }
 
-export const logClauses: readonly LogClause[] = [
+const logClauses: readonly Clause<readonly LogEntry[]>[] = [
   {
     says: 'semantics 11: each call of an assistant message has exactly one result, directly behind it, in call order',
     holds: (log) => holdPairs(modelMessages(log)),
@@ -325,24 +312,4 @@ export const logClauses: readonly LogClause[] = [
   },
 ];
 
-/** Each fold of each log of a batch, as a hash. */
-export function* foldsOf(batch: number): Generator<{ fold: string; log: readonly LogEntry[]; hash: string }> {
-  for (let index = 0; index < LOGS; index++) {
-    const seed = batch * LOGS + index + 1;
-    const log = logOf(seed);
-    for (const [fold, of] of Object.entries(FOLDS)) yield { fold, log, hash: hashOf([json(of(log, chance(seed)))]) };
-  }
-}
-export const batches = (): number[] => Array.from({ length: BATCHES }, (_, batch) => batch);
-
-/** A line for each fold. */
-export function digestOfLogs(): string {
-  const all = batches().flatMap((batch) => [...foldsOf(batch)]);
-  const lines = Object.keys(FOLDS).map((name) => {
-    const hashes = all.filter(({ fold }) => fold === name).map(({ hash }, index) => `${index} ${hash}`);
-    return `${name.padEnd(12)} ${hashOf(hashes)}`;
-  });
-  return [`What ${BATCHES * LOGS} logs say. \`npx vitest run test/paths -u\` writes it anew.`, '', ...lines, ''].join(
-    '\n',
-  );
-}
+export const logs = drawn('LOGS', logOf, FOLDS, logClauses);

@@ -1,0 +1,65 @@
+/**
+ * What pure functions say of many drawn subjects (logs, moments of a run): a hash for each, a digest of all, and the
+ * clauses that hold of each. Rule: subjects are drawn from seeds alone; nothing in them depends on the code that is asked.
+ */
+import { type Chance, chance } from '../support/random.ts';
+import { hashOf } from './digest.ts';
+
+export const json = (value: unknown): string =>
+  JSON.stringify(value, (_, inner) =>
+    inner instanceof Map || inner instanceof Set ? ['collection', ...inner] : inner,
+  ) ?? 'undefined';
+
+export type Fold<S> = (subject: S, draw: Chance) => unknown;
+export interface Clause<S> {
+  readonly says: string;
+  readonly holds: (subject: S) => void;
+}
+/** Each fold of each subject of a batch, as a hash. */
+export interface Answer {
+  fold: string;
+  subject: unknown;
+  hash: string;
+}
+export interface Drawn {
+  readonly name: string;
+  readonly batches: readonly number[];
+  readonly clauses: readonly Clause<never>[];
+  subjects(): unknown[];
+  answers(batch: number): Generator<Answer>;
+  /** A line for each fold. */
+  digest(): string;
+}
+
+const BATCHES = 12;
+const OF_A_BATCH = 40;
+
+export function drawn<S>(
+  name: string,
+  of: (seed: number) => S,
+  folds: { readonly [name: string]: Fold<S> },
+  clauses: readonly Clause<S>[],
+): Drawn {
+  const batches = Array.from({ length: BATCHES }, (_, batch) => batch);
+  const seedsOf = (batch: number): number[] =>
+    Array.from({ length: OF_A_BATCH }, (_, index) => batch * OF_A_BATCH + index + 1);
+  const subjects = (): S[] => batches.flatMap(seedsOf).map(of);
+  function* answers(batch: number): Generator<Answer> {
+    for (const seed of seedsOf(batch)) {
+      const subject = of(seed);
+      for (const [fold, ask] of Object.entries(folds)) {
+        yield { fold, subject, hash: hashOf([json(ask(subject, chance(seed)))]) };
+      }
+    }
+  }
+  const digest = (): string => {
+    const all = batches.flatMap((batch) => [...answers(batch)]);
+    const lines = Object.keys(folds).map((fold) => {
+      const hashes = all.filter((answer) => answer.fold === fold).map(({ hash }, index) => `${index} ${hash}`);
+      return `${fold.padEnd(12)} ${hashOf(hashes)}`;
+    });
+    const head = `What functions say of ${BATCHES * OF_A_BATCH} drawn ${name.toLowerCase()}.`;
+    return [`${head} \`npx vitest run test/paths -u\` writes it anew.`, '', ...lines, ''].join('\n');
+  };
+  return { name, batches, clauses, subjects, answers, digest };
+}
