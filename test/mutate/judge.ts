@@ -4,6 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { charts } from '../paths/charts.ts';
+import { conversations } from '../paths/conversations.ts';
 import { digestOf, hashOf, recordOf, stepsOf } from '../paths/digest.ts';
 import type { Drawn } from '../paths/drawn.ts';
 import { logs } from '../paths/logs.ts';
@@ -31,7 +32,7 @@ export interface Verdict {
 }
 
 /** In place of a chart, counted down from -1: what functions say of drawn subjects, by batch. */
-const drawns: readonly Drawn[] = [logs, runs];
+const drawns: readonly Drawn[] = [logs, runs, conversations];
 const drawnAt = (chart: number): Drawn | undefined => drawns[-1 - chart];
 export const places = (): Place[] => [
   ...charts.flatMap(({ cases }, chart) => cases.inputs.map((_, start) => ({ chart, start }))),

@@ -1,16 +1,20 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { conversations } from './conversations.ts';
 import { logs } from './logs.ts';
 import { runs } from './runs.ts';
 
-describe.each([logs, runs])('what functions say of drawn $name', ({ name, clauses, subjects, digest }) => {
-  it.each(clauses.map(({ says, holds }) => [says, holds] as const))('%s', (_, holds) => {
-    const all = subjects();
-    expect(all.length).toBeGreaterThan(100);
-    for (const subject of all) holds(subject as never);
-  });
+describe.each([logs, runs, conversations])(
+  'what functions say of drawn $name',
+  ({ name, clauses, subjects, digest }) => {
+    it.each(clauses.map(({ says, holds }) => [says, holds] as const))('%s', (_, holds) => {
+      const all = subjects();
+      expect(all.length).toBeGreaterThan(100);
+      for (const subject of all) holds(subject as never);
+    });
 
-  it('is what its committed digest says (-u writes what it is now)', async () => {
-    await expect(digest()).toMatchFileSnapshot(join(import.meta.dirname, 'digests', `${name}.txt`));
-  });
-});
+    it('is what its committed digest says (-u writes what it is now)', async () => {
+      await expect(digest()).toMatchFileSnapshot(join(import.meta.dirname, 'digests', `${name}.txt`));
+    });
+  },
+);

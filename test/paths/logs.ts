@@ -9,6 +9,8 @@ import {
   type Decision,
   defaultPolicies,
   gateWork,
+  goesOn,
+  isCutOff,
   isUnfinished,
   type Json,
   judge,
@@ -30,6 +32,8 @@ import {
   spentIn,
   together,
 } from '../../machines/internal.ts';
+import { prunableIn } from '../../machines/pruning.ts';
+import { PRUNED_RESULT } from '../../machines/shownText.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -143,7 +147,7 @@ function ofConversation(draw: Chance): object {
       usage: usageOf(draw),
       costUsd: draw.one([0, 0.25, null]),
     }),
-    () => ({ type: 'continuation', text: 'Go on.', why: 'pause' }),
+    () => ({ type: 'continuation', text: 'Go on.', why: draw.one(['pause', 'resume']) }),
     () => ({ type: 'compaction', upToSeq: draw.below(9), summary: 'before' }),
     () => ({ type: 'state-changed', writes: { mode: draw.below(3), [messageId]: true } }),
     () => ({ type: 'context-warning', used: 9, limit: 10 }),
@@ -174,6 +178,29 @@ function spentValue(draw: Chance): Json {
 
 const LARGE_EVERY = 8;
 
+const isLarge = (seed: number): boolean => seed % LARGE_EVERY === 0;
+/** Calls that have been seen with their results, which are then removed, some of them twice. */
+const roundWithResults = (draw: Chance): object[] => [
+  { type: 'user-message', messageId: 'n', kind: 'direct', content: text('and') },
+  ...['a', 'b', 'c', 'd'].map((callId) => ({
+    type: 'agent-output',
+    item: { type: 'tool-call', callId, name: 'write', args: {} },
+  })),
+  { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: usageOf(draw), costUsd: 0.5 },
+  ...['a', 'b', 'c'].map((callId) => ({ type: 'tool-result', callId, outcome: 'succeeded', content: [] })),
+  { type: 'agent-output', item: { type: 'assistant', text: 'I see' } },
+  {
+    type: 'model-reply',
+    turn: 2,
+    model: 'm',
+    finish: 'stop',
+    usage: { ...usageOf(draw), inputTokens: draw.one([900, 90_000]) },
+    costUsd: 0.5,
+  },
+  ...(draw.odds(0.4) ? [{ type: 'compaction', upToSeq: draw.below(9), summary: 'before' }] : []),
+  { type: 'extension', name: 'runchart.pruned', value: { callIds: draw.one([['a'], ['b', 'a', 'd'], ['c', 'z']]) } },
+];
+
 /** What a seed draws: half of the logs go through the life of calls, half are in any order. */
 function logOf(seed: number): LogEntry[] {
   const draw = chance(seed);
@@ -190,13 +217,14 @@ function logOf(seed: number): LogEntry[] {
       ]
     : [];
   const length = 6 + draw.below(16);
+  if (isLarge(seed)) made.push(...roundWithResults(draw));
   while (made.length < length) made.push(draw.odds(likely ? 0.75 : 0.5) ? ofCall(draw) : ofConversation(draw));
   let runId = 'r1';
   return made.map((entry, seq) => {
     const { type } = entry as { type: string };
     if (type === 'run-started' && draw.odds(0.7)) runId = draw.one(['r1', 'r2', 'run_m', 'run_n']);
     // Results that are worth removing, in few logs: they take long to look at.
-    const content = type === 'tool-result' && seed % LARGE_EVERY === 0 && { content: text(LARGE) };
+    const content = type === 'tool-result' && isLarge(seed) && { content: text(LARGE) };
     return {
       seq,
       at: 1_000 + seq * 10 + draw.below(40) - 20,
@@ -233,11 +261,11 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     const start = restored(rest, settings);
     return [
       repaired,
-      isUnfinished(known),
+      [isUnfinished(known), isCutOff(known), goesOn(known)],
       openCalls(known),
       start,
       gateWork(start.open),
-      isUnfinished(rest),
+      [isUnfinished(rest), isCutOff(rest), goesOn(rest)],
       [...rest.calls.values()].map(rerunOf),
     ];
   },
@@ -252,8 +280,23 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
   sequel: (log, draw) => {
     const at = draw.below(log.length);
     const before = log.slice(0, at);
-    return sequel(knowledgeOf(before), log.slice(at), modelMessages(before).at(-1)?.role === 'assistant');
+    return [true, false].map((spokeLast) => sequel(knowledgeOf(before), log.slice(at), spokeLast));
   },
+  pruning: (_, draw) => {
+    const results = Array.from({ length: 1 + draw.below(6) }, (_, index): Message => {
+      const size = draw.one([
+        0,
+        PRUNED_RESULT.length,
+        PRUNED_RESULT.length + 1,
+        80_000,
+        80_000 + PRUNED_RESULT.length,
+        160_000,
+      ]);
+      return { role: 'tool', callId: `${index}`, content: text('x'.repeat(size)), isError: false };
+    });
+    return prunableIn([{ role: 'user', content: text('hi') }, ...results], (callId) => callId !== '1');
+  },
+  frozen: (log) => modelMessages(log).map((message) => Object.isFrozen(message)),
   spent: (log) => log.map((entry) => [spentIn(entry), countedIn(entry), together(spentIn(entry) ?? none, none)]),
   prints: (log) =>
     log.map((entry) => [

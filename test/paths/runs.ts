@@ -27,13 +27,13 @@ import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold } from './drawn.ts';
 import { hold } from './invariants.ts';
 
-const text = (words: string) => [{ type: 'text' as const, text: words }];
+export const text = (words: string) => [{ type: 'text' as const, text: words }];
 const PHASES = [
   ...['runStart', 'stepStart', 'beforeInference', 'afterInference', 'stepEnd'],
   ...['beforeToolExecute', 'afterToolExecute', 'runEnd'],
 ];
 
-function callOf(draw: Chance, callId: string): RoundCall {
+export function callOf(draw: Chance, callId: string): RoundCall {
   const refused = draw.odds(0.2) && { refused: { code: 'unknown_tool', text: `no tool for ${callId}` } };
   return {
     callId,
@@ -63,9 +63,9 @@ function outputOfCall(
   };
   return output as ToolCallOutput;
 }
-const some = <T>(draw: Chance, of: number, all: readonly T[]): T[] => all.filter(() => draw.odds(of));
+export const some = <T>(draw: Chance, of: number, all: readonly T[]): T[] => all.filter(() => draw.odds(of));
 
-function decisionsOf(draw: Chance, ids: readonly string[]): HeldDecision[] {
+export function decisionsOf(draw: Chance, ids: readonly string[]): HeldDecision[] {
   return some(draw, 0.5, ids).map((callId) => ({
     callId,
     suspension: 1 + draw.below(2),
@@ -101,7 +101,7 @@ function countersOf(draw: Chance) {
   };
 }
 
-function inputOf(draw: Chance): RunInput {
+export function inputOf(draw: Chance): RunInput {
   const suspended = some(draw, 0.5, ['t', 's', 'u']).map(
     (id): SuspendedCall => ({ call: callOf(draw, id), suspension: 1 + draw.below(2) }),
   );
@@ -219,7 +219,7 @@ function momentOf(draw: Chance): RunContext {
 }
 
 /** What a store may take with it: each kind of entry, of calls at any place. */
-function lostOf(draw: Chance): NewEntry[] {
+export function lostOf(draw: Chance): NewEntry[] {
   const callId = () => draw.one(['a', 'b', 'c', 's', 't', 'k', 'x']);
   const result = (id: string, rest: object): NewEntry =>
     ({ runId: 'r', type: 'tool-result', callId: id, content: text('lost'), ...rest }) as NewEntry;
@@ -334,7 +334,7 @@ function eventOf(draw: Chance, { calls, replaying, runId, turn, attempts }: RunC
     () => ({ type: 'xstate.done.actor.gate', actorId: 'gate', output: { outputs: [] } }),
   ])() as RunEvent;
 }
-const spentOf = (draw: Chance) => ({
+export const spentOf = (draw: Chance) => ({
   upTo: 3,
   costUsd: draw.one([0.25, null]),
   usage: { inputTokens: 5, outputTokens: draw.below(5), cachedInputTokens: 1, cacheWriteTokens: 1, reasoningTokens: 1 },
@@ -345,9 +345,13 @@ const BOUNDARY = 'UserMessage';
  * All that a module says of a moment, by the names of its functions. Some take context and event, some one of them, and
  * some make the function for a boundary: each is given everything and reads what it knows.
  */
-function answersOf(module: object, { context, event }: RunArgs): [name: string, answer: unknown][] {
+export function answersOf(
+  module: object,
+  { context, event }: { context: object & { end?: object }; event: object },
+): [name: string, answer: unknown][] {
   const args = { ...event, ...context.end, ...context, context, event };
-  return Object.entries(module).flatMap(([name, given]): [string, unknown][] => {
+  return Object.entries(module).flatMap(([name, one]): [string, unknown][] => {
+    const given: unknown = typeof one === 'object' && one !== null && 'params' in one ? one.params : one;
     if (typeof given !== 'function') return [];
     try {
       const answer: unknown = given(args, event);
@@ -400,9 +404,9 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
   },
 };
 
-const resultsIn = (all: readonly NewEntry[]): string[] =>
+export const resultsIn = (all: readonly NewEntry[]): string[] =>
   all.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : []));
-const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
+export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
 /** What a run that ends here writes, by how it ends, and what stays open behind it. */
 function endsOf({ context, event }: RunArgs) {

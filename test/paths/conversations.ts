@@ -1,0 +1,127 @@
+/**
+ * What the functions of a conversation say of many drawn moments of one, as `runs.ts` asks those of a run. Rule: every
+ * exported function is asked, none by its name, and a clause looks at what is logged and what a run is given.
+ */
+import { conversationMachine } from '../../machines/conversation.machine.ts';
+import type { ConversationContext, ConversationEvent } from '../../machines/conversationContext.ts';
+import * as steps from '../../machines/conversationSteps.ts';
+import type { NewEntry } from '../../machines/index.ts';
+import { type Chance, chance } from '../support/random.ts';
+import { type Clause, drawn, type Fold } from './drawn.ts';
+import { hold } from './invariants.ts';
+import { answersOf, callOf, decisionsOf, idsOf, inputOf, lostOf, resultsIn, some, spentOf, text } from './runs.ts';
+
+interface Moment {
+  context: ConversationContext;
+  event: ConversationEvent;
+}
+
+const retriesOf = (draw: Chance, ids: readonly string[]) =>
+  some(draw, 0.5, ids).map((id) => ({ call: callOf(draw, id), suspension: draw.below(2) }));
+const queueOf = (draw: Chance) =>
+  some(draw, 0.6, ['m1', 'f1', 'm2', 'f2']).map((messageId) => ({
+    messageId,
+    kind: messageId.startsWith('m') ? ('steer' as const) : ('followUp' as const),
+    content: text(messageId),
+  }));
+
+function contextOf(draw: Chance): ConversationContext {
+  const { suspended, kept, reruns, decisions, ...input } = inputOf(draw);
+  const next = { messageId: 'n', content: text('instead') };
+  return {
+    ...input,
+    open: { suspended, kept, reruns, decisions },
+    retries: retriesOf(draw, ['y', 'z']),
+    queue: queueOf(draw),
+    waiting: draw.odds(0.5),
+    drained: some(draw, 0.4, ['f1', 'f2']),
+    next: draw.odds(0.5) ? next : undefined,
+  };
+}
+
+function eventOf(draw: Chance): ConversationEvent {
+  const error = { code: 'disk', message: 'no space left' };
+  const { counters } = inputOf(draw);
+  const of = draw.odds(0.5) && { of: { runId: 'p', counters, ...(draw.odds(0.5) && { ended: draw.odds(0.5) }) } };
+  const output = (): object => {
+    const { suspended, kept, reruns, decisions } = inputOf(draw);
+    const end = draw.one<object>([
+      { termination: 'NaturalEnd', cause: 'end_turn' },
+      { termination: 'Suspended' },
+      { termination: 'Cancelled', cause: draw.one(['cancelled', 'timeout']) },
+      { termination: 'Error', cause: 'model', error },
+    ]);
+    return { end, durable: draw.odds(0.7), counters, suspended, kept, reruns, decisions };
+  };
+  const lost = (): NewEntry[] => [
+    ...lostOf(draw),
+    ...(draw.odds(0.3)
+      ? [{ runId: 'r', type: 'call-settled' as const, callId: 'y', how: { retry: true as const } }]
+      : []),
+  ];
+  return draw.one<() => object>([
+    () => ({
+      type: 'message.sent',
+      messageId: draw.one(['o', 'f1']),
+      content: text('so'),
+      kind: draw.one(['direct', 'steer', 'followUp']),
+      ...of,
+    }),
+    () => ({ type: 'resume.requested', runId: 'w', ...(draw.odds(0.5) && { continuation: 'Go on.' }), ...of }),
+    () => ({ type: 'promotion.requested', ...of }),
+    () => ({ type: 'message.returned', messageId: draw.one(['m1', 'f1', 'z']), why: 'host' }),
+    () => ({ type: 'cancel.requested', ...(draw.odds(0.5) && { partial: draw.one(['so f', '']) }) }),
+    () => ({ type: 'decision.arrived', held: decisionsOf(draw, ['s', 's', 's'])[0] ?? { callId: 's', suspension: 1 } }),
+    () => ({ type: 'outcome.settled', callId: 'y', how: { retry: true }, retry: retriesOf(draw, ['y', 'y', 'y'])[0] }),
+    () => ({ type: 'steers.delivered', messages: queueOf(draw) }),
+    () => ({
+      type: 'sub-agent.changed',
+      callId: 'a',
+      conversationId: 'k',
+      phase: draw.one(['started', undefined]),
+      spent: draw.one([spentOf(draw), undefined]),
+    }),
+    () => ({ type: 'effect.failed', id: 'r/', cause: 'executor', error }),
+    () => ({ type: 'append.failed', error, lost: lost() }),
+    () => ({ type: 'append.failed', error, lost: lost() }),
+    () => ({ type: 'xstate.done.actor.run', actorId: 'run', output: output() }),
+    () => ({ type: 'xstate.done.actor.run', actorId: 'run', output: output() }),
+  ])() as ConversationEvent;
+}
+
+const FOLDS: Record<string, Fold<Moment>> = {
+  steps: (moment) => answersOf(steps, moment),
+  guards: (moment) => answersOf(conversationMachine.implementations.guards, moment),
+};
+
+const clauses: readonly Clause<Moment>[] = [
+  {
+    says: 'request-cycle-model, Boundary Rule: a cycle that is closed while it waits gives each open call one result, and has one stop',
+    holds: (moment) => {
+      const { suspended, kept, reruns } = moment.context.open;
+      const due = [...idsOf(suspended), ...idsOf(kept), ...idsOf(reruns)].sort().join();
+      for (const entries of [steps.closingEntries(moment), steps.supersedingEntries(moment)]) {
+        const given = resultsIn(entries).sort().join();
+        hold(given === due, `${given} have results, and ${due} are open`);
+        hold(entries.filter(({ type }) => type === 'run-stop').length === 1, 'one stop');
+        hold(entries.at(-1)?.type === 'checkpoint', 'the checkpoint stands last');
+      }
+    },
+  },
+  {
+    says: 'semantics 2, queueDrain: a run is given the steers that wait, and of followUps those that were promoted with it',
+    holds: ({ context }) => {
+      const { steers } = steps.runInput({ context });
+      const taken = ({ messageId, kind }: ConversationContext['queue'][number]): boolean =>
+        kind === 'steer' || context.drained.includes(messageId);
+      const due = context.trigger.kind === 'retry' ? [] : context.queue.filter(taken);
+      hold(JSON.stringify(steers) === JSON.stringify(due), `${steers.length} steers`);
+    },
+  },
+];
+
+function momentAt(seed: number): Moment {
+  const draw = chance(seed * 104_729);
+  return { context: contextOf(draw), event: eventOf(draw) };
+}
+export const conversations = drawn('CONVERSATIONS', momentAt, FOLDS, clauses);
