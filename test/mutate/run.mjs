@@ -10,7 +10,6 @@
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { loaded, written } from './bundle.mjs';
@@ -75,7 +74,8 @@ for (const [id, mistake] of mistakes.entries()) {
   if (!mistake) continue;
   const { file, owner, what, was, line } = mistake;
   // Wherever its function moves, a mistake keeps its name.
-  job(`${owner}: ${what}: ${was}`, { id, group: basename(file), at: `${basename(file)}:${line}` });
+  const group = file.replace(/^machines\//, '');
+  job(`${owner}: ${what}: ${was}`, { id, group, at: `${group}:${line}` });
 }
 const named = values.names && new Set((await readFile(values.names, 'utf8')).split('\n'));
 const every = Number(values.every);

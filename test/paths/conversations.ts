@@ -2,14 +2,28 @@
  * What the functions of a conversation say of many drawn moments of one, as `runs.ts` asks those of a run. Rule: every
  * exported function is asked, none by its name, and a clause looks at what is logged and what a run is given.
  */
-import { conversationMachine } from '../../machines/conversation.machine.ts';
-import type { ConversationContext, ConversationEvent } from '../../machines/conversationContext.ts';
-import * as steps from '../../machines/conversationSteps.ts';
+
+import * as assigns from '../../machines/conversation/assigns.ts';
+import type { ConversationContext, ConversationEvent } from '../../machines/conversation/context.ts';
+import { conversationMachine } from '../../machines/conversation/conversation.machine.ts';
+import * as entries from '../../machines/conversation/entries.ts';
 import type { NewEntry } from '../../machines/index.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold } from './drawn.ts';
 import { hold } from './invariants.ts';
-import { answersOf, callOf, decisionsOf, idsOf, inputOf, lostOf, resultsIn, some, spentOf, text } from './runs.ts';
+import {
+  answersOf,
+  callOf,
+  decisionsOf,
+  idsOf,
+  inputOf,
+  lostOf,
+  resultsIn,
+  some,
+  spentOf,
+  text,
+  unnamed,
+} from './runs.ts';
 
 interface Moment {
   context: ConversationContext;
@@ -90,7 +104,8 @@ function eventOf(draw: Chance): ConversationEvent {
 }
 
 const FOLDS: Record<string, Fold<Moment>> = {
-  steps: (moment) => answersOf(steps, moment),
+  changes: (moment) => unnamed(answersOf(assigns, moment)),
+  entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(conversationMachine.implementations.guards, moment),
 };
 
@@ -100,18 +115,18 @@ const clauses: readonly Clause<Moment>[] = [
     holds: (moment) => {
       const { suspended, kept, reruns } = moment.context.open;
       const due = [...idsOf(suspended), ...idsOf(kept), ...idsOf(reruns)].sort().join();
-      for (const entries of [steps.closingEntries(moment), steps.supersedingEntries(moment)]) {
-        const given = resultsIn(entries).sort().join();
+      for (const written of [entries.closingEntries(moment), entries.supersedingEntries(moment)]) {
+        const given = resultsIn(written).sort().join();
         hold(given === due, `${given} have results, and ${due} are open`);
-        hold(entries.filter(({ type }) => type === 'run-stop').length === 1, 'one stop');
-        hold(entries.at(-1)?.type === 'checkpoint', 'the checkpoint stands last');
+        hold(written.filter(({ type }) => type === 'run-stop').length === 1, 'one stop');
+        hold(written.at(-1)?.type === 'checkpoint', 'the checkpoint stands last');
       }
     },
   },
   {
     says: 'semantics 2, queueDrain: a run is given the steers that wait, and of followUps those that were promoted with it',
     holds: ({ context }) => {
-      const { steers } = steps.runInput({ context });
+      const { steers } = entries.runInput({ context });
       const taken = ({ messageId, kind }: ConversationContext['queue'][number]): boolean =>
         kind === 'steer' || context.drained.includes(messageId);
       const due = context.trigger.kind === 'retry' ? [] : context.queue.filter(taken);

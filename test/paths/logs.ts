@@ -32,8 +32,8 @@ import {
   spentIn,
   together,
 } from '../../machines/internal.ts';
-import { prunableIn } from '../../machines/pruning.ts';
-import { PRUNED_RESULT } from '../../machines/shownText.ts';
+import { prunableIn } from '../../machines/transcript/size.ts';
+import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';

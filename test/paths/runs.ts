@@ -12,7 +12,6 @@ import type {
   ToolCallOutput,
 } from '../../machines/calls.ts';
 import * as counters from '../../machines/counters.ts';
-import { afterReplay, gateWork } from '../../machines/gateWork.ts';
 import type { EffectValue, NewEntry } from '../../machines/index.ts';
 import * as modelCall from '../../machines/modelCall.machine.ts';
 import { backoffMs, defaultPolicies } from '../../machines/policies.ts';
@@ -22,9 +21,10 @@ import { contextOf, outputOf } from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
 import * as requests from '../../machines/run/requests.ts';
-import * as toolRetry from '../../machines/toolRetry.ts';
+import { afterReplay, gateWork } from '../../machines/tools/openCalls.ts';
+import * as toolRetry from '../../machines/tools/retry.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { type Clause, drawn, type Fold } from './drawn.ts';
+import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
 
 export const text = (words: string) => [{ type: 'text' as const, text: words }];
@@ -362,12 +362,16 @@ export function answersOf(
   });
 }
 
+/** The same whatever the functions are called. */
+export const unnamed = (answers: readonly [name: string, answer: unknown][]): string[] =>
+  answers.map(([, answer]) => json(answer)).sort();
+
 const FOLDS: Record<string, Fold<RunArgs>> = {
-  changes: (moment) => answersOf(assigns, moment),
-  entries: (moment) => answersOf(entries, moment),
+  changes: (moment) => unnamed(answersOf(assigns, moment)),
+  entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(runGuards, moment),
-  requests: (moment) => answersOf(requests, moment),
-  model: (moment) => answersOf(modelCall, moment),
+  requests: (moment) => unnamed(answersOf(requests, moment)),
+  model: (moment) => unnamed(answersOf(modelCall, moment)),
   output: ({ context }) => outputOf(context),
   gate: ({ context }, draw) => {
     const work = gateWork(context);
