@@ -1,6 +1,6 @@
 /**
  * Closes a conversation. Rule: what was asked for before is answered first, and queued messages are given back; a store is
- * waited for as long as it answers; one that is silent is given up, every promise settles all the same, and the caller is told.
+ * waited for as long as it settledAppends; one that is silent is given up, every promise settles all the same, and the caller is told.
  */
 
 import { RunchartError } from '../errors.ts';
@@ -10,21 +10,21 @@ import type { Runs } from './runs.ts';
 
 /** Rejects where the store is silent, or does not let go. */
 export async function closeConversation(runtime: Runtime, runs: Runs): Promise<void> {
-  const { log, tickets } = runtime;
-  const patience = new Patience(runtime.setTimer, log);
+  const { log, commands } = runtime;
+  const timeout = new StoreTimeout(runtime.setTimer, log);
   let silence: unknown;
-  tickets.withdrawHeld();
+  commands.withdrawHeld();
   try {
-    await patience.wait(settled(runtime, runs));
+    await timeout.wait(settled(runtime, runs));
   } catch (error) {
     silence = error;
-    tickets.close(error as Error);
+    commands.close(error as Error);
     await runtime.subAgents?.close();
   }
   try {
     runtime.stop();
-    if (silence === undefined) await patience.wait(runtime.settled()).catch((error: unknown) => (silence = error));
-    await patience.release(log.close());
+    if (silence === undefined) await timeout.wait(runtime.settled()).catch((error: unknown) => (silence = error));
+    await timeout.release(log.close());
   } finally {
     runs.close(silence);
   }
@@ -32,8 +32,8 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
 }
 
 async function settled(runtime: Runtime, runs: Runs): Promise<void> {
-  const { tickets, outlook } = runtime;
-  const isBusy = (): boolean => runtime.status === 'active' || outlook.expecting;
+  const { commands } = runtime;
+  const isBusy = (): boolean => runtime.status === 'active' || commands.hasStartingCommand;
   const given = new Set<string>();
   const queued = (): string[] => runtime.queue.map(({ messageId }) => messageId).filter((id) => !given.has(id));
   do {
@@ -41,35 +41,35 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
     const left = queued();
     for (const messageId of left) given.add(messageId);
     const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
-    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.underWay, true);
+    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.unfinished, true);
     await Promise.all(returned);
-  } while ((isBusy() || queued().length > 0) && !tickets.closed);
+  } while ((isBusy() || queued().length > 0) && !commands.closed);
   await runtime.subAgents?.close();
-  await tickets.allAnswered();
+  await commands.allAnswered();
 }
 
 /** How long a store may say nothing. */
 const SILENCE_MS = 5000;
 
-export interface Answering {
+export interface AppendingStore {
   /** Whether an append is under way. */
-  readonly owes: boolean;
+  readonly hasPendingAppend: boolean;
   /** How many appends have come to an end. */
-  readonly answers: number;
+  readonly settledAppends: number;
 }
 
-export class Patience {
+export class StoreTimeout {
   readonly #setTimer: Ports['setTimer'];
-  readonly #store: Answering;
+  readonly #store: AppendingStore;
 
-  constructor(setTimer: Ports['setTimer'], store: Answering) {
+  constructor(setTimer: Ports['setTimer'], store: AppendingStore) {
     this.#setTimer = setTimer;
     this.#store = store;
   }
 
   /** Waits for what needs appends. Rejects with `store` where the store is silent: the work goes on, unheeded. */
   wait<T>(work: Promise<T>): Promise<T> {
-    return this.#bounded(work, () => this.#store.owes);
+    return this.#bounded(work, () => this.#store.hasPendingAppend);
   }
 
   /** Waits for the store to let go of its log. Rejects in the same way. */
@@ -77,14 +77,14 @@ export class Patience {
     return this.#bounded(work, () => true);
   }
 
-  async #bounded<T>(work: Promise<T>, owes: () => boolean): Promise<T> {
+  async #bounded<T>(work: Promise<T>, hasPendingAppend: () => boolean): Promise<T> {
     let stop: (() => void) | undefined;
     const silent = new Promise<never>((_, reject) => {
       const listen = (): void => {
-        const { answers } = this.#store;
-        const owed = owes();
+        const { settledAppends } = this.#store;
+        const owed = hasPendingAppend();
         stop = this.#setTimer(SILENCE_MS, () => {
-          if (owed && owes() && this.#store.answers === answers) reject(silence());
+          if (owed && hasPendingAppend() && this.#store.settledAppends === settledAppends) reject(silence());
           else listen();
         });
       };

@@ -1,5 +1,5 @@
 /**
- * The public face of one conversation. Rule: every verb becomes an act that is judged in order; what it answers is
+ * The public face of one conversation. Rule: every verb becomes a command that is judged in order; what it answers is
  * true once it is durable; nothing accepted is lost.
  */
 import type { Observable } from 'rxjs';
@@ -22,7 +22,7 @@ import type { ConversationView } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { checkOptionsOf, choice, object, withMethods } from '../validation.ts';
 import { closeConversation } from './close.ts';
-import { decideAt, readCallId, readDecision, readSettlement, settleAt } from './decisions.ts';
+import { decide, readCallId, readDecision, readSettlement, settle } from './decisions.ts';
 import type { Receipt } from './receipts.ts';
 import type { Run } from './run.ts';
 import { pendingCalls, unsettledCalls } from './runResult.ts';
@@ -54,7 +54,7 @@ export class Conversation {
   }
 
   get status(): ConversationStatus {
-    return this.#runtime.outlook.status;
+    return this.#runtime.hostStatus.status;
   }
 
   /** What tools and plugins wrote with `state`; frozen. */
@@ -102,7 +102,7 @@ export class Conversation {
     this.#mustBeOpen();
     const { runtime, authorize, policies } = this.#options;
     const mustBeOpen = (): void => this.#mustBeOpen();
-    return decideAt({ runtime, authorize, most: policies.limits.decisions, mustBeOpen }, readDecision(decision));
+    return decide({ runtime, authorize, most: policies.limits.decisions, mustBeOpen }, readDecision(decision));
   }
 
   /** Continues what waits or was interrupted, in the same cycle. Never throws. */
@@ -119,7 +119,7 @@ export class Conversation {
    */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
-    return settleAt(this.#runtime, readCallId(callId, 'a settlement'), readSettlement(how));
+    return settle(this.#runtime, readCallId(callId, 'a settlement'), readSettlement(how));
   }
 
   /** Ends the run under way, or the cycle that waits; resolves when its stop is durable. */
@@ -189,7 +189,7 @@ export class Conversation {
     const { status } = this;
     const supersedes = status === 'waiting' && kind === 'direct';
     const waits = status !== 'idle' && status !== 'error' && !supersedes;
-    if (waits && this.#runtime.queue.length + this.#runtime.outlook.queueing >= policies.limits.queue) {
+    if (waits && this.#runtime.queue.length + this.#runtime.commands.queueing >= policies.limits.queue) {
       throw new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
     }
     const messageId = newId();

@@ -15,7 +15,7 @@ import { DecisionRefusedError, InvalidDecisionError, LimitError } from '../error
 import { exactJson, ownArgsJson } from '../json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
-export interface Desk {
+export interface DecisionContext {
   runtime: Runtime;
   authorize: ((decision: Decision, call: PendingCall) => boolean | Promise<boolean>) | undefined;
   /** Decisions that the conversation holds for calls that have not used them. */
@@ -31,7 +31,7 @@ function shown({ callId, name, args, reason, payload, suspension }: CallRecord, 
 }
 
 /** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
-export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, decision: Decision) {
+export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionContext, decision: Decision) {
   const { callId } = decision;
   const { known } = runtime;
   const own = known.calls.get(callId);
@@ -44,25 +44,25 @@ export async function decideAt({ runtime, authorize, most, mustBeOpen }: Desk, d
     mustBeOpen();
   }
   if (subAgents && found) return subAgents.decide(decision);
-  const act = { type: 'decision.proposed', decision } as const;
-  return (await runtime.tickets.turns.take(callId, () => {
+  const command = { type: 'decision.proposed', decision } as const;
+  return (await runtime.commands.decisions.run(callId, () => {
     const { receipt } = judge(known.calls.get(callId), decision);
     // Who says the same again is told so; another word would be one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
-    if (isNew && known.held + runtime.tickets.underWay(act.type) >= most) {
+    if (isNew && known.held + runtime.commands.countOf(command.type) >= most) {
       throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
     }
-    return runtime.act(act);
+    return runtime.submit(command);
   })) as DecisionReceipt;
 }
 
 export type Settled = 'applied' | 'unknown';
 
-export async function settleAt(runtime: Runtime, callId: string, how: Settlement): Promise<Settled> {
+export async function settle(runtime: Runtime, callId: string, how: Settlement): Promise<Settled> {
   const subAgents = runtime.known.calls.has(callId) ? undefined : runtime.subAgents;
   if (subAgents) return subAgents.settle(callId, how);
-  const act = { type: 'settlement.proposed', callId, how } as const;
-  return (await runtime.tickets.turns.take(callId, () => runtime.act(act))) as Settled;
+  const command = { type: 'settlement.proposed', callId, how } as const;
+  return (await runtime.commands.decisions.run(callId, () => runtime.submit(command))) as Settled;
 }
 
 const BYTES_MAX = 1_048_576;

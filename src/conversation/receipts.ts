@@ -12,11 +12,9 @@ import { givenBack, notBegun } from './runResult.ts';
 
 type Delivery = 'delivered' | 'returned';
 
-type Lasting = Pick<Run, 'result'>;
-type Keeper = Pick<Runtime, 'settled' | 'queue' | 'runId'>;
 /** Knows runs by their ids. */
 interface Runs {
-  open(runId: string): Lasting;
+  open(runId: string): Pick<Run, 'result'>;
 }
 
 /** What became of a message. */
@@ -29,13 +27,13 @@ export interface Receipt {
   readonly delivered: Promise<Delivery>;
 }
 
-interface Owed {
+interface PendingReceipt {
   settle(how: Delivery): void;
   refuse(why: RunchartError): void;
 }
 
 export class Receipts {
-  readonly #open = new Map<string, Owed>();
+  readonly #open = new Map<string, PendingReceipt>();
   readonly #runs: Runs;
 
   constructor(runs: Runs) {
@@ -66,15 +64,25 @@ export class Receipts {
   }
 
   /** Of a message for the run under way. */
-  follow(messageId: string, answered: Promise<unknown>, run: Lasting, runtime: Keeper): void {
+  follow(
+    messageId: string,
+    answered: Promise<unknown>,
+    run: Pick<Run, 'result'>,
+    runtime: Pick<Runtime, 'settled' | 'queue' | 'runId'>,
+  ): void {
     const told = (answer: unknown): void => {
       if (answer === 'returned') this.settle(messageId, 'returned');
     };
-    answered.then(told, (error: unknown) => this.lose(messageId, error, run, runtime));
+    answered.then(told, (error: unknown) => this.rejectMessage(messageId, error, run, runtime));
   }
 
   /** What could not be stored was not accepted, unless the run has taken it meanwhile and says it all the same. */
-  async lose(messageId: string, error: unknown, run: Lasting, runtime: Keeper): Promise<void> {
+  async rejectMessage(
+    messageId: string,
+    error: unknown,
+    run: Pick<Run, 'result'>,
+    runtime: Pick<Runtime, 'settled' | 'queue' | 'runId'>,
+  ): Promise<void> {
     if (!(error instanceof NotStored)) {
       await run.result;
       // A steer that came too late for it has begun a run of its own, and that one may say it with its end.
@@ -91,12 +99,12 @@ export class Receipts {
 type Finish = (output: RunOutput) => void;
 
 export class Returns {
-  readonly #runtime: Pick<Runtime, 'act' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>;
+  readonly #runtime: Pick<Runtime, 'submit' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>;
   readonly #receipts: Receipts;
   readonly #finish: Finish;
 
   constructor(
-    runtime: Pick<Runtime, 'act' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>,
+    runtime: Pick<Runtime, 'submit' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>,
     receipts: Receipts,
     finish: Finish,
   ) {
@@ -112,9 +120,9 @@ export class Returns {
   }
 
   /** Takes a message off the queue again; resolves when the log says so, or cannot. */
-  async takeOff(messageId: string, why: string): Promise<void> {
+  async withdraw(messageId: string, why: string): Promise<void> {
     await this.#runtime
-      .act({ type: 'message.returned', messageId, why })
+      .submit({ type: 'message.returned', messageId, why })
       .catch((error: unknown) => this.#leave(messageId, error));
   }
 
@@ -128,13 +136,13 @@ export class Returns {
         resolve();
       });
     });
-    await Promise.race([this.takeOff(messageId, why), late]);
+    await Promise.race([this.withdraw(messageId, why), late]);
     stop?.();
   }
 
   /** A message that could not be stored was not accepted; one that was given up may still land. */
-  async lose(handle: RunHandle, messageId: string, error: unknown): Promise<void> {
-    void this.#receipts.lose(messageId, error, handle, this.#runtime);
+  async rejectMessage(handle: RunHandle, messageId: string, error: unknown): Promise<void> {
+    void this.#receipts.rejectMessage(messageId, error, handle, this.#runtime);
     if (this.#holds(messageId)) await this.#runtime.settled();
     if (handle.ended || this.#runtime.runId === handle.id || this.#holds(messageId)) return;
     this.returned(messageId, notBegun(handle.id, 'store', `the message is not stored: ${thrownText(error)}`));

@@ -56,7 +56,7 @@ export class RunHandle implements Run {
   readonly #source: RunFeed;
   readonly #cancel: (handle: RunHandle) => Promise<void>;
   #resolve: (result: RunResult) => void = () => {};
-  #onEnd = new Set<() => void>();
+  #onFinished = new Set<() => void>();
   #text: Promise<string> | undefined;
   #ended = false;
 
@@ -86,24 +86,24 @@ export class RunHandle implements Run {
   }
 
   /** Calls back once the run is over. */
-  onEnd(act: () => void): void {
+  onFinished(act: () => void): void {
     if (this.#ended) act();
-    else this.#onEnd.add(act);
+    else this.#onFinished.add(act);
   }
 
   /** Calls back where the signal is aborted before the run is over; nobody listens to it any more then. */
-  heed(signal: AbortSignal | undefined, aborted: () => void): void {
+  bindSignal(signal: AbortSignal | undefined, aborted: () => void): void {
     if (!signal || signal.aborted) return;
     signal.addEventListener('abort', aborted, { once: true });
-    this.onEnd(() => signal.removeEventListener('abort', aborted));
+    this.onFinished(() => signal.removeEventListener('abort', aborted));
   }
 
   finish(result: RunResult): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#resolve(result);
-    for (const act of this.#onEnd) act();
-    this.#onEnd.clear();
+    for (const act of this.#onFinished) act();
+    this.#onFinished.clear();
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Item> {
@@ -124,7 +124,7 @@ class RunIterator implements AsyncIterator<Item> {
   constructor(run: RunHandle, stored: readonly LogEntry[], follow: (take: (item: Item) => void) => () => void) {
     this.#buffer = [...stored];
     this.#stop = follow((item) => this.#take(item));
-    run.onEnd(() => this.#end());
+    run.onFinished(() => this.#end());
   }
 
   next(): Promise<IteratorResult<Item>> {

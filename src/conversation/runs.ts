@@ -3,7 +3,7 @@
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
 import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machines/internal.ts';
-import type { Sent, Starting } from '../runtime/commands.ts';
+import type { MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
 import { RunFeed, RunHandle } from './run.ts';
@@ -20,7 +20,7 @@ export class Runs {
   /** Runs that came to be one with another. */
   readonly #joined = new WeakMap<RunHandle, RunHandle>();
   /** What was asked for and may still wait for its turn, by the run that it would start. */
-  readonly #asked = new Map<RunHandle, Starting>();
+  readonly #asked = new Map<RunHandle, StartingCommand>();
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -35,14 +35,14 @@ export class Runs {
 
   /** The run that goes on, or the one that was asked for and starts next. */
   get current(): RunHandle | undefined {
-    const { runId, outlook } = this.#runtime;
-    if (runId !== undefined && !outlook.over) return this.open(runId);
-    for (const [handle, act] of this.#asked) if (outlook.starts(act)) return handle;
+    const { runId, hostStatus, commands } = this.#runtime;
+    if (runId !== undefined && !hostStatus.settled) return this.open(runId);
+    for (const [handle, command] of this.#asked) if (commands.starts(command)) return handle;
     return undefined;
   }
 
   /** The same, or a run whose stop is durable and that has yet to be told as over. */
-  get underWay(): RunHandle | undefined {
+  get unfinished(): RunHandle | undefined {
     const { runId } = this.#runtime;
     return runId === undefined ? this.current : this.open(runId);
   }
@@ -60,21 +60,23 @@ export class Runs {
   }
 
   /** The run that the message belongs to: a steer's is the one under way, another one's is its own. */
-  send(message: Sent, signal?: AbortSignal): RunHandle {
+  send(message: MessageCommand, signal?: AbortSignal): RunHandle {
     const { messageId, kind } = message;
     // What nobody wants any more is no part of another run.
     const steered = kind === 'steer' && !signal?.aborted ? this.current : undefined;
     const handle = steered ?? this.open(runOf(messageId));
     // The run that a steer is for is not its caller's: only the message is taken back, while it waits.
-    handle.heed(signal, () => void (steered ? this.#takeBack(message) : this.cancel(handle)));
+    handle.bindSignal(signal, () => void (steered ? this.#takeBack(message) : this.cancel(handle)));
     if (steered) {
-      this.#receipts.follow(messageId, this.#runtime.act(message), handle, this.#runtime);
+      this.#receipts.follow(messageId, this.#runtime.submit(message), handle, this.#runtime);
       return handle;
     }
-    const act = signal?.aborted ? { ...message, aborted: true } : message;
-    void this.#ask(handle, act, (error) => void this.#returns.lose(handle, messageId, error)).then((answer) => {
-      if (answer === 'returned') this.#returns.returned(messageId);
-    });
+    const command = signal?.aborted ? { ...message, aborted: true } : message;
+    void this.#ask(handle, command, (error) => void this.#returns.rejectMessage(handle, messageId, error)).then(
+      (answer) => {
+        if (answer === 'returned') this.#returns.returned(messageId);
+      },
+    );
     return handle;
   }
 
@@ -106,9 +108,9 @@ export class Runs {
   async cancel(wanted: RunHandle | undefined = this.current, unseen = false): Promise<void> {
     const handle = wanted && (this.#joined.get(wanted) ?? wanted);
     if (handle?.ended) return;
-    const act = handle && this.#asked.get(handle);
-    if (handle && act && this.#runtime.tickets.waits(act)) {
-      this.#runtime.withdraw(act, unseen);
+    const command = handle && this.#asked.get(handle);
+    if (handle && command && this.#runtime.commands.waits(command)) {
+      this.#runtime.withdraw(command, unseen);
       await handle.result;
       return;
     }
@@ -132,7 +134,7 @@ export class Runs {
 
   /** Takes a message off the queue again. */
   giveBack(messageId: string, why: string): Promise<void> {
-    return this.#returns.takeOff(messageId, why);
+    return this.#returns.withdraw(messageId, why);
   }
 
   /** `silence`: the store did not say what became of what it was given. */
@@ -144,28 +146,28 @@ export class Runs {
     return new RunHandle(runId, this.#feed, (handle) => this.cancel(handle));
   }
 
-  /** Puts an act; what cannot be stored ends the run that it starts, and that run tells. */
-  async #ask(handle: RunHandle, act: Starting, lost?: (error: unknown) => void): Promise<unknown> {
-    this.#asked.set(handle, act);
-    const answer = await this.#runtime.act(act).catch((error: unknown) => lost?.(error));
+  /** Puts a command; what cannot be stored ends the run that it starts, and that run tells. */
+  async #ask(handle: RunHandle, command: StartingCommand, lost?: (error: unknown) => void): Promise<unknown> {
+    this.#asked.set(handle, command);
+    const answer = await this.#runtime.submit(command).catch((error: unknown) => lost?.(error));
     this.#asked.delete(handle);
     return answer;
   }
 
-  #takeBack(message: Sent): Promise<void> {
-    const { tickets } = this.#runtime;
-    if (tickets.waits(message)) this.#runtime.withdraw(message, false);
+  #takeBack(message: MessageCommand): Promise<void> {
+    const { commands } = this.#runtime;
+    if (commands.waits(message)) this.#runtime.withdraw(message, false);
     return this.giveBack(message.messageId, 'cancelled');
   }
 
-  #start(runId: string, act: Starting): RunHandle {
+  #start(runId: string, command: StartingCommand): RunHandle {
     const handle = this.open(runId);
-    void this.#ask(handle, act).then(() => this.#check(handle, act));
+    void this.#ask(handle, command).then(() => this.#check(handle, command));
     return handle;
   }
 
-  /** What was asked for may have been overtaken by another act: then there is nothing left to do, or another run does it. */
-  #check(handle: RunHandle, { aborted }: Starting): void {
+  /** What was asked for may have been overtaken by another command: then there is nothing left to do, or another run does it. */
+  #check(handle: RunHandle, { aborted }: StartingCommand): void {
     if (handle.ended || handle.since !== undefined) return;
     if (this.#runtime.queue.some(({ messageId }) => runOf(messageId) === handle.id)) return;
     const { current } = this;

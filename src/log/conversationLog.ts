@@ -22,7 +22,7 @@ export class ConversationLog {
   readonly #live = new Subject<LogEntry>();
   /** The append under way; the next one waits for it. */
   #tail: Promise<void> | undefined;
-  #answers = 0;
+  #settledAppends = 0;
 
   /** `known` and `transcript`: what the durable entries say, kept up to date by a listener. */
   constructor(options: {
@@ -81,13 +81,13 @@ export class ConversationLog {
   }
 
   /** Whether an append is under way. */
-  get owes(): boolean {
+  get hasPendingAppend(): boolean {
     return this.#tail !== undefined;
   }
 
   /** How many appends have come to an end, stored or not; those that end at once are not counted. */
-  get answers(): number {
-    return this.#answers;
+  get settledAppends(): number {
+    return this.#settledAppends;
   }
 
   /** Waits for what is being appended. */
@@ -116,7 +116,7 @@ export class ConversationLog {
     const mine = before.then(store, store);
     this.#tail = mine;
     const done = (): void => {
-      this.#answers += 1;
+      this.#settledAppends += 1;
       if (this.#tail === mine) this.#tail = undefined;
     };
     mine.then(done, done);

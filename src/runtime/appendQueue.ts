@@ -14,8 +14,8 @@ export interface Step {
   readonly acts: readonly object[];
 }
 
-/** A step whose append is under way or in line. */
-export interface Wait {
+/** A step whose append is under way or in the queue. */
+export interface PendingAppend {
   step: Step;
   /** The steps behind wait for it. */
   blocks: boolean;
@@ -24,56 +24,56 @@ export interface Wait {
   carries: boolean;
 }
 
-interface Outcome {
+interface AppendOutcome {
   append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
   /** The steps behind go on. */
   ahead(): void;
   landed(step: Step): void;
   /** The steps behind did not wait for it where it does not block any more. */
-  failed(wait: Wait, error: unknown): void;
+  failed(wait: PendingAppend, error: unknown): void;
   /** The time is up. */
-  tooLate(wait: Wait): void;
+  tooLate(wait: PendingAppend): void;
 }
 
-export class AppendLine {
-  readonly #outcome: Outcome;
+export class AppendQueue {
+  readonly #outcome: AppendOutcome;
   /** The first is under way. */
-  readonly #waits: Wait[] = [];
+  readonly #pending: PendingAppend[] = [];
   #onEmpty: (() => void)[] = [];
 
-  constructor(outcome: Outcome) {
+  constructor(outcome: AppendOutcome) {
     this.#outcome = outcome;
   }
 
   /** Answers nothing where the step is durable at once. Throws where the store refuses it at once. */
-  add(step: Step): Wait | undefined {
-    const pending = this.#waits.length === 0 ? this.#outcome.append(step.entries, step.at, false) : 'in line';
+  add(step: Step): PendingAppend | undefined {
+    const pending = this.#pending.length === 0 ? this.#outcome.append(step.entries, step.at, false) : 'queued';
     if (!pending) return undefined;
     const wait = { step, blocks: true, givenUp: false, carries: false };
-    this.#waits.push(wait);
-    if (pending !== 'in line') this.#follow(pending);
+    this.#pending.push(wait);
+    if (pending !== 'queued') this.#follow(pending);
     return wait;
   }
 
   /** The steps behind go on now. */
   overtake(): void {
-    for (const wait of [...this.#waits]) this.#release(wait);
+    for (const wait of [...this.#pending]) this.#release(wait);
   }
 
   /** The time is up for everything that is waited for. */
   giveUp(): void {
-    for (const wait of [...this.#waits]) {
+    for (const wait of [...this.#pending]) {
       this.#outcome.tooLate(wait);
       this.#release(wait);
     }
   }
 
-  /** Resolves when nothing is in line; whoever comes then may be told what became of it a moment later. */
+  /** Resolves when nothing is in the queue; whoever comes then may be told what became of it a moment later. */
   settled(): Promise<void> {
-    return this.#waits.length === 0 ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
+    return this.#pending.length === 0 ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
   }
 
-  #release(wait: Wait): void {
+  #release(wait: PendingAppend): void {
     if (!wait.blocks) return;
     wait.blocks = false;
     this.#outcome.ahead();
@@ -87,9 +87,9 @@ export class AppendLine {
   }
 
   #ended(refused?: { error: unknown }): void {
-    const wait = this.#waits.shift();
+    const wait = this.#pending.shift();
     if (!wait) return;
-    const [next] = this.#waits;
+    const [next] = this.#pending;
     if (!next) for (const resolve of this.#onEmpty.splice(0)) resolve();
     if (!refused) {
       this.#outcome.landed(wait.step);
@@ -130,31 +130,31 @@ const OVERTAKE_MS = 50;
 /** How long everything that a cancel writes may take. */
 export const GIVE_UP_MS = 90;
 
-export class Hurry {
+export class CancelDeadline {
   readonly #setTimer: (ms: number, fire: () => void) => () => void;
-  readonly #line: Pick<AppendLine, 'overtake' | 'giveUp'>;
+  readonly #appends: Pick<AppendQueue, 'overtake' | 'giveUp'>;
   #stops: (() => void)[] = [];
-  #state: 'calm' | 'hurried' | 'overtaking' | 'timeUp' = 'calm';
+  #state: 'idle' | 'waiting' | 'overtaking' | 'timeUp' = 'idle';
 
-  constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendLine, 'overtake' | 'giveUp'>) {
+  constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendQueue, 'overtake' | 'giveUp'>) {
     this.#setTimer = setTimer;
-    this.#line = line;
+    this.#appends = line;
   }
 
-  get calm(): boolean {
-    return this.#state === 'calm';
+  get isIdle(): boolean {
+    return this.#state === 'idle';
   }
 
   begin(): void {
-    if (this.#state !== 'calm') return;
-    this.#state = 'hurried';
+    if (this.#state !== 'idle') return;
+    this.#state = 'waiting';
     const overtake = (): void => {
       this.#state = 'overtaking';
-      this.#line.overtake();
+      this.#appends.overtake();
     };
     const giveUp = (): void => {
       this.#state = 'timeUp';
-      this.#line.giveUp();
+      this.#appends.giveUp();
     };
     this.#stops = [this.#setTimer(OVERTAKE_MS, overtake), this.#setTimer(GIVE_UP_MS, giveUp)];
   }
@@ -162,12 +162,12 @@ export class Hurry {
   end(): void {
     for (const stop of this.#stops) stop();
     this.#stops = [];
-    this.#state = 'calm';
+    this.#state = 'idle';
   }
 
   /** An append is waited for from now on. */
-  heed(): void {
-    if (this.#state === 'overtaking') this.#line.overtake();
-    if (this.#state === 'timeUp') this.#line.giveUp();
+  onAppend(): void {
+    if (this.#state === 'overtaking') this.#appends.overtake();
+    if (this.#state === 'timeUp') this.#appends.giveUp();
   }
 }

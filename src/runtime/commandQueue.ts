@@ -2,11 +2,11 @@
  * Commands of a host on their way: until their images are stored, until their delivery, and from there until what they logged
  * is durable. Rule: commands keep their order, each is answered exactly once, and the answer is true by then.
  */
-
+import type { Knowledge } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
-import type { Act, Admitted, Starting } from './commands.ts';
+import { type Admission, type ChartState, type Command, type StartingCommand, startsRun } from './commands.ts';
 
-interface Ticket {
+interface PendingCommand {
   answered: Promise<unknown>;
   answer?: unknown;
   resolve(answer: unknown): void;
@@ -20,132 +20,162 @@ export class NotStored extends RunchartError {
   }
 }
 
-export class Tickets {
-  /** Of what is decided and settled. */
-  readonly turns = new Turns();
-  readonly #put: (act: Act) => void;
+export class CommandQueue {
+  /** Decisions and settlements, by call. */
+  readonly decisions = new KeyedQueue();
+  readonly #put: (command: Command) => void;
   readonly #report: (message: string) => void;
-  readonly #mustWait: (act: Act) => boolean;
+  readonly #chart: ChartState;
+  readonly #log: Knowledge;
   #closed = false;
   /** Not put yet: one whose images are being stored, or that must wait, comes first. */
-  readonly #line = new Set<Act>();
-  readonly #waiting = new Map<object, Ticket>();
-  readonly #delivered = new Map<object, Ticket>();
+  readonly #queue = new Set<Command>();
+  readonly #waiting = new Map<object, PendingCommand>();
+  readonly #delivered = new Map<object, PendingCommand>();
 
-  /** `report`: hears of what could not be stored. `mustWait`: the act is not to be put before the next `advance`. */
-  constructor(put: (act: Act) => void, report: (message: string) => void, mustWait: (act: Act) => boolean) {
+  /** `report`: hears of what could not be stored. */
+  constructor(
+    { chart, log }: { chart: ChartState; log: Knowledge },
+    put: (command: Command) => void,
+    report: (message: string) => void,
+  ) {
+    this.#chart = chart;
+    this.#log = log;
     this.#put = put;
     this.#report = report;
-    this.#mustWait = mustWait;
   }
 
-  /** Puts an act when its turn has come. */
-  send(act: Act): Promise<unknown> {
-    const answered = this.open(act);
+  /** Puts a command when its turn has come. */
+  send(command: Command): Promise<unknown> {
+    const answered = this.open(command);
     if (this.#closed) return answered;
     // What is given back was delivered before all of these.
-    if (act.type === 'message.returned') this.#put(act);
+    if (command.type === 'message.returned') this.#put(command);
     else {
-      this.#line.add(act);
-      if (act.type === 'message.sent' && act.kept) {
-        act.kept.then(
+      this.#queue.add(command);
+      if (command.type === 'message.sent' && command.kept) {
+        command.kept.then(
           (content) => {
-            act.content = content;
-            delete act.kept;
-            this.advance();
+            command.content = content;
+            delete command.kept;
+            this.flush();
           },
           (error) => {
             const failure = new NotStored(error);
-            if (this.#leave(act, (ticket) => ticket.reject(failure))) this.#report(failure.message);
+            if (this.#remove(command, (pending) => pending.reject(failure))) this.#report(failure.message);
           },
         );
       }
-      this.advance();
+      this.flush();
     }
     return answered;
   }
 
-  open(act: Act): Promise<unknown> {
+  open(command: Command): Promise<unknown> {
     if (this.#closed) {
-      return Promise.reject(new RunchartError('closed', `the conversation is closed: ${act.type} came too late`));
+      return Promise.reject(new RunchartError('closed', `the conversation is closed: ${command.type} came too late`));
     }
-    let ticket: Omit<Ticket, 'answered'> | undefined;
+    let pending: Omit<PendingCommand, 'answered'> | undefined;
     const answered = new Promise((resolve, reject) => {
-      ticket = { resolve, reject };
+      pending = { resolve, reject };
     });
-    if (ticket) this.#waiting.set(act, { ...ticket, answered });
+    if (pending) this.#waiting.set(command, { ...pending, answered });
     return answered;
   }
 
   /** Resolves when everything that is on its way now is answered. */
   async allAnswered(): Promise<void> {
-    const tickets = [...this.#waiting.values(), ...this.#delivered.values()];
-    await Promise.allSettled(tickets.map(({ answered }) => answered));
+    const pending = [...this.#waiting.values(), ...this.#delivered.values()];
+    await Promise.allSettled(pending.map(({ answered }) => answered));
   }
 
-  /** Gives up what an act would start; one that is not put yet, or starts nothing, is answered as returned at once. */
-  withdraw(act: Starting, starts: boolean): void {
-    act.aborted = true;
-    if (this.#leave(act, (ticket) => ticket.resolve('returned')) || starts) return;
-    this.#waiting.get(act)?.resolve('returned');
-    this.#waiting.delete(act);
+  /** Gives up what a command would start; one that is not put yet, or starts nothing, is answered as returned at once. */
+  withdraw(command: StartingCommand, starts: boolean): void {
+    command.aborted = true;
+    if (this.#remove(command, (pending) => pending.resolve('returned')) || starts) return;
+    this.#waiting.get(command)?.resolve('returned');
+    this.#waiting.delete(command);
   }
 
   /** A cancel, or what was given up, has still to be delivered. */
   get cancelling(): boolean {
-    for (const act of this.waiting)
-      if (act.type === 'cancel.requested' || ('aborted' in act && act.aborted)) return true;
+    for (const command of this.waiting)
+      if (command.type === 'cancel.requested' || ('aborted' in command && command.aborted)) return true;
     return false;
   }
 
   /** Gives up every message that waits for its images. */
   withdrawHeld(): void {
-    for (const act of this.#line) if (act.type === 'message.sent' && act.kept) this.withdraw(act, true);
+    for (const command of this.#queue)
+      if (command.type === 'message.sent' && command.kept) this.withdraw(command, true);
   }
 
-  /** Whether an act has not been delivered yet. */
-  waits(act: Act): boolean {
-    return this.#waiting.has(act);
+  /** Whether a command has not been delivered yet. */
+  waits(command: Command): boolean {
+    return this.#waiting.has(command);
   }
 
-  /** Acts that have not been delivered yet. */
-  get waiting(): Iterable<Act> {
-    return this.#waiting.keys() as Iterable<Act>;
+  /** Commands that have not been delivered yet. */
+  get waiting(): Iterable<Command> {
+    return this.#waiting.keys() as Iterable<Command>;
   }
 
-  /** How many acts of this type have no answer yet. */
-  underWay(type: Act['type']): number {
-    return [...this.#waiting.keys(), ...this.#delivered.keys()].filter((act) => (act as Act).type === type).length;
+  /** Whether a command has not been delivered yet, and starts a run when it is. */
+  starts(command: Command): boolean {
+    return this.#waiting.has(command) && startsRun(command, this.#chart, this.#log);
   }
 
-  delivered(act: object, { answer, refused }: Admitted): void {
-    const ticket = this.#waiting.get(act);
-    this.#waiting.delete(act);
-    if (refused) ticket?.reject(refused);
-    else if (ticket) this.#delivered.set(act, { ...ticket, answer });
+  /** A command that has not been delivered yet starts a run. */
+  get hasStartingCommand(): boolean {
+    for (const command of this.waiting) if (this.starts(command)) return true;
+    return false;
   }
 
-  /** What these acts logged is durable. */
-  settle(acts: readonly object[]): void {
-    for (const act of acts) {
-      const ticket = this.#delivered.get(act);
-      this.#delivered.delete(act);
-      ticket?.resolve(ticket.answer);
+  /** How many messages are on their way to the queue of the conversation: all but the one that starts a run. */
+  get queueing(): number {
+    let count = 0;
+    let starter: Command | undefined;
+    for (const command of this.waiting) {
+      if (!starter && this.starts(command)) starter = command;
+      else if (command.type === 'message.sent') count += 1;
+    }
+    return count;
+  }
+
+  /** How many commands of this type have no answer yet. */
+  countOf(type: Command['type']): number {
+    return [...this.#waiting.keys(), ...this.#delivered.keys()].filter((command) => (command as Command).type === type)
+      .length;
+  }
+
+  delivered(command: object, { answer, refused }: Admission): void {
+    const pending = this.#waiting.get(command);
+    this.#waiting.delete(command);
+    if (refused) pending?.reject(refused);
+    else if (pending) this.#delivered.set(command, { ...pending, answer });
+  }
+
+  /** What these commands logged is durable. */
+  settle(commands: readonly object[]): void {
+    for (const command of commands) {
+      const pending = this.#delivered.get(command);
+      this.#delivered.delete(command);
+      pending?.resolve(pending.answer);
     }
   }
 
-  /** What these acts logged could not be stored. */
-  refuse(acts: readonly object[], error: unknown): void {
-    for (const act of acts) {
-      this.#delivered.get(act)?.reject(error);
-      this.#delivered.delete(act);
+  /** What these commands logged could not be stored. */
+  refuse(commands: readonly object[], error: unknown): void {
+    for (const command of commands) {
+      this.#delivered.get(command)?.reject(error);
+      this.#delivered.delete(command);
     }
   }
 
   /** Nothing is put any more: what has no answer yet is refused for this reason, and whatever comes as closed. */
   close(why: Error): void {
     this.#closed = true;
-    this.#line.clear();
+    this.#queue.clear();
     for (const open of [this.#waiting, this.#delivered]) {
       for (const { reject } of open.values()) reject(why);
       open.clear();
@@ -157,35 +187,45 @@ export class Tickets {
   }
 
   /** Puts what need not wait any more, in order. */
-  advance(): void {
-    for (const act of this.#line) {
-      if ('kept' in act || this.#mustWait(act)) return;
-      this.#line.delete(act);
-      this.#put(act);
+  flush(): void {
+    for (const command of this.#queue) {
+      if (this.#isBlocked(command)) return;
+      this.#queue.delete(command);
+      this.#put(command);
     }
   }
 
+  /**
+   * Whether a command may not go now: its images are being stored, or it starts a run and the chart has still to hear of the
+   * end of the one before.
+   */
+  #isBlocked(command: Command): boolean {
+    if ('kept' in command) return true;
+    return this.#chart.settledStatus(this.#log) !== undefined && this.starts(command);
+  }
+
   /** False where it was put before. */
-  #leave(act: Act, answer: (ticket: Ticket) => void): boolean {
-    if (!this.#line.delete(act)) return false;
-    const ticket = this.#waiting.get(act);
-    this.#waiting.delete(act);
-    if (ticket) answer(ticket);
-    this.advance();
+  #remove(command: Command, answer: (pending: PendingCommand) => void): boolean {
+    if (!this.#queue.delete(command)) return false;
+    const pending = this.#waiting.get(command);
+    this.#waiting.delete(command);
+    if (pending) answer(pending);
+    this.flush();
     return true;
   }
 }
 
-export class Turns {
+/** Runs work of the same key one after the other; work of other keys does not wait for it. */
+class KeyedQueue {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  take<T>(callId: string, say: () => Promise<T>): Promise<T> {
-    const said = this.#last.get(callId)?.then(say, say) ?? say();
-    this.#last.set(callId, said);
-    const over = (): void => {
-      if (this.#last.get(callId) === said) this.#last.delete(callId);
+  run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const done = this.#last.get(key)?.then(work, work) ?? work();
+    this.#last.set(key, done);
+    const forget = (): void => {
+      if (this.#last.get(key) === done) this.#last.delete(key);
     };
-    said.then(over, over);
-    return said;
+    done.then(forget, forget);
+    return done;
   }
 }

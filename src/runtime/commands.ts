@@ -1,6 +1,6 @@
 /**
- * What a host may do to a conversation, and what each act comes to when its turn has come. Rule: an act is judged at
- * its delivery, against what is durable then; so of two that race the first in order counts, and the other is told.
+ * The commands of a host, and what each comes to at its delivery. Rule: a command is judged at its delivery, against what is
+ * durable then; so of two that race the first in order counts, and the caller of the other one is told.
  */
 import {
   type Completion,
@@ -22,7 +22,7 @@ import {
 } from '../../machines/internal.ts';
 import { InvalidDecisionError } from '../errors.ts';
 
-export type Act =
+export type Command =
   /** `aborted`: the run that this starts was cancelled before its delivery. */
   | {
       type: 'message.sent';
@@ -30,7 +30,7 @@ export type Act =
       content: StoredPart[];
       kind: 'direct' | 'steer' | 'followUp';
       aborted?: boolean;
-      /** The content, while its images are being stored; the act is put when they are. */
+      /** The content, while its images are being stored; the command is put when they are. */
       kept?: Promise<StoredPart[]>;
     }
   | { type: 'resume.requested'; runId: string; continuation?: string; aborted?: boolean }
@@ -43,23 +43,27 @@ export type Act =
   /** Somebody who watches threw, and is not to be ignored. */
   | { type: 'observer.failed'; error: Failure };
 
-export type Sent = Extract<Act, { type: 'message.sent' }>;
-/** Acts that start a run when their turn comes. */
-export type Starting = Extract<Act, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
+export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
+/** Commands that start a run when their turn comes. */
+export type StartingCommand = Extract<Command, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
 
-export interface Admitted {
+export interface Admission {
   /** Events for the chart, in order. */
   events: readonly ConversationEvent[];
   /** What the host is told once the events' entries are durable. */
   answer?: DecisionReceipt | 'applied' | 'unknown' | 'returned';
-  /** The act is refused; nothing changes. */
+  /** The command is refused; nothing changes. */
   refused?: Error;
   /** What is only put on record. */
   note?: readonly NewEntry[];
 }
 
-/** Where the conversation stands when an act is judged. */
-export interface Now {
+/** The state of the chart that commands are judged by. */
+export interface ChartState {
+  /** A message of this kind starts a run. */
+  isStartedBy(kind: 'direct' | 'steer' | 'followUp'): boolean;
+  /** The stop of what the chart carries out is in the log, and nothing follows it by itself: the status that is left. */
+  settledStatus(log: Knowledge): 'idle' | 'error' | undefined;
   /** A message would start a run. */
   readonly isIdle: boolean;
   /** A run is under way that can still end otherwise. */
@@ -75,7 +79,7 @@ function takesNoAnswer(known: Knowledge, { action, callId, suspension }: Decisio
   return suspension === undefined || suspension === record.suspension;
 }
 
-function admitDecision(known: Knowledge, decision: Decision): Admitted {
+function admitDecision(known: Knowledge, decision: Decision): Admission {
   if (takesNoAnswer(known, decision)) {
     const expected = 'approve, deny or edit';
     return {
@@ -92,7 +96,7 @@ function admitDecision(known: Knowledge, decision: Decision): Admitted {
   return { events: [event], answer: receipt };
 }
 
-function admitSettlement(known: Knowledge, callId: string, how: Settlement): Admitted {
+function admitSettlement(known: Knowledge, callId: string, how: Settlement): Admission {
   const record = known.calls.get(callId);
   if (!record || !known.unsettled.has(callId)) return { events: [], answer: 'unknown' };
   const retry = 'retry' in how ? { retry: rerunOf(record) } : {};
@@ -100,8 +104,14 @@ function admitSettlement(known: Knowledge, callId: string, how: Settlement): Adm
   return { events: [event], answer: 'applied' };
 }
 
-export function admit(act: { type: string }, known: Knowledge, now: Now): Admitted {
-  const given = act as Act;
+/** Whether a command that is not delivered yet starts a run when it is. */
+export function startsRun(command: Command, chart: ChartState, log: Knowledge): boolean {
+  if (command.type === 'message.sent') return chart.settledStatus(log) !== undefined || chart.isStartedBy(command.kind);
+  return command.type === 'resume.requested' || command.type === 'promotion.requested';
+}
+
+export function admitCommand(command: { type: string }, known: Knowledge, chart: ChartState): Admission {
+  const given = command as Command;
   switch (given.type) {
     case 'decision.proposed':
       return admitDecision(known, given.decision);
@@ -114,13 +124,13 @@ export function admit(act: { type: string }, known: Knowledge, now: Now): Admitt
       const event = { ...asked, of: { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) } };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
-      if (event.type === 'message.sent' ? !now.isIdle : now.runId !== undefined)
+      if (event.type === 'message.sent' ? !chart.isIdle : chart.runId !== undefined)
         return { events: [], answer: 'returned' };
       return { events: [event, { type: 'cancel.requested' }] };
     }
     case 'observer.failed': {
       const { error } = given;
-      if (now.isOpenEnded) return { events: [{ type: 'effect.failed', id: '', cause: 'internal', error }] };
+      if (chart.isOpenEnded) return { events: [{ type: 'effect.failed', id: '', cause: 'internal', error }] };
       return { events: [], note: [diagnostic(known.runId, 'observer_error', { message: error.message })] };
     }
     default:

@@ -6,7 +6,7 @@
 import type { AnyStateMachine } from 'xstate';
 import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
-import { AppendLine, failureOf, Hurry, type Step } from './appendQueue.ts';
+import { AppendQueue, CancelDeadline, failureOf, type Step } from './appendQueue.ts';
 import { compiled } from './interpreter/chartActor.ts';
 import type { ChartRef, Interpreter, RootChart } from './interpreter/interpreter.ts';
 
@@ -34,27 +34,27 @@ export class Driver {
   readonly root: RootChart;
   readonly #options: DriverOptions;
   readonly #journal: Journal;
-  readonly #asks = new Asks();
+  readonly #requests = new OpenRequests();
   #entries: NewEntry[] = [];
   #acts: object[] = [];
   /** What the hosts of a failed step's acts are told, when its failure is delivered. */
   readonly #refusals = new WeakMap<Completion, () => void>();
   #stepping = false;
-  readonly #line: AppendLine;
-  readonly #hurry: Hurry;
+  readonly #appends: AppendQueue;
+  readonly #deadline: CancelDeadline;
 
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#journal = options.journal;
-    this.#line = this.#makeLine();
-    this.#hurry = new Hurry(options.setTimer, this.#line);
+    this.#appends = this.#makeQueue();
+    this.#deadline = new CancelDeadline(options.setTimer, this.#appends);
     const { machine, input, inspect, interpreter = compiled } = options;
     this.root = interpreter({
       machine,
       input,
       world: {
-        ask: (asker, request) => this.#asks.add(asker, request),
-        drop: (prefix) => this.#asks.drop(prefix),
+        ask: (asker, request) => this.#requests.add(asker, request),
+        drop: (prefix) => this.#requests.drop(prefix),
         log: (entries) => void this.#entries.push(...entries),
       },
       onError: (error) => options.broke?.(error),
@@ -71,17 +71,17 @@ export class Driver {
   }
 
   /** A cancel was put: it does not wait for a slow store. */
-  hurry(): void {
-    if (this.#stepping || this.#options.cancelling?.()) this.#hurry.begin();
+  beginCancel(): void {
+    if (this.#stepping || this.#options.cancelling?.()) this.#deadline.begin();
   }
 
   /** Resolves when every step so far is in the log, or never will be. */
   settled(): Promise<void> {
-    return this.#line.settled();
+    return this.#appends.settled();
   }
 
   stop(): void {
-    this.#hurry.end();
+    this.#deadline.end();
     this.#journal.bell(() => {});
     this.#journal.drop('');
     this.root.stop();
@@ -106,8 +106,8 @@ export class Driver {
 
   /** A cancel is taken before anything else, so what is not cancelling now has been cancelled, or never was. */
   #pace(): void {
-    if (this.#options.cancelling?.()) this.#hurry.begin();
-    else if (!this.#hurry.calm) this.#hurry.end();
+    if (this.#options.cancelling?.()) this.#deadline.begin();
+    else if (!this.#deadline.isIdle) this.#deadline.end();
   }
 
   /** False where the step waits for its append; the drain goes on behind it. */
@@ -131,19 +131,19 @@ export class Driver {
         if (this.root.getSnapshot().status === 'active') this.root.send(completion);
         return this.#refusals.get(completion)?.();
       case 'effect.failed':
-        this.#asks.close(completion.id);
+        this.#requests.close(completion.id);
         return this.root.send(completion);
       default:
-        this.#asks.close(completion.id)?.send(completion);
+        this.#requests.close(completion.id)?.send(completion);
     }
   }
 
   #finish(at: number): boolean {
     // Behind the charts' own actions: what ends an effect may act on other conversations.
-    for (const prefix of this.#asks.takeDrops()) this.#journal.drop(prefix);
+    for (const prefix of this.#requests.takeDrops()) this.#journal.drop(prefix);
     // A run was over before: nobody waits for what begins behind it to be stored.
-    for (const end of this.#asks.takeEnds()) this.#journal.start(end);
-    const step: Step = { at, entries: this.#entries, asks: this.#asks.take(), acts: this.#acts };
+    for (const end of this.#requests.takeEnds()) this.#journal.start(end);
+    const step: Step = { at, entries: this.#entries, asks: this.#requests.take(), acts: this.#acts };
     this.#entries = [];
     this.#acts = [];
     if (step.entries.length === 0) {
@@ -151,8 +151,8 @@ export class Driver {
       return true;
     }
     try {
-      if (this.#line.add(step)) {
-        this.#hurry.heed();
+      if (this.#appends.add(step)) {
+        this.#deadline.onAppend();
         return false;
       }
     } catch (error) {
@@ -164,21 +164,21 @@ export class Driver {
   }
 
   #begin({ asks, acts }: Step): void {
-    for (const request of asks) if (this.#asks.isOpen(request)) this.#journal.start(request);
+    for (const request of asks) if (this.#requests.isOpen(request)) this.#journal.start(request);
     this.#options.settled?.(acts);
   }
 
   /** What a failed step asked for is not started. A commit given up may land. */
   #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
-    for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#asks.close(request.id);
+    for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#requests.close(request.id);
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
     this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
     return failure;
   }
 
-  #makeLine(): AppendLine {
-    const isWanted = ({ asks }: Step): boolean => asks.some((request) => this.#asks.isOpen(request));
-    return new AppendLine({
+  #makeQueue(): AppendQueue {
+    const isWanted = ({ asks }: Step): boolean => asks.some((request) => this.#requests.isOpen(request));
+    return new AppendQueue({
       append: (entries, at, carried) => this.#journal.append(entries, at, carried),
       ahead: () => this.#goOn(),
       landed: (step) => this.#begin(step),
@@ -203,14 +203,14 @@ export class Driver {
   }
 }
 
-export class Asks {
-  readonly #askers = new Map<string, ChartRef>();
+export class OpenRequests {
+  readonly #requesters = new Map<string, ChartRef>();
   #ofStep: EffectRequest[] = [];
   #drops: string[] = [];
 
   add(asker: ChartRef, request: EffectRequest): void {
     this.#ofStep.push(request);
-    this.#askers.set(request.id, asker);
+    this.#requesters.set(request.id, asker);
   }
 
   /** What was asked for since the last time, in ask order. */
@@ -236,13 +236,13 @@ export class Asks {
 
   /** Whether the answer is still wanted. */
   isOpen({ id }: EffectRequest): boolean {
-    return this.#askers.has(id);
+    return this.#requesters.has(id);
   }
 
-  /** Who asked; nobody waits any more then. */
+  /** Removes the request and returns the actor that made it. */
   close(id: string): ChartRef | undefined {
-    const asker = this.#askers.get(id);
-    this.#askers.delete(id);
+    const asker = this.#requesters.get(id);
+    this.#requesters.delete(id);
     return asker;
   }
 
@@ -250,6 +250,6 @@ export class Asks {
   drop(prefix: string): void {
     this.#drops.push(prefix);
     this.#ofStep = this.#ofStep.filter(({ id }) => !id.startsWith(prefix));
-    for (const id of this.#askers.keys()) if (id.startsWith(prefix)) this.#askers.delete(id);
+    for (const id of this.#requesters.keys()) if (id.startsWith(prefix)) this.#requesters.delete(id);
   }
 }

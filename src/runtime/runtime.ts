@@ -29,21 +29,19 @@ import type { Plugin } from '../plugins/plugin.ts';
 import { type Policies, settingsOf } from '../policies.ts';
 import type { LogHandle } from '../stores/store.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
-import { Tickets } from './commandQueue.ts';
-import { type Act, admit, diagnostic, lateResult, type Starting } from './commands.ts';
+import { CommandQueue } from './commandQueue.ts';
+import { admitCommand, type Command, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type RuntimeScope } from './effects.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal, type JournalOptions } from './journal.ts';
 import { NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
-import { Outlook, Standing } from './status.ts';
+import { ChartStatus, HostStatus } from './status.ts';
 import type { SubAgents } from './subAgentPort.ts';
 
 /** Ahead of everything that waits. */
 const CANCELS = { priority: 'cancel' } as const;
-/** Before the chart is started. */
-const NOWHERE = { isIdle: false, isOpenEnded: false, runId: undefined };
 
 export class Runtime {
   readonly log: ConversationLog;
@@ -57,13 +55,13 @@ export class Runtime {
   readonly #effects: Effects;
   readonly #journal: Journal;
   #driver: Driver | undefined;
-  #standing: Standing | undefined;
-  readonly tickets: Tickets = new Tickets(
+  readonly chart: ChartStatus = new ChartStatus();
+  readonly commands: CommandQueue = new CommandQueue(
+    { chart: this.chart, log: this.known },
     (event) => this.#journal.put({ type: 'act', event, ...(event.type === 'message.returned' && CANCELS) }),
     (message) => this.diagnose('image_not_stored', { message }),
-    (act) => this.outlook.mustWait(act),
   );
-  readonly outlook: Outlook = new Outlook(() => this.#standing, this.tickets, this.known);
+  readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands, this.known);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
   /** Set while the conversation is opened, where it can have any. */
@@ -98,7 +96,7 @@ export class Runtime {
       ended: ({ result }) => this.#over(result),
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
-    this.observerFailed = watcherFailed(options, (event) => this.#journal.put({ type: 'act', event }), diagnose);
+    this.observerFailed = observerErrorHandler(options, (event) => this.#journal.put({ type: 'act', event }), diagnose);
   }
 
   /** Starts the chart from what the log says now. */
@@ -109,31 +107,31 @@ export class Runtime {
       input: restored(this.known, settingsOf(id, policies, plugins, models)),
       journal: this.#journal,
       setTimer: ports.setTimer,
-      admit: (act) => this.#admit(act),
-      settled: (acts) => this.#settled(acts),
-      cancelling: () => this.status === 'cancelling' || this.tickets.cancelling,
-      refused: (acts, error) => this.tickets.refuse(acts, error),
+      admit: (command) => this.#admit(command),
+      settled: (commands) => this.#settled(commands),
+      cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
+      refused: (commands, error) => this.commands.refuse(commands, error),
       broke: (error) => this.#broke(error),
       ...(inspect && { inspect }),
       ...(interpreter && { interpreter }),
     });
-    this.#standing = new Standing(this.#driver.root);
-    this.outlook.changed();
+    this.chart.attach(this.#driver.root);
+    this.hostStatus.changed();
     this.#driver.start(ports.now());
   }
 
-  /** What the chart says; `outlook` knows what a host is told. */
+  /** What the chart says; `hostStatus` is what a host is told. */
   get status(): ConversationStatus {
-    return this.#standing?.status ?? 'idle';
+    return this.chart.status;
   }
   get state(): { readonly [key: string]: Json } {
     this.#state ??= Object.freeze(Object.fromEntries(this.known.state));
     return this.#state;
   }
 
-  /** Puts an act; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
-  act(event: Act): Promise<unknown> {
-    return this.tickets.send(event);
+  /** Takes a command; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
+  submit(command: Command): Promise<unknown> {
+    return this.commands.send(command);
   }
 
   /** What the current attempt of a model call has streamed, until its reply is durable. */
@@ -143,30 +141,30 @@ export class Runtime {
 
   /** The run under way, durable or not yet. */
   get runId(): string | undefined {
-    return this.#standing?.runId;
+    return this.chart.runId;
   }
 
   /** Messages that were accepted and are not delivered, durable or not yet. */
   get queue(): readonly QueuedMessage[] {
-    return this.#standing?.queue ?? [];
+    return this.chart.queue;
   }
 
   /** Ends what runs, ahead of everything that waits; resolves when what that logged is durable. */
   cancel(): Promise<unknown> {
     const partial = this.#options.policies.partialReply === 'keep' ? this.#effects.partial : '';
-    const event: Act = { type: 'cancel.requested', ...(partial && { partial }) };
-    const answered = this.tickets.open(event);
-    if (this.tickets.closed) return answered;
+    const event: Command = { type: 'cancel.requested', ...(partial && { partial }) };
+    const answered = this.commands.open(event);
+    if (this.commands.closed) return answered;
     this.#journal.put({ type: 'act', event, priority: 'cancel' });
-    this.#driver?.hurry();
+    this.#driver?.beginCancel();
     this.#tell();
     return answered;
   }
 
-  /** Gives up what an act would start, whatever it waits for; `unseen`: it leaves nothing in the log. */
-  withdraw(act: Starting, unseen: boolean): void {
-    this.tickets.withdraw(act, !unseen && this.outlook.starts(act));
-    if (this.tickets.cancelling) this.#driver?.hurry();
+  /** Gives up what a command would start, whatever it waits for; `unseen`: it leaves nothing in the log. */
+  withdraw(command: StartingCommand, unseen: boolean): void {
+    this.commands.withdraw(command, !unseen && this.commands.starts(command));
+    if (this.commands.cancelling) this.#driver?.beginCancel();
   }
 
   /** Resolves when no cancel is under way. */
@@ -188,9 +186,9 @@ export class Runtime {
     await this.log.settled();
   }
 
-  /** Nothing is taken any more: acts are refused as closed. */
+  /** Nothing is taken any more: commands are refused as closed. */
   stop(): void {
-    this.tickets.close(new RunchartError('closed', `the conversation ${this.#options.id} is closed; open it again`));
+    this.commands.close(new RunchartError('closed', `the conversation ${this.#options.id} is closed; open it again`));
     this.#driver?.stop();
     for (const resolve of this.#onCancelled.splice(0)) resolve();
     this.live.complete();
@@ -210,23 +208,23 @@ export class Runtime {
     if (type === 'state-changed' && this.live.observed) this.live.next({ type: 'state', state: { ...this.state } });
   }
 
-  #settled(acts: readonly object[]): void {
-    this.tickets.settle(acts);
-    this.tickets.advance();
+  #settled(commands: readonly object[]): void {
+    this.commands.settle(commands);
+    this.commands.flush();
     if (this.status !== 'cancelling') for (const resolve of this.#onCancelled.splice(0)) resolve();
     this.#tell();
   }
 
   #tell(): void {
-    const status = this.outlook.changed();
+    const status = this.hostStatus.changed();
     if (status && this.live.observed) this.live.next({ type: 'status', status });
   }
 
-  #admit(act: { type: string }): readonly { type: string }[] {
+  #admit(command: { type: string }): readonly { type: string }[] {
     // It was answered as given up already.
-    if ('aborted' in act && !this.tickets.waits(act as Act)) return [];
-    const admitted = admit(act, this.known, this.#standing ?? NOWHERE);
-    this.tickets.delivered(act, admitted);
+    if ('aborted' in command && !this.commands.waits(command as Command)) return [];
+    const admitted = admitCommand(command, this.known, this.chart);
+    this.commands.delivered(command, admitted);
     this.#note(admitted.note ?? []);
     return admitted.events;
   }
@@ -326,9 +324,9 @@ export function wiredJournal(
   return ports.journal?.(embedded, id) ?? embedded;
 }
 
-export function watcherFailed(
+export function observerErrorHandler(
   { policies, redact }: Pick<RuntimeOptions, 'policies' | 'redact'>,
-  put: (event: Act) => void,
+  put: (event: Command) => void,
   diagnose: (code: string, detail?: Json) => void,
 ): (error: unknown) => void {
   return (error) => {

@@ -19,7 +19,7 @@ import type { Plugin } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
 import { definitionOf, type Tool, type ToolContext, type ToolDefinition, type ToolResult } from '../tools/tool.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
-import type { Act } from './commands.ts';
+import type { Command } from './commands.ts';
 
 /** A task of a spawn call. */
 export interface Task {
@@ -72,7 +72,7 @@ export interface ConversationCore {
   readonly live: LiveFeed;
   readonly status: ConversationStatus;
   readonly subAgents: SubAgents | undefined;
-  act(command: Act): Promise<unknown>;
+  submit(command: Command): Promise<unknown>;
 }
 
 type ChildRun = { readonly result: Promise<Pick<RunOutput, 'termination' | 'cause' | 'error'>> };

@@ -196,7 +196,7 @@ export class SubAgentRegistry implements SubAgents {
 
   async #logChange(change: SubAgentChange): Promise<void> {
     if (this.#opening) this.#opening.push(...subAgentEntries(null, change));
-    else await this.#options.runtime.act(change);
+    else await this.#options.runtime.submit(change);
   }
 }
 
@@ -247,5 +247,5 @@ async function resumeParentCall(runtime: ConversationCore, callId: string, withi
   const record = runtime.known.calls.get(callId);
   const cutOff = record?.status === 'started' && (runtime.status === 'idle' || runtime.status === 'error');
   const decision = cutOff ? undefined : answerTo(record, within);
-  if (decision) await runtime.act({ type: 'decision.proposed', decision });
+  if (decision) await runtime.submit({ type: 'decision.proposed', decision });
 }

@@ -6,7 +6,7 @@ export const runtime = [
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [
       [
-        'for (const request of asks) if (this.#asks.isOpen(request)) this.#journal.start(request);',
+        'for (const request of asks) if (this.#requests.isOpen(request)) this.#journal.start(request);',
         'for (const request of asks) this.#journal.start(request);',
       ],
     ],
@@ -137,8 +137,8 @@ export const runtime = [
     witness: 'test/scenarios/receipts.test.ts',
     edits: [
       [
-        'this.#runtime.outlook.queueing >= policies.limits.queue',
-        'this.#runtime.outlook.queueing > policies.limits.queue',
+        'this.#runtime.commands.queueing >= policies.limits.queue',
+        'this.#runtime.commands.queueing > policies.limits.queue',
       ],
     ],
   },

@@ -80,8 +80,8 @@ export const defects = [
     fault: 'delivered-twice',
     edits: [
       [
-        'const asker = this.#askers.get(id);\n    this.#askers.delete(id);\n    return asker;',
-        'return this.#askers.get(id);',
+        'const asker = this.#requesters.get(id);\n    this.#requesters.delete(id);\n    return asker;',
+        'return this.#requesters.get(id);',
       ],
     ],
   },
@@ -91,8 +91,8 @@ export const defects = [
     fault: 'store, crash',
     edits: [
       [
-        'if (this.#line.add(step)) {',
-        'for (const request of step.asks.splice(0)) if (this.#asks.isOpen(request)) this.#journal.start(request);\n            if (this.#line.add(step)) {',
+        'if (this.#appends.add(step)) {',
+        'for (const request of step.asks.splice(0)) if (this.#requests.isOpen(request)) this.#journal.start(request);\n            if (this.#appends.add(step)) {',
       ],
     ],
   },
@@ -286,7 +286,7 @@ export const defects = [
     id: 'listener-left',
     about: 'a run that is over goes on listening to the signal of its caller',
     fault: 'send with a signal',
-    edits: [["this.onEnd(() => signal.removeEventListener('abort', aborted));", '']],
+    edits: [["this.onFinished(() => signal.removeEventListener('abort', aborted));", '']],
   },
   {
     id: 'timer-left',
@@ -501,13 +501,13 @@ export const defects = [
     id: 'lost-steer-not-told',
     about: 'nobody is told of a steer that could not be stored',
     fault: 'store-refused, steer',
-    edits: [['(error: unknown) => this.lose(messageId, error, run, runtime)', '() => {}']],
+    edits: [['(error: unknown) => this.rejectMessage(messageId, error, run, runtime)', '() => {}']],
   },
   {
     id: 'applied-before-durable',
     about: 'a decision is told as applied before it is durable',
     fault: 'store-slow, decide',
-    edits: [['this.#delivered.set(act, { ...ticket, answer });', 'ticket.resolve(answer);']],
+    edits: [['this.#delivered.set(command, { ...pending, answer });', 'pending.resolve(answer);']],
   },
   {
     id: 'entries-shown-too-early',
