@@ -1,5 +1,12 @@
 /**
  * `runchart/node`: what needs Node. Rule: nothing of the core imports this file.
  */
+export {
+  type PermissionLayer,
+  type PermissionOptions,
+  type Permissions,
+  permissions,
+} from './permissions/permissions.ts';
+export type { PermissionMode, PermissionVerdict } from './permissions/verdict.ts';
 export { jsonlStore } from './stores/jsonl/store.ts';
 export { codingTools } from './tools/coding/index.ts';

@@ -29,7 +29,7 @@ function importsOf(file: string): string[] {
   });
 }
 
-const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|testing\/)/;
+const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|permissions\/|hooks\/|testing\/)/;
 /** Which packages a file may name, by the first rule that fits it. */
 const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
@@ -38,7 +38,8 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/models\/openai\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
   [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/]],
-  [/^src\/(node\.ts|stores\/jsonl\/)/, [/^node:/]],
+  [/^src\/permissions\//, [/^node:/, /^unbash$/, /^ignore$/]],
+  [/^src\/(node\.ts|stores\/jsonl\/|hooks\/)/, [/^node:/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
   [/^src\//, [/^xstate$/, /^rxjs$/, /^@standard-schema\/spec$/]],

@@ -40,11 +40,27 @@ export interface ConversationScope {
 }
 
 /** What the plugins made of a call that they checked. */
-export type Checked = { kind: 'passed'; prepared: PreparedCall; suspend: GateValue | undefined } | GateValue;
+export type Checked =
+  | {
+      kind: 'passed';
+      prepared: PreparedCall;
+      suspend: GateValue | undefined;
+      /** Where rules or hooks decided about permission: who allowed it, or what comes of the question. */
+      permission?: { by?: string; asked?: GateValue };
+    }
+  | GateValue;
 
 /** The plugins' part of the gate; loaded only where there are plugins. */
 export interface ToolChecks {
-  beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked>;
+  beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal, asking: Asking): Promise<Checked>;
+}
+
+/** How approval is asked for. */
+export interface Asking {
+  /** The tool wants it for these arguments. */
+  isWanted(prepared: PreparedCall): Promise<boolean>;
+  /** A suspension, or a denial where nobody can be asked. */
+  approval(name: string, payload?: Json): GateValue;
 }
 
 export interface GateOptions {
@@ -90,16 +106,21 @@ export class Gate {
     if (preparation.kind === 'refused') return refuse(preparation.code, preparation.text);
     const verdict = await this.#ask(preparation.prepared, request, signal);
     if (verdict.kind !== 'passed') return verdict;
-    const { prepared, suspend } = verdict;
+    const { prepared, suspend, permission } = verdict;
     const { args } = prepared.call;
     const holds = decision !== undefined && this.#same(args, preparation.prepared.call.args);
-    const asked = holds ? undefined : await this.#askedAbout(prepared, decision, signal);
+    const asked = holds
+      ? undefined
+      : permission
+        ? permission.asked
+        : await this.#askedAbout(prepared, decision, signal);
     const stays = asked ?? suspend;
     if (stays?.kind === 'suspend') return this.#same(args, record.args) ? stays : { ...stays, args };
     if (stays) return stays;
     ready(prepared);
     const changed = record.changed || args !== record.args;
-    const by = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
+    const own = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
+    const by = permission ? permission.by : own;
     return { kind: 'allow', ...(changed && { args }), ...(by && { by }) };
   }
 
@@ -116,24 +137,28 @@ export class Gate {
   }
 
   /** Nothing where the call may go on without being asked for. */
-  async #permission({ definition, args }: PreparedCall, signal: AbortSignal): Promise<GateValue | undefined> {
+  async #permission(prepared: PreparedCall, signal: AbortSignal): Promise<GateValue | undefined> {
+    return (await this.#isWanted(prepared, signal)) ? this.#approval(prepared.definition.name) : undefined;
+  }
+
+  async #isWanted({ definition, args }: PreparedCall, signal: AbortSignal): Promise<boolean> {
     const { needsApproval } = definition;
-    if (needsApproval === undefined || needsApproval === false) return undefined;
+    if (needsApproval === undefined || needsApproval === false) return false;
     if (typeof needsApproval === 'function') {
       const { setTimer, diagnose } = this.#options.around;
       try {
-        if ((await within(PHASE_MS, { setTimer, signal }, () => needsApproval(args as never))) === false)
-          return undefined;
+        if ((await within(PHASE_MS, { setTimer, signal }, () => needsApproval(args as never))) === false) return false;
       } catch (error) {
         if (signal.aborted) throw error;
         diagnose('approval_error', { tool: definition.name, message: thrownText(error) });
       }
     }
-    return this.#approval(definition.name);
+    return true;
   }
 
-  #approval(name: string): GateValue {
-    if (this.#options.attended) return { kind: 'suspend', reason: 'permission' };
+  #approval(name: string, payload?: Json): GateValue {
+    if (this.#options.attended)
+      return { kind: 'suspend', reason: 'permission', ...(payload !== undefined && { payload }) };
     return block('denied', `${name} needs approval, and nobody can be asked here. It was not run.`);
   }
 
@@ -143,6 +168,8 @@ export class Gate {
     const why = own?.(first.call.callId, around.entries);
     if (why !== undefined) return block('blocked', why);
     const passed = { kind: 'passed' as const, prepared: first, suspend: undefined };
-    return own || !phases ? passed : phases.beforeTool(first, request, signal);
+    const isWanted = (prepared: PreparedCall): Promise<boolean> => this.#isWanted(prepared, signal);
+    const approval = (name: string, payload?: Json): GateValue => this.#approval(name, payload);
+    return own || !phases ? passed : phases.beforeTool(first, request, signal, { isWanted, approval });
   }
 }

@@ -8,7 +8,8 @@ import { toJson } from '../json.ts';
 import { within } from '../timeLimit.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
-import { block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
+import { callPermission } from './callPermission.ts';
+import { type Asking, block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
 import { PHASE_MS, type PhaseContext, type Plugin } from './plugin.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
 
@@ -40,8 +41,10 @@ export class PhaseRunner implements ToolChecks {
   readonly #around: ConversationScope;
   readonly #toolbox: Toolbox;
   readonly #limits: ResultLimits;
+  readonly #scope: PhaseOptions;
 
   constructor(options: PhaseOptions) {
+    this.#scope = options;
     this.#plugins = options.plugins;
     this.#around = options.around;
     this.#toolbox = options.toolbox;
@@ -71,8 +74,21 @@ export class PhaseRunner implements ToolChecks {
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
   }
 
-  /** The checks of a call, one after the other: the first block ends them, and a rewrite is what the next one sees. */
-  async beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked> {
+  /** The checks of a call: hooks, rules, then each other plugin; what one rewrites is what the next one sees. */
+  async beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal, asking: Asking): Promise<Checked> {
+    const permission = callPermission(this.#scope, request, signal, asking);
+    if (!permission) return this.#gates(first, request, signal);
+    const hooked = await permission.before(first);
+    if (hooked.kind !== 'passed') return hooked;
+    const ruled = await permission.permit(hooked.prepared);
+    if (ruled.kind !== 'passed') return ruled;
+    const gated = await this.#gates(hooked.prepared, request, signal);
+    if (gated.kind !== 'passed') return gated;
+    // What a plugin rewrote is another call to the rules.
+    return permission.concluded(gated.prepared, gated.suspend);
+  }
+
+  async #gates(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked> {
     let prepared = first;
     let suspend: GateValue | undefined;
     for (const plugin of this.#plugins) {

@@ -116,6 +116,7 @@ describe('public names', () => {
       [
         "codingTools",
         "jsonlStore",
+        "permissions",
       ]
     `);
   });

@@ -116,7 +116,7 @@ async function faultOf(file: FileHandle, place: Place): Promise<Refusal | undefi
 }
 
 /** The path with links resolved, also where its last parts do not exist or a link leads to nothing. */
-async function realTarget(path: string, links: number): Promise<string> {
+export async function realTarget(path: string, links: number): Promise<string> {
   try {
     return await realpath(path);
   } catch (error) {

@@ -1,0 +1,256 @@
+/**
+ * The forms in which a simple command is held to rules. Rule: to deny or ask, any reading of the command is enough: by
+ * base name, behind wrappers, without assignments and global options; to allow there is one reading, the strictest. What
+ * runs a program or text that the rules cannot see is named here and wants a rule for exactly that command.
+ */
+import { isHarmlessEnvironment, type ShellWord, type SimpleCommand } from './shellSyntax.ts';
+
+const SAFE_TEXT = /^[\w@%+=:,./~^{}[\]*?!#-]+$/;
+
+const quoted = (value: string): string => (SAFE_TEXT.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`);
+
+export const textOf = (words: readonly ShellWord[]): string =>
+  words.map(({ value, source, isLiteral }) => (isLiteral ? quoted(value) : source)).join(' ');
+
+const plainTextOf = (words: readonly ShellWord[]): string => words.map(({ value }) => value).join(' ');
+
+export const baseName = (value: string): string => value.slice(value.lastIndexOf('/') + 1);
+
+/** Where the command begins that a wrapper runs; undefined where the wrapper is not understood, or is none. */
+const WRAPPERS: { readonly [name: string]: (words: readonly string[]) => number | undefined } = {
+  timeout: (words) => {
+    let at = 1;
+    while (/^(--preserve-status|--foreground|-v|--verbose|-k|-s|--(signal|kill-after)=\S+)$/.test(words[at] ?? '')) {
+      at += ['-k', '-s'].includes(words[at] ?? '') ? 2 : 1;
+    }
+    return /^\d+(\.\d+)?[smhd]?$/.test(words[at] ?? '') ? at + 1 : undefined;
+  },
+  time: (words) => (words[1] === '-p' ? 2 : 1),
+  nohup: () => 1,
+  builtin: () => 1,
+  command: () => 1,
+  nice: (words) => {
+    if (words[1] === '-n') return /^-?\d+$/.test(words[2] ?? '') ? 3 : undefined;
+    return /^(-n?-?\d+|--adjustment=-?\d+)$/.test(words[1] ?? '') ? 2 : 1;
+  },
+  stdbuf: (words) => {
+    let at = 1;
+    while (/^-[ioe]([0L]|\d+[KMG]?)$/.test(words[at] ?? '')) at += 1;
+    return at > 1 ? at : undefined;
+  },
+};
+
+/** Without wrappers that change nothing about what is run. */
+export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
+  const [name] = words;
+  if (!name?.isLiteral || !Object.hasOwn(WRAPPERS, name.value)) return words;
+  const at = WRAPPERS[name.value]?.(words.map(({ value, isLiteral }) => (isLiteral ? value : '\0')));
+  const next = at === undefined ? undefined : words[at];
+  if (at === undefined || !next || next.value.startsWith('-')) return words;
+  return unwrapped(words.slice(at));
+}
+
+/** They run what stands behind their own options. */
+const RUNS_ARGUMENTS: ReadonlySet<string> = new Set(
+  `env xargs sudo doas su exec eval setsid ionice chroot unshare nsenter watch strace ltrace parallel busybox entr ssh script
+   flock systemd-run runuser chrt taskset npx bunx pnpx coproc`
+    .trim()
+    .split(/\s+/),
+);
+const RUNS_BY_SUBCOMMAND: { readonly [name: string]: RegExp } = {
+  npm: /^(exec|x)$/,
+  pnpm: /^(exec|dlx)$/,
+  yarn: /^(exec|dlx)$/,
+  bun: /^x$/,
+  docker: /^(exec|run)$/,
+  podman: /^(exec|run)$/,
+  kubectl: /^exec$/,
+  find: /^-(exec|execdir|ok|okdir)$/,
+  fd: /^(-x|-X|--exec|--exec-batch)$/,
+};
+const NESTED_MAX = 8;
+
+/** The readings of a command that runs its arguments: from each place where the inner one may begin. */
+function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord[])[] {
+  const name = baseName(words[0]?.value ?? '');
+  const runs = RUNS_ARGUMENTS.has(name) || Object.hasOwn(WRAPPERS, name);
+  const pattern = Object.hasOwn(RUNS_BY_SUBCOMMAND, name) ? RUNS_BY_SUBCOMMAND[name] : undefined;
+  let at = runs ? 1 : pattern ? words.findIndex(({ value }) => pattern.test(value)) + 1 : 0;
+  const found = [words];
+  if (at === 0 || depth > NESTED_MAX) return found;
+  for (; at < words.length; at += 1) {
+    const value = words[at]?.value ?? '';
+    if (value.startsWith('-')) continue;
+    found.push(...readingsOf(words.slice(at), depth + 1));
+    // It may have been the value of an option, a variable or a duration: the command then stands behind it.
+    const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=|^[\d.]+[smhd]?$/.test(value);
+    if (!isOwn && !/^(docker|podman|kubectl)$/.test(name)) break;
+  }
+  return found;
+}
+
+/** Options before the subcommand, and whether a value stands behind each. */
+const GLOBAL_OPTIONS: { readonly [name: string]: { valued: RegExp } } = {
+  git: { valued: /^(-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env)$/ },
+  npm: { valued: /^(--prefix|-C|--workspace|-w|--loglevel|--registry|--userconfig|--cache)$/ },
+  docker: { valued: /^(-H|--host|-c|--context|--config|-l|--log-level|--tlscacert|--tlscert|--tlskey)$/ },
+};
+
+function withoutGlobalOptions(words: readonly ShellWord[]): readonly ShellWord[] | undefined {
+  const [name] = words;
+  const known = name && Object.hasOwn(GLOBAL_OPTIONS, baseName(name.value)) && GLOBAL_OPTIONS[baseName(name.value)];
+  if (!name || !known) return undefined;
+  let at = 1;
+  while (words[at]?.value.startsWith('-')) at += known.valued.test(words[at]?.value ?? '') ? 2 : 1;
+  return at === 1 ? undefined : [name, ...words.slice(at)];
+}
+
+/** Every text under which a rule that denies or asks may mean this command. */
+export function strictForms(command: SimpleCommand): string[] {
+  const texts = new Set<string>([command.source]);
+  const readings = readingsOf(command.words);
+  for (const words of readings) {
+    for (const each of [words, withoutGlobalOptions(words)]) {
+      const [first, ...rest] = each ?? [];
+      if (!first) continue;
+      const named = [{ ...first, value: baseName(first.value) }, ...rest];
+      for (const form of [[first, ...rest], named]) texts.add(textOf(form)).add(plainTextOf(form));
+    }
+  }
+  return [...texts];
+}
+
+/** The text that a rule which allows must match; undefined where variables are set that may change what runs. */
+export function allowForm(command: SimpleCommand): string | undefined {
+  if (!command.assigned.every(({ name }) => isHarmlessEnvironment(name))) return undefined;
+  return textOf(unwrapped(command.words));
+}
+
+/** The texts that a rule for exactly this command may have. */
+export function exactForms({ assigned, words, source }: SimpleCommand): string[] {
+  const whole = [...assigned.map((each) => each.source), textOf(words)].join(' ');
+  return [whole, source];
+}
+
+const SHELLS = /^(ba|z|da|k|a|c|tc|fi)?sh$/;
+const INTERPRETERS = /^(python[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|Rscript|osascript|tclsh)$/;
+const ALWAYS: ReadonlySet<string> = new Set(
+  `eval source . exec trap sudo doas su ssh npx bunx pnpx env alias unalias enable hash bind complete shopt set setsid
+   export declare typeset readonly local unset read mapfile readarray getopts let parallel watch chroot busybox coproc
+   nsenter unshare script flock systemd-run runuser strace ltrace entr at batch crontab`
+    .trim()
+    .split(/\s+/),
+);
+const FIND_RUNS = /^-(exec|execdir|ok|okdir|delete|fprint|fprint0|fprintf|fls)$/;
+const GIT_OPTIONS: readonly string[] = [
+  ...['--output', '--ext-diff', '--textconv', '--exec-path', '--config-env', '--git-dir', '--work-tree', '--exec'],
+  ...['--upload-pack', '--receive-pack', '--open-files-in-pager', '--extcmd', '--tool', '--namespace', '--no-index'],
+];
+const GIT_RUNNERS: ReadonlySet<string> = new Set([
+  ...['config', 'difftool', 'mergetool', 'filter-branch', 'submodule', 'bisect', 'daemon', 'send-email'],
+]);
+
+/** Whether what is run stands in a text or program that no pattern of a rule can see. */
+export function wantsExactRule(given: readonly ShellWord[]): boolean {
+  const words = unwrapped(given);
+  const [name, ...args] = words;
+  if (!name) return false;
+  if (!name.isLiteral) return true;
+  if (asksVersion(words)) return false;
+  const command = baseName(name.value);
+  const values = args.map(({ value }) => value);
+  const [first] = values;
+  if (ALWAYS.has(command)) return !(command === 'export' && values.length > 0 && args.every(isHarmlessExport));
+  if (Object.hasOwn(WRAPPERS, command)) return !/^-[vV]$/.test(first ?? '');
+  if (SHELLS.test(command)) return first === undefined || first.startsWith('-') || !args[0]?.isLiteral;
+  if (INTERPRETERS.test(command)) return runsText(values, args);
+  if (command === 'find' || command === 'fd')
+    return args.some(({ value, isLiteral, isGlob, isQuoted }) =>
+      isLiteral || isGlob ? FIND_RUNS.test(value) || /^(-x|-X|--exec)/.test(value) : !isQuoted || value.startsWith('-'),
+    );
+  if (command === 'xargs') return first === undefined || first.startsWith('-') || wantsExactRule(args);
+  if (command === 'git') return gitRunsMore(args);
+  if (command === 'rg') return values.some((value) => /^--(pre|hostname-bin)/.test(value));
+  if (command === 'printf') return first?.startsWith('-v') === true;
+  if (command === 'test' || command === '[') return values.some((value) => /^-[vR]$/.test(value));
+  const second = values.find((value) => !value.startsWith('-'));
+  if (/^(docker|podman|kubectl|nerdctl)$/.test(command)) return /^(exec|run|compose|debug)$/.test(second ?? '');
+  if (/^(npm|pnpm|yarn)$/.test(command))
+    return /^(exec|x|dlx)$/.test(second ?? '') || values.includes('--script-shell');
+  return false;
+}
+
+const VERSIONS: { readonly [option: string]: RegExp } = {
+  '--version':
+    /^(node|npm|npx|pnpm|yarn|bun|deno|python3?|pip3?|cargo|rustc|tsc|git|java|javac|ruby|php|docker|make|cmake|gcc|clang|rg|bash)$/,
+  '-v': /^(node|npm|pnpm|yarn|tsc|git)$/,
+  '-V': /^(python3?|rustc|cargo)$/,
+  version: /^go$/,
+};
+
+/** Only the version of a tool is asked for. */
+export function asksVersion([name, option, ...rest]: readonly ShellWord[]): boolean {
+  if (!name?.isLiteral || !option?.isLiteral || rest.length > 0) return false;
+  return Object.hasOwn(VERSIONS, option.value) && VERSIONS[option.value]?.test(name.value) === true;
+}
+
+const isHarmlessExport = ({ value, isLiteral }: ShellWord): boolean =>
+  isLiteral && isHarmlessEnvironment(value.split('=')[0] ?? '');
+
+/** `-c`, `-e` and the like, also among other letters; without a program it reads one from its input. */
+function runsText(values: readonly string[], args: readonly ShellWord[]): boolean {
+  if (values.length === 0) return true;
+  for (const [at, value] of values.entries()) {
+    if (!value.startsWith('-')) return !args[at]?.isLiteral;
+    if (value === '-') return true;
+    if (
+      /^-[a-zA-Z]*[cepErR]|^--(eval|print|exec|import|require|loader|experimental-loader|env-file|run|input)/.test(
+        value,
+      )
+    )
+      return true;
+    if (value === '-m') return false;
+  }
+  return false;
+}
+
+function gitRunsMore(args: readonly ShellWord[]): boolean {
+  const [subcommand] = args;
+  if (!subcommand) return false;
+  if (!subcommand.isLiteral || subcommand.value.startsWith('-')) return true;
+  if (GIT_RUNNERS.has(subcommand.value)) return true;
+  return args.some((word, at) => {
+    const { value, isLiteral, isQuoted } = word;
+    const before = args[at - 1]?.value ?? '';
+    // The text of a message may be computed: git takes it for nothing else.
+    if (!isLiteral) return !(isQuoted && /^(-m|--message|-am|-F|--file)$/.test(before)) && !(word.isGlob && at > 0);
+    const option = value.split('=')[0] ?? '';
+    if (subcommand.value === 'rebase' && /^-x/.test(value)) return true;
+    if (subcommand.value === 'grep' && /^-O/.test(value)) return true;
+    // git takes any beginning of an option that is clear.
+    return option.length > 3 && option.startsWith('--') && GIT_OPTIONS.some((long) => long.startsWith(option));
+  });
+}
+
+/** Texts inside a command that a shell will read: denied ones in it are denied here. */
+export function innerScripts({ words, input }: SimpleCommand): string[] {
+  const texts: string[] = [];
+  for (const [at, { value }] of words.entries()) {
+    const name = baseName(value);
+    if (SHELLS.test(name)) {
+      texts.push(...words.slice(at + 1).map((word) => word.value), ...input);
+    }
+    if (name === 'eval')
+      texts.push(
+        words
+          .slice(at + 1)
+          .map((word) => word.value)
+          .join(' '),
+      );
+    if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel'].includes(name)) {
+      texts.push(...words.slice(at + 1).map((word) => word.value));
+    }
+    if (at > 8) break;
+  }
+  return texts.filter((text) => /\s/.test(text));
+}

@@ -1,0 +1,143 @@
+/**
+ * Permission rules as texts: `tool`, `tool(spec)`, `mcp__server__*`. Rule: a rule is read once, when it is given; one that
+ * is misspelt is a ConfigurationError that names it, never a rule that guards nothing.
+ */
+import { ConfigurationError } from '../errors.ts';
+import { type PathPattern, pathPattern } from './pathRules.ts';
+
+/** What a rule is about, besides the tool. */
+export type RuleSubject =
+  | { kind: 'tool' }
+  | { kind: 'command'; pattern: CommandPattern }
+  | { kind: 'path'; pattern: PathPattern }
+  | { kind: 'agent'; pattern: CommandPattern };
+
+export interface Rule {
+  text: string;
+  /** Takes the name of a tool in lower case. */
+  covers(tool: string): boolean;
+  subject: RuleSubject;
+}
+
+export interface CommandPattern {
+  matches(text: string): boolean;
+  /** It has no `*`: it means one command and no other. */
+  exact: boolean;
+}
+
+export const READ_TOOLS: readonly string[] = ['read', 'ls', 'glob', 'grep'];
+export const EDIT_TOOLS: readonly string[] = ['edit', 'write'];
+
+/** Which tools a rule with a path is about: `read` stands for all that read, `write` and `edit` for both. */
+const PATH_TOOLS: { readonly [name: string]: readonly string[] } = {
+  read: READ_TOOLS,
+  ls: ['ls'],
+  glob: ['glob'],
+  grep: ['grep'],
+  edit: EDIT_TOOLS,
+  write: EDIT_TOOLS,
+};
+
+const NAME = /^[a-z_][\w.-]*$/i;
+const MCP_NAME = /^mcp__[\w.*-]+$/i;
+const LONGEST = 4_096;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
+
+/** Reads one rule. Throws ConfigurationError that quotes it. */
+export function parseRule(given: unknown): Rule {
+  if (typeof given !== 'string')
+    throw new ConfigurationError(`a permission rule must be a string; got ${typeof given}`);
+  const wrong = (why: string): ConfigurationError =>
+    new ConfigurationError(`the permission rule ${JSON.stringify(given.slice(0, LONGEST))} ${why}`);
+  const text = given.trim();
+  if (text.length > LONGEST) throw wrong(`is longer than ${LONGEST} characters`);
+  if (CONTROLS.test(text)) throw wrong('holds a control character');
+  const open = text.indexOf('(');
+  const name = (open === -1 ? text : text.slice(0, open)).toLowerCase();
+  const spec = open === -1 ? undefined : text.slice(open + 1, -1);
+  if (open !== -1 && !text.endsWith(')')) throw wrong('has no closing parenthesis');
+  if (spec !== undefined && spec.trim() === '') throw wrong('has nothing between its parentheses');
+  if (!NAME.test(name) && !MCP_NAME.test(name)) throw wrong('must be a tool name, or a tool name with (what of it)');
+  if (spec === undefined) return { text, covers: namesTool(name), subject: { kind: 'tool' } };
+  if (name === 'bash' || name === 'agent') {
+    const pattern = commandPattern(spec);
+    if (pattern === undefined) throw wrong('has no command before its *');
+    if (name === 'bash') return { text, covers: (tool) => tool === 'bash', subject: { kind: 'command', pattern } };
+    return { text, covers: () => true, subject: { kind: 'agent', pattern } };
+  }
+  const tools = PATH_TOOLS[name];
+  if (!Object.hasOwn(PATH_TOOLS, name) || tools === undefined) {
+    const known = ['bash', 'agent', ...Object.keys(PATH_TOOLS)].join(', ');
+    throw wrong(`gives a part of ${name}, and only ${known} have parts`);
+  }
+  const pattern = pathPattern(spec);
+  if (typeof pattern === 'string') throw wrong(pattern);
+  return { text, covers: (tool) => tools.includes(tool), subject: { kind: 'path', pattern } };
+}
+
+export function parseRules(what: string, given: unknown): Rule[] {
+  if (given === undefined) return [];
+  if (!Array.isArray(given))
+    throw new ConfigurationError(`${what} must be a list of rules, like ["bash(git status *)"]`);
+  return given.map(parseRule);
+}
+
+function namesTool(name: string): (tool: string) => boolean {
+  if (name.includes('*')) {
+    const pattern = textPattern(name);
+    return (tool) => pattern(tool);
+  }
+  const tools = EDIT_TOOLS.includes(name) ? EDIT_TOOLS : [name];
+  const wholeServer = name.startsWith('mcp__') && name.split('__').length === 2 ? `${name}__` : undefined;
+  return (tool) => tools.includes(tool) || (wholeServer !== undefined && tool.startsWith(wholeServer));
+}
+
+/** `*` is any text, `\` makes the next character literal; a trailing ` *` or `:*` also matches no arguments. */
+export function commandPattern(spec: string): CommandPattern | undefined {
+  const given = spec.trim().replace(/:\*$/, ' *');
+  if (given === '*') return { matches: () => true, exact: false };
+  const pieces = piecesOf(given);
+  const [first = ''] = pieces;
+  if (pieces.length > 1 && first.trim() === '') return undefined;
+  const all = textPattern(given);
+  if (!given.endsWith(' *') || given.endsWith('\\ *')) return { matches: all, exact: pieces.length === 1 };
+  const bare = textPattern(given.slice(0, -2));
+  return { matches: (text) => bare(text) || all(text), exact: false };
+}
+
+/** The literal texts around each `*`. */
+function piecesOf(pattern: string): string[] {
+  const pieces = [''];
+  for (let at = 0; at < pattern.length; at += 1) {
+    const character = pattern[at] ?? '';
+    const literal = character === '\\' && at + 1 < pattern.length;
+    if (literal) at += 1;
+    if (character === '*' && !literal) pieces.push('');
+    else pieces.push(`${pieces.pop() ?? ''}${literal ? (pattern[at] ?? '') : character}`);
+  }
+  return pieces;
+}
+
+/** Linear in the text: each piece is taken where it first comes. */
+function textPattern(pattern: string): (text: string) => boolean {
+  const pieces = piecesOf(pattern);
+  const first = pieces[0] ?? '';
+  const last = pieces.at(-1) ?? '';
+  const middle = pieces.slice(1, -1);
+  if (pieces.length === 1) return (text) => text === first;
+  return (text) => {
+    if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
+    let at = first.length;
+    const end = text.length - last.length;
+    for (const piece of middle) {
+      const found = text.indexOf(piece, at);
+      if (found === -1 || found + piece.length > end) return false;
+      at = found + piece.length;
+    }
+    return true;
+  };
+}
+
+/** A rule for exactly this command, whatever characters it holds. */
+export const exactCommandRule = (text: string): string => `bash(${text.replace(/[\\*]/g, '\\$&')})`;

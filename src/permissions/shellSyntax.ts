@@ -1,0 +1,264 @@
+/**
+ * A line of the shell as the simple commands in it, by `unbash`: those of pipes, lists, loops, functions, substitutions,
+ * heredocs and arithmetic too. Rule: what cannot be read as bash will read it is written down as a doubt, and a line with
+ * a doubt is never allowed unasked; the commands found in it are looked at all the same.
+ */
+import { type Command, forEachChild, parse, type Redirection, type SyntaxNode, type Word, type WordPart } from 'unbash';
+
+export interface ShellWord {
+  /** Quotes and escapes removed. */
+  value: string;
+  source: string;
+  /** Bash makes exactly `value` of it. */
+  isLiteral: boolean;
+  /** Not literal only because file names are matched against it. */
+  isGlob: boolean;
+  /** In quotes as a whole: bash makes one word of it. */
+  isQuoted: boolean;
+}
+
+export interface ShellRedirect {
+  operator: string;
+  target: ShellWord | undefined;
+  source: string;
+}
+
+export interface SimpleCommand {
+  source: string;
+  words: ShellWord[];
+  /** The variables set before its name. */
+  assigned: { name: string; source: string }[];
+  redirects: ShellRedirect[];
+  /** Texts that the command reads: heredocs and here-strings. */
+  input: string[];
+}
+
+export interface ShellLine {
+  commands: SimpleCommand[];
+  /** Every word, also those of loops, assignments and tests. */
+  words: ShellWord[];
+  /** Redirections of whole groups. */
+  redirects: ShellRedirect[];
+  /** Why the line cannot be trusted to do what it seems to; empty where it can. */
+  doubts: string[];
+  /** Some of it may be commands that are not among `commands`. */
+  isUnread: boolean;
+}
+
+const CHARACTERS_MAX = 10_000;
+const COMMANDS_MAX = 256;
+/** Commands that are looked at, whatever may be allowed. */
+const LOOKED_AT_MAX = 20_000;
+const DEPTH_MAX = 100;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
+const DIGITS = /^\d+$/;
+
+/** Never throws: what the parser cannot read is a doubt. */
+export function readShellLine(text: string): ShellLine {
+  const reader = new LineReader();
+  if (text.length > CHARACTERS_MAX) reader.doubt(`the command is longer than ${CHARACTERS_MAX} characters`);
+  if (CONTROLS.test(text)) reader.doubt('the command holds control characters');
+  try {
+    reader.script(text);
+  } catch {
+    reader.unread('the command cannot be parsed');
+  }
+  if (reader.line.commands.length > COMMANDS_MAX) reader.doubt(`the line holds more than ${COMMANDS_MAX} commands`);
+  return reader.line;
+}
+
+class LineReader {
+  readonly line: ShellLine = { commands: [], words: [], redirects: [], doubts: [], isUnread: false };
+  readonly #words = new Map<Word, ShellWord>();
+  #source = '';
+  #depth = 0;
+
+  doubt(why: string): void {
+    if (!this.line.doubts.includes(why)) this.line.doubts.push(why);
+  }
+
+  unread(why: string): void {
+    this.line.isUnread = true;
+    this.doubt(why);
+  }
+
+  script(text: string): void {
+    const script = parse(text);
+    this.#source = text;
+    if (script.errors?.length) this.unread('the command cannot be parsed');
+    this.#visit(script);
+  }
+
+  #visit(node: SyntaxNode): void {
+    if (this.#depth > DEPTH_MAX || this.line.commands.length > LOOKED_AT_MAX) {
+      this.unread('the command is nested too deeply, or too long');
+      return;
+    }
+    const outer = this.#source;
+    this.#depth += 1;
+    if (node.type === 'Script') {
+      if ('errors' in node && node.errors?.length) this.unread('the command cannot be parsed');
+      if (node.source !== undefined) this.#source = node.source;
+    }
+    this.#look(node);
+    forEachChild(node, (child) => this.#visit(child));
+    this.#depth -= 1;
+    this.#source = outer;
+  }
+
+  #look(node: SyntaxNode): void {
+    switch (node.type) {
+      case 'Command':
+        this.line.commands.push(this.#command(node));
+        break;
+      case 'Redirected':
+        for (const each of node.redirects) this.#redirect(each, this.line.redirects);
+        break;
+      case 'Word':
+        this.#word(node);
+        break;
+      case 'Function':
+        this.doubt('a function is defined');
+        break;
+      case 'Coproc':
+        this.doubt('a coprocess is started');
+        break;
+      case 'For':
+      case 'Select':
+        if (!isHarmlessVariable(node.name.value)) this.doubt(`the variable ${node.name.value} is set`);
+        break;
+      case 'CommandExpansion':
+      case 'ProcessSubstitution':
+        if (node.script === undefined) this.unread('a substitution cannot be parsed');
+        break;
+      default:
+        this.#lookAtExpansion(node);
+    }
+  }
+
+  /** Arithmetic runs the commands in a variable's value (`a[$(x)]`), and so do some forms of parameters. */
+  #lookAtExpansion(node: SyntaxNode): void {
+    switch (node.type) {
+      case 'ArithmeticWord':
+        if (!DIGITS.test(node.value)) this.doubt('arithmetic uses a variable');
+        break;
+      case 'ArithmeticExpansion':
+      case 'ArithmeticCommand':
+        if (node.expression === undefined) this.doubt('arithmetic cannot be parsed');
+        break;
+      case 'TestUnary':
+        if (['-v', '-R'].includes(node.operator)) this.doubt('a test looks a variable up by its name');
+        break;
+      case 'TestBinary':
+        if (/^-(eq|ne|lt|le|gt|ge)$/.test(node.operator)) this.doubt('arithmetic in a test');
+        break;
+      case 'ParameterExpansion': {
+        const { index, operation, prefix } = node;
+        if (index !== undefined && !/^(\d+|@|\*)$/.test(index.value)) this.doubt('a list is read at a computed place');
+        const sets = operation?.type === 'Default' && operation.operator.includes('=');
+        const runs = operation && ['Transform', 'Slice', 'Unknown'].includes(operation.type);
+        if (prefix === '!' || runs || sets) this.doubt('a parameter is expanded in an unusual way');
+        break;
+      }
+      case 'Redirect':
+        if (node.descriptor?.type === 'FileDescriptorVariable') this.doubt('a redirection sets a variable');
+        break;
+      case 'HereDoc':
+        if (node.closing === undefined) this.doubt('a heredoc has no end');
+        break;
+    }
+  }
+
+  #command(node: Command): SimpleCommand {
+    const redirects: ShellRedirect[] = [];
+    const command: SimpleCommand = {
+      source: this.#source.slice(node.pos, node.end).trim(),
+      words: [],
+      assigned: [],
+      redirects,
+      input: [],
+    };
+    if (node.name) command.words.push(this.#word(node.name));
+    for (const each of node.prefix) {
+      if (each.type !== 'Assignment') continue;
+      command.assigned.push({ name: each.index ? `${each.name}[]` : each.name, source: each.text });
+    }
+    for (const each of node.args) {
+      if (each.type === 'Word') command.words.push(this.#word(each));
+      else command.words.push(this.#assignmentWord(each));
+    }
+    for (const each of node.redirects) {
+      this.#redirect(each, redirects);
+      if (each.type === 'HereDoc') command.input.push(each.body.text);
+      if (each.type === 'HereString' && each.target) command.input.push(each.target.value);
+    }
+    return command;
+  }
+
+  /** `export A=b`: an argument that only some builtins read as an assignment. */
+  #assignmentWord(node: { pos: number; end: number; text: string; name: string; value: { type: string } }): ShellWord {
+    const source = this.#source.slice(node.pos, node.end);
+    const word = node.value.type === 'Word' ? this.#word(node.value as unknown as Word) : undefined;
+    if (!word || /\[/.test(source.split('=')[0] ?? '')) {
+      return { value: source, source, isLiteral: false, isGlob: false, isQuoted: false };
+    }
+    const head = source.slice(0, source.length - word.source.length);
+    const whole = { ...word, value: head + word.value, source, isQuoted: false };
+    this.line.words.push(whole);
+    return whole;
+  }
+
+  #word(word: Word): ShellWord {
+    const known = this.#words.get(word);
+    if (known) return known;
+    const read = this.#readWord(word);
+    this.#words.set(word, read);
+    this.line.words.push(read);
+    return read;
+  }
+
+  #readWord(word: Word): ShellWord {
+    const source = word.text;
+    const parts = word.parts ?? [];
+    const isTilde = source.startsWith('~') && !/^~(\/|$)/.test(source);
+    const isLiteral = !isTilde && parts.every((part) => isLiteralPart(part, false));
+    const isGlob = !isTilde && !isLiteral && parts.every((part) => isLiteralPart(part, true));
+    const isQuoted = parts.length === 1 && ['DoubleQuoted', 'SingleQuoted'].includes(parts[0]?.type ?? '');
+    return { value: word.value, source, isLiteral, isGlob, isQuoted };
+  }
+
+  #redirect(node: Redirection, into: ShellRedirect[]): void {
+    if (node.type !== 'Redirect') return;
+    const target = node.target && this.#word(node.target);
+    // A copy of a file descriptor (`2>&1`), or its end (`>&-`), names no file.
+    const isCopy = node.operator === '>&' || node.operator === '<&';
+    if (isCopy && target?.isLiteral && /^(\d+-?|-)$/.test(target.value)) return;
+    into.push({ operator: node.operator, target, source: this.#source.slice(node.pos, node.end) });
+  }
+}
+
+function isLiteralPart(part: WordPart, orGlob: boolean): boolean {
+  switch (part.type) {
+    case 'Literal':
+    case 'SingleQuoted':
+    case 'AnsiCQuoted':
+      return true;
+    case 'DoubleQuoted':
+      return part.parts.every((inner) => inner.type === 'Literal');
+    case 'Glob':
+      return orGlob;
+    default:
+      return false;
+  }
+}
+
+const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(['LANG', 'NODE_ENV', 'CI', 'NO_COLOR', 'TERM']);
+
+/** Set for one command, it changes how that one speaks, never what it runs. */
+export const isHarmlessEnvironment = (name: string): boolean =>
+  HARMLESS_VARIABLES.has(name) || /^LC_[A-Z]+$/.test(name);
+
+/** Set in the shell, no later command runs otherwise: nothing reads names in small letters but some that are told. */
+export const isHarmlessVariable = (name: string): boolean =>
+  isHarmlessEnvironment(name) || (/^[a-z][a-z0-9_]*$/.test(name) && !/_proxy$|^npm_/.test(name));

@@ -1,0 +1,54 @@
+/**
+ * What hooks and permissions have to say of a call, beyond what a phase can answer. Rule: the order is hooks, rules,
+ * other plugins, whatever the order of the plugins is; a replay was decided by somebody, so no hook is asked again, and
+ * only a denial still counts.
+ */
+import type { Json } from '../../machines/internal.ts';
+
+/** By a name of its own, so that two copies of the library in one program understand each other. */
+export const CALL_CHECKS: unique symbol = Symbol.for('runchart.callChecks') as never;
+
+export interface CheckedCall {
+  conversationId: string;
+  runId: string;
+  callId: string;
+  name: string;
+  args: Json;
+  cwd: string;
+  /** The tool says of itself that it changes nothing. */
+  readOnly: boolean;
+  /** The tool wants approval for these arguments. */
+  needsApproval: boolean;
+  signal: AbortSignal;
+  setTimer(ms: number, fire: () => void): () => void;
+  diagnose(code: string, detail?: Json): void;
+}
+
+/** What a hook says before the rules are asked. */
+export interface HookVerdict {
+  block?: string;
+  /** The run ends with this call. */
+  stop?: boolean;
+  args?: Json;
+  decision?: 'allow' | 'ask';
+}
+
+export interface RuleVerdict {
+  outcome: 'allow' | 'ask' | 'deny';
+  by: string;
+  /** What whoever decides should see. */
+  payload?: Json;
+}
+
+export type RequestVerdict = { decision: 'allow'; by: string } | { decision: 'deny'; reason: string; stop?: boolean };
+
+export interface CallChecks {
+  before?(call: CheckedCall): Promise<HookVerdict | undefined>;
+  permit?(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict>;
+  /** A call that the rules ask about: what comes back spares the question. */
+  requested?(call: CheckedCall, verdict: RuleVerdict): Promise<RequestVerdict | undefined>;
+}
+
+export interface ChecksCalls {
+  [CALL_CHECKS]?: CallChecks;
+}

@@ -1,0 +1,187 @@
+/**
+ * Whether one call may run, by what hooks and rules say. Rule: hooks, rules, other plugins, then the question, whatever
+ * the order of the plugins is; the strictest of several counts. A replay was decided by somebody: no hook is asked again,
+ * and only a denial still counts. Anything that goes wrong blocks the call.
+ */
+import type { GateValue } from '../../machines/internal.ts';
+import { thrownText } from '../errors.ts';
+import { within } from '../timeLimit.ts';
+import { cut, type ResultLimits } from '../tools/result.ts';
+import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
+import {
+  CALL_CHECKS,
+  type CallChecks,
+  type CheckedCall,
+  type ChecksCalls,
+  type HookVerdict,
+  type RuleVerdict,
+} from './callChecks.ts';
+import { type Asking, block, type Checked, type ConversationScope, type GateRequest } from './gate.ts';
+import type { Plugin } from './plugin.ts';
+
+interface Scope {
+  plugins: readonly Plugin[];
+  around: ConversationScope;
+  toolbox: Toolbox;
+  limits: ResultLimits;
+}
+
+/** Hooks have limits of their own; this one is for all of them together. */
+const CHECKS_MS = 120_000;
+
+type Passed = Extract<Checked, { kind: 'passed' }>;
+const passed = (prepared: PreparedCall): Passed => ({ kind: 'passed', prepared, suspend: undefined });
+const STRICTNESS: readonly RuleVerdict['outcome'][] = ['allow', 'ask', 'deny'];
+
+class CallPermission {
+  readonly #scope: Scope;
+  readonly #checks: readonly { plugin: string; checks: CallChecks }[];
+  readonly #request: GateRequest;
+  readonly #signal: AbortSignal;
+  readonly #asking: Asking;
+  #hook: HookVerdict['decision'];
+  #judged: { prepared: PreparedCall; verdict: RuleVerdict | undefined } | undefined;
+
+  constructor(scope: Scope, request: GateRequest, signal: AbortSignal, asking: Asking) {
+    this.#scope = scope;
+    this.#checks = checksOf(scope.plugins);
+    this.#request = request;
+    this.#signal = signal;
+    this.#asking = asking;
+  }
+
+  /** Hooks before the rules: they block, rewrite, or take a side. */
+  async before(first: PreparedCall): Promise<Checked> {
+    let prepared = first;
+    if (this.#request.decision) return passed(prepared);
+    for (const { plugin, checks } of this.#checks) {
+      const call = await this.#call(prepared);
+      const said = await this.#asked(plugin, () => checks.before?.(call));
+      if (said.kind === 'failed') return said.value;
+      const { block: why, args, decision } = said.value ?? {};
+      if (why !== undefined) return this.#refused('blocked', why);
+      // Of several, one that asks counts.
+      if (decision !== undefined && this.#hook !== 'ask') this.#hook = decision;
+      if (args === undefined) continue;
+      const { callId, name } = prepared.call;
+      const waiting = { setTimer: this.#scope.around.setTimer, signal: this.#signal };
+      const again = await this.#scope.toolbox.prepare({ callId, name, args }, waiting);
+      if (again.kind === 'refused') return { kind: 'refuse', code: again.code, text: again.text };
+      prepared = again.prepared;
+    }
+    return passed(prepared);
+  }
+
+  /** The rules: a denial ends it here, before other plugins are asked. */
+  async permit(prepared: PreparedCall): Promise<Checked> {
+    let verdict: RuleVerdict | undefined;
+    const call = await this.#call(prepared);
+    for (const { plugin, checks } of this.#checks) {
+      const said = await this.#asked(plugin, () => checks.permit?.(call, this.#hook));
+      if (said.kind === 'failed') return said.value;
+      verdict = stricter(verdict, said.value);
+    }
+    this.#judged = { prepared, verdict: verdict ?? this.#byHookAlone(call) };
+    if (verdict?.outcome !== 'deny') return passed(prepared);
+    return this.#refused('denied', `${prepared.definition.name} was not allowed (${verdict.by}), and was not run.`);
+  }
+
+  /** Without rules, a hook and the tool itself are all that may ask. */
+  #byHookAlone({ needsApproval }: CheckedCall): RuleVerdict | undefined {
+    if (this.#hook === 'ask') return { outcome: 'ask', by: 'hook' };
+    if (needsApproval) return { outcome: 'ask', by: 'needsApproval' };
+    return this.#hook === 'allow' ? { outcome: 'allow', by: 'hook' } : undefined;
+  }
+
+  /** After the other plugins, who may have rewritten the call: then it is another one to the rules. */
+  async concluded(prepared: PreparedCall, suspend: GateValue | undefined): Promise<Checked> {
+    if (this.#judged?.prepared !== prepared) {
+      const again = await this.permit(prepared);
+      if (again.kind !== 'passed') return again;
+    }
+    const verdict = this.#judged?.verdict;
+    const result: Passed = { kind: 'passed', prepared, suspend };
+    if (verdict === undefined) return { ...result, permission: {} };
+    const { decision } = this.#request;
+    if (verdict.outcome === 'allow') return { ...result, permission: decision ? {} : { by: verdict.by } };
+    const { name } = prepared.definition;
+    if (decision) {
+      // Whoever changed the arguments has decided about these.
+      const isOwn = decision.action === 'edit' && prepared.call.args === decision.args;
+      return isOwn
+        ? { ...result, permission: {} }
+        : { ...result, permission: { asked: this.#approval(name, verdict) } };
+    }
+    return this.#resolved(result, verdict);
+  }
+
+  /** Somebody may answer in place of a person. */
+  async #resolved(result: Passed, verdict: RuleVerdict): Promise<Checked> {
+    const call = await this.#call(result.prepared);
+    for (const { plugin, checks } of this.#checks) {
+      const said = await this.#asked(plugin, () => checks.requested?.(call, verdict));
+      if (said.kind === 'failed') return said.value;
+      if (said.value?.decision === 'deny') return this.#refused('denied', `Denied: ${said.value.reason}`);
+      if (said.value?.decision === 'allow') return { ...result, permission: { by: said.value.by } };
+    }
+    return { ...result, permission: { asked: this.#approval(result.prepared.definition.name, verdict) } };
+  }
+
+  #approval(name: string, { payload }: RuleVerdict): GateValue {
+    return this.#asking.approval(name, payload);
+  }
+
+  async #call(prepared: PreparedCall): Promise<CheckedCall> {
+    const { conversationId, cwd, setTimer, diagnose } = this.#scope.around;
+    const { callId, name, args } = prepared.call;
+    const readOnly = prepared.definition.readOnly === true;
+    const needsApproval = this.#request.decision === undefined && (await this.#asking.isWanted(prepared));
+    const base = { conversationId, runId: this.#request.runId, callId, name, args, cwd };
+    return { ...base, readOnly, needsApproval, signal: this.#signal, setTimer, diagnose };
+  }
+
+  async #asked<T>(plugin: string, act: () => Promise<T> | undefined) {
+    const { setTimer, diagnose } = this.#scope.around;
+    try {
+      const value = await within(CHECKS_MS, { setTimer, signal: this.#signal }, () => act());
+      return { kind: 'said' as const, value };
+    } catch (error) {
+      if (this.#signal.aborted) throw error;
+      const message = thrownText(error);
+      diagnose('plugin_error', { plugin, phase: 'beforeToolExecute', message });
+      const words = `The check of ${plugin} failed, so the call was not run: ${message}`;
+      return { kind: 'failed' as const, value: block('plugin_error', this.#bounded(words)) };
+    }
+  }
+
+  #refused(code: string, words: string): GateValue {
+    return block(code, this.#bounded(words));
+  }
+
+  #bounded(words: string): string {
+    const { redact, resultBytes } = this.#scope.limits;
+    return cut(redact(words), resultBytes);
+  }
+}
+
+function checksOf(plugins: readonly Plugin[]): { plugin: string; checks: CallChecks }[] {
+  return plugins.flatMap((plugin) => {
+    const checks = (plugin as ChecksCalls)[CALL_CHECKS];
+    return checks ? [{ plugin: plugin.name, checks }] : [];
+  });
+}
+
+/** Nothing where no plugin has more to say than a phase can. */
+export function callPermission(
+  scope: Scope,
+  request: GateRequest,
+  signal: AbortSignal,
+  asking: Asking,
+): CallPermission | undefined {
+  return checksOf(scope.plugins).length > 0 ? new CallPermission(scope, request, signal, asking) : undefined;
+}
+
+function stricter(one: RuleVerdict | undefined, other: RuleVerdict | undefined): RuleVerdict | undefined {
+  if (!one || !other) return one ?? other;
+  return STRICTNESS.indexOf(other.outcome) > STRICTNESS.indexOf(one.outcome) ? other : one;
+}

@@ -1,0 +1,214 @@
+/** Permissions in an agent: what the log says of each call, and who is asked. */
+import { describe, expect, it, vi } from 'vitest';
+import * as z from 'zod';
+import { defineTool, type Plugin, toolResult } from '../../src/index.ts';
+import { type PermissionOptions, permissions } from '../../src/node.ts';
+import { type BenchOptions, bench, only, restart, resultText } from '../support/agent.ts';
+import { call } from '../support/model.ts';
+import { workspace } from './workspace.ts';
+
+const ws = await workspace();
+
+/** A shell that only writes down what it was given. */
+function shell() {
+  const ran: string[] = [];
+  const tool = defineTool({
+    name: 'Bash',
+    description: 'Runs a command',
+    parameters: z.object({ command: z.string() }),
+    execute: ({ command }) => {
+      ran.push(command);
+      return `ran ${command}`;
+    },
+  });
+  return { ran, tool };
+}
+
+async function run(options: PermissionOptions, commands: readonly string[], more: BenchOptions = {}) {
+  const { ran, tool } = shell();
+  const plugin = permissions(options);
+  const calls = commands.map((command, index) => call(`c${index + 1}`, 'Bash', { command }));
+  const made = await bench({
+    tools: [tool],
+    cwd: ws,
+    replies: [calls, 'done', 'done'],
+    ...more,
+    plugins: [...(more.plugins ?? []), plugin],
+  });
+  const result = await made.conversation.send('go').result;
+  return { ...made, ran, tool, plugin, result, log: made.conversation.log() };
+}
+
+const allowedBy = (log: readonly { type: string }[]): unknown[] =>
+  log.flatMap((each) => (each.type === 'tool-allowed' ? [(each as unknown as { by: string }).by] : []));
+
+describe('permissions of an agent', () => {
+  it('every call that ran has what allowed it before its start', async () => {
+    const options = { allow: ['bash(npm test *)'] };
+    const { ran, log } = await run(options, ['npm test', 'git status'], { policies: { toolExecution: 'sequential' } });
+    expect(ran).toEqual(['npm test', 'git status']);
+    expect(allowedBy(log)).toEqual(['allow bash(npm test *)', 'read-only']);
+    expect(only(log, 'tool-allowed', 'tool-started')).toEqual([
+      'tool-allowed c1',
+      'tool-started c1',
+      'tool-allowed c2',
+      'tool-started c2',
+    ]);
+  });
+
+  it('S002-07 a denied call is a failed result with the code denied, and the run goes on', async () => {
+    const { ran, log, result } = await run({ deny: ['bash(rm *)'] }, ['ls; rm x']);
+    expect(ran).toEqual([]);
+    expect(only(log, 'tool-result', 'tool-started', 'tool-allowed')).toEqual(['tool-result c1 failed denied']);
+    expect(resultText(log, 'c1')).toContain('deny bash(rm *)');
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  });
+
+  it('what the rules ask about waits for a decision, which sees the parts of the command and what "always" would save', async () => {
+    const { conversation, ran, result } = await run({}, ['ls && make all']);
+    expect(result.termination).toBe('Suspended');
+    expect(ran).toEqual([]);
+    expect(conversation.pending).toMatchObject([
+      {
+        callId: 'c1',
+        reason: 'permission',
+        payload: {
+          by: 'mode default',
+          parts: [
+            { text: 'ls', outcome: 'allow' },
+            { text: 'make all', outcome: 'ask' },
+          ],
+          rules: ['bash(make all)'],
+        },
+      },
+    ]);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    await conversation.resume().result;
+    expect(ran).toEqual(['ls && make all']);
+    expect(allowedBy(conversation.log())).toEqual(['decision']);
+  });
+
+  it('a person may deny, and is told apart from nobody', async () => {
+    const { conversation, ran } = await run({}, ['make']);
+    await conversation.decide({ callId: 'c1', action: 'deny', reason: 'not now' });
+    await conversation.resume().result;
+    expect(ran).toEqual([]);
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
+    expect(resultText(conversation.log(), 'c1')).toContain('not now');
+  });
+
+  it('H-177 edited arguments are held to the rules again: a denial counts, a question is answered by who edited', async () => {
+    const first = await run({ deny: ['bash(rm *)'] }, ['make']);
+    await first.conversation.decide({ callId: 'c1', action: 'edit', args: { command: 'rm x' } });
+    await first.conversation.resume().result;
+    expect(first.ran).toEqual([]);
+    expect(only(first.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
+    const second = await run({ deny: ['bash(rm *)'] }, ['make']);
+    await second.conversation.decide({ callId: 'c1', action: 'edit', args: { command: 'make -n' } });
+    await second.conversation.resume().result;
+    expect(second.ran).toEqual(['make -n']);
+  });
+
+  it('a decision outlives the process, and a rule that denies since then still counts', async () => {
+    const old = await run({}, ['make a']);
+    await old.conversation.decide({ callId: 'c1', action: 'approve' });
+    const { ran, tool } = shell();
+    const strict = permissions({ deny: ['bash(make *)'] });
+    const next = await restart(old, { tools: [tool], cwd: ws, replies: ['done'], plugins: [strict] });
+    await next.conversation.resume().result;
+    expect(ran).toEqual([]);
+    expect(only(next.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
+  });
+
+  it('"always allow" lets the next call of the session pass', async () => {
+    const command = 'make all';
+    const again = [call('c2', 'Bash', { command }), call('c3', 'Bash', { command: 'make install' })];
+    const replies = [[call('c1', 'Bash', { command })], 'done', again, 'done'];
+    const { conversation, plugin, ran } = await run({}, [], { replies });
+    expect(await plugin.remember('Bash', { command }, ws)).toEqual(['bash(make all)']);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    await conversation.resume().result;
+    const result = await conversation.send('again').result;
+    expect(ran).toEqual([command, command]);
+    expect(result.pending.map(({ callId }) => callId)).toEqual(['c3']);
+    expect(allowedBy(conversation.log())).toEqual(['decision', 'allow bash(make all)']);
+  });
+
+  it('S002-22 where nobody can be asked, in dontAsk mode and under agent.run, a question is a denial', async () => {
+    const { ran, log } = await run({ mode: 'dontAsk' }, ['make']);
+    expect(ran).toEqual([]);
+    expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
+    const { tool, ran: alone } = shell();
+    const replies = [[call('c1', 'Bash', { command: 'make' })], 'done'];
+    const { agent } = await bench({ tools: [tool], cwd: ws, replies, plugins: [permissions({})] });
+    const result = await agent.run('go');
+    expect(alone).toEqual([]);
+    expect(result).toMatchObject({
+      termination: 'NaturalEnd',
+      calls: [{ callId: 'c1', outcome: 'failed', code: 'denied' }],
+    });
+  });
+
+  it('S002-22 `decide` answers for a person; one that throws has said nothing', async () => {
+    const decide = vi
+      .fn()
+      .mockReturnValueOnce('allow')
+      .mockReturnValueOnce('deny')
+      .mockRejectedValueOnce(new Error('x'));
+    const commands = ['a', 'b', 'c', 'ls'];
+    const { ran, log, result } = await run({ decide }, commands, { policies: { toolExecution: 'sequential' } });
+    expect(ran).toEqual(['a']);
+    expect(decide.mock.calls.map(([{ args }]) => args.command)).toEqual(['a', 'b', 'c']);
+    expect(allowedBy(log)[0]).toBe('decide');
+    expect(only(log, 'tool-result', 'tool-suspended')).toContain('tool-result c2 failed denied');
+    expect(only(log, 'diagnostic')).toEqual(['diagnostic permission_decide_error']);
+    expect(result.pending.map(({ callId }) => callId)).toEqual(['c3']);
+  });
+
+  it('what another plugin rewrites is held to the rules again, whatever the order of the plugins', async () => {
+    const rewriting: Plugin = { name: 'rewriting', beforeToolExecute: () => ({ args: { command: 'rm x' } }) };
+    const { ran, log } = await run({ deny: ['bash(rm *)'] }, ['ls'], { plugins: [rewriting] });
+    expect(ran).toEqual([]);
+    expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
+  });
+
+  it('a denied call is not shown to other plugins, and a block of one beats a question', async () => {
+    const seen: string[] = [];
+    const blocking: Plugin = {
+      name: 'blocking',
+      beforeToolExecute: ({ call: { callId } }) => {
+        seen.push(callId);
+        return { block: 'no' };
+      },
+    };
+    const { conversation, log } = await run({ deny: ['bash(rm *)'] }, ['rm x', 'make'], { plugins: [blocking] });
+    expect(seen).toEqual(['c2']);
+    expect(only(log, 'tool-result').sort()).toEqual(['tool-result c1 failed denied', 'tool-result c2 failed blocked']);
+    expect(conversation.pending).toEqual([]);
+  });
+
+  it('a tool that wants approval is asked about, also in bypass mode', async () => {
+    const ran: string[] = [];
+    const tool = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      parameters: z.object({ sum: z.number() }),
+      needsApproval: ({ sum }) => sum > 10,
+      execute: ({ sum }) => {
+        ran.push(`${sum}`);
+        return toolResult.success('paid');
+      },
+    });
+    const replies = [[call('c1', 'pay', { sum: 5 }), call('c2', 'pay', { sum: 50 })], 'done'];
+    const { conversation } = await bench({ tools: [tool], replies, plugins: [permissions({ mode: 'bypass' })] });
+    const result = await conversation.send('go').result;
+    expect(ran).toEqual(['5']);
+    expect(result.pending).toMatchObject([{ callId: 'c2', payload: { by: 'needsApproval' } }]);
+  });
+
+  it('rules of a layer that is not trusted are told once as ignored', async () => {
+    const layers = [{ name: 'project', allow: ['bash(make *)'] }];
+    const { log } = await run({ layers }, ['ls', 'pwd']);
+    expect(only(log, 'diagnostic')).toEqual(['diagnostic permission_rules_ignored']);
+  });
+});

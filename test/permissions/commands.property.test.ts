@@ -1,0 +1,211 @@
+/** What no rule may do, for commands that nobody thought of. */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { permissions } from '../../src/node.ts';
+import { EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
+import { explain, workspace } from './workspace.ts';
+
+const ws = await workspace();
+const outcomeOf = async (command: string): Promise<string> =>
+  (await explain(TEAM_RULES, 'Bash', { command }, ws)).outcome;
+
+const allowed = fc.constantFrom(...EVERYDAY.map(([command]) => command).filter((command) => !/\n|&$/.test(command)));
+/** Each puts a command where bash runs it too. */
+const beside = fc.constantFrom<(base: string, more: string) => string>(
+  (base, more) => `${base}; ${more}`,
+  (base, more) => `${base} && ${more}`,
+  (base, more) => `${base} || ${more}`,
+  (base, more) => `${base} | ${more}`,
+  (base, more) => `${base} & ${more}`,
+  (base, more) => `${base}\n${more}`,
+  (base, more) => `${more}; ${base}`,
+  (base, more) => `! ${more} || ${base}`,
+  (base, more) => `${base}; echo $(${more})`,
+  (base, more) => `${base}; echo "$(${more})"`,
+  (base, more) => `${base}; echo \`${more}\``,
+  (base, more) => `${base}; cat <(${more})`,
+  (base, more) => `${base}; (${more})`,
+  (base, more) => `{ ${base}; ${more}; }`,
+  (base, more) => `if ${base}; then ${more}; fi`,
+  (base, more) => `for x in a b; do ${more}; done; ${base}`,
+  (base, more) => `while ${more}; do ${base}; done`,
+  (base, more) => `case a in a) ${more};; esac; ${base}`,
+  (base, more) => `f() { ${more}; }; f; ${base}`,
+  (base, more) => `cat <<EOF\n$(${more})\nEOF\n${base}`,
+  (base, more) => `${base}; echo \${x:-$(${more})}`,
+  (base, more) => `${base}; echo $(( $(${more}) ))`,
+  (base, more) => `${base}; [[ -n $(${more}) ]]`,
+  (base, more) => `a=($(${more})); ${base}`,
+  (base, more) => `x=$(${more}) && ${base}`,
+  (base, more) => `${base} <<< "$(${more})"`,
+);
+const spelled = fc.constantFrom(
+  'rm -rf x',
+  'r\\m -rf x',
+  '"rm" -rf x',
+  "'r'm -rf x",
+  "$'rm' -rf x",
+  '/bin/rm -rf x',
+  'A=1 rm -rf x',
+  'command rm -rf x',
+  'timeout 5 rm -rf x',
+  'nohup nice -n 5 rm -rf x',
+  'env -u A B=1 rm -rf x',
+  'sudo -u root rm -rf x',
+  'xargs -I {} rm -rf {}',
+  'find . -exec rm -rf {} +',
+  "bash -c 'rm -rf x'",
+  "sh -c 'A=1 rm -rf x'",
+  'eval rm -rf x',
+  'rm  -rf\t x > /dev/null',
+  'rm -rf x 2>&1',
+);
+
+it('a command that is denied is denied in every place of a line that is allowed without it', async () => {
+  await fc.assert(
+    fc.asyncProperty(allowed, beside, spelled, beside, async (base, put, denied, again) => {
+      const line = put(base, denied);
+      expect([line, await outcomeOf(line)]).toEqual([line, 'deny']);
+      const deeper = again('ls', put('ls', denied).includes('\n') ? denied : put('ls', denied));
+      expect([deeper, await outcomeOf(deeper)]).toEqual([deeper, 'deny']);
+    }),
+    { numRuns: 400 },
+  );
+});
+
+it('a command that no rule knows makes every line that holds it be asked about', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      allowed,
+      beside,
+      fc.constantFrom('nc -l 80', 'dd if=a of=b', 'ln -s a b', './run'),
+      async (base, put, more) => {
+        const line = put(base, more);
+        expect([line, await outcomeOf(line)]).toEqual([line, 'ask']);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+it('an allowed command with a variable before it, a file behind it or a computed name is not allowed by its rule', async () => {
+  const changed = fc.constantFrom<(command: string) => string>(
+    (command) => `PATH=. ${command}`,
+    (command) => `LD_PRELOAD=./a.so ${command}`,
+    (command) => `NODE_OPTIONS=--require=./a ${command}`,
+    (command) => `${command} > ../a`,
+    (command) => `${command} >> .git/config`,
+    (command) => `${command} &> $F`,
+    (command) => `\${X}${command}`,
+    (command) => `PATH=.\n${command}`,
+  );
+  const plain = fc.constantFrom('npm test', 'git add a', 'git status', 'ls', 'make', 'grep a README.md');
+  await fc.assert(
+    fc.asyncProperty(plain, changed, async (command, change) => {
+      expect(await outcomeOf(command)).toBe('allow');
+      expect([change(command), await outcomeOf(change(command))]).toEqual([change(command), 'ask']);
+    }),
+  );
+});
+
+it('any text has an outcome, soon, and the same one twice', async () => {
+  const pieces = fc.constantFrom(
+    ...[
+      'git',
+      'rm',
+      'ls',
+      'a',
+      ' ',
+      '  ',
+      '\n',
+      ';',
+      '&',
+      '|',
+      '(',
+      ')',
+      '{',
+      '}',
+      '<',
+      '>',
+      '$',
+      '`',
+      '"',
+      "'",
+      '\\',
+      '#',
+    ],
+    ...[
+      '$(',
+      '<<',
+      '<<<',
+      'EOF',
+      '*',
+      '?',
+      '[',
+      ']',
+      '=',
+      '~',
+      '-',
+      '/',
+      '..',
+      'if',
+      'then',
+      'fi',
+      'do',
+      'done',
+      '!',
+      '\t',
+    ],
+  );
+  const text = fc.oneof(
+    fc.array(pieces, { maxLength: 60 }).map((each) => each.join('')),
+    fc.string({ unit: 'binary' }),
+  );
+  await fc.assert(
+    fc.asyncProperty(text, async (command) => {
+      const since = performance.now();
+      const outcome = await outcomeOf(command);
+      expect(['allow', 'ask', 'deny']).toContain(outcome);
+      expect(performance.now() - since).toBeLessThan(2_000);
+      expect(await outcomeOf(command)).toBe(outcome);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it('what "always allow" saves allows the same call from now on, and no other', async () => {
+  const word = fc.stringMatching(/^[a-z*?'"\\ ()$;.-]{1,8}$/);
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+  await fc.assert(
+    fc.asyncProperty(fc.array(word, { minLength: 1, maxLength: 4 }), word, async (words, other) => {
+      const plugin = permissions({});
+      const command = ['tool', ...words.map(quoted)].join(' ');
+      const saved = await plugin.remember('Bash', { command }, ws);
+      const outcome = async (text: string): Promise<string> =>
+        (await plugin.explain('Bash', { command: text }, ws)).outcome;
+      expect(saved).toHaveLength(1);
+      expect(await outcome(command)).toBe('allow');
+      for (const more of [
+        `${command} ${quoted(other)}`,
+        `${command}; tool`,
+        `A=1 ${command}`,
+        `${command} > x`,
+        `x${command}`,
+      ]) {
+        expect([more, await outcome(more)]).toEqual([more, 'ask']);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('"always allow" saves a rule for each part that needs one, at most five, and none where no rule would do', async () => {
+  const saved = (command: string): Promise<string[]> => permissions(TEAM_RULES).remember('Bash', { command }, ws);
+  expect(await saved('tool a | other b && ls > out')).toEqual(['bash(tool a)', 'bash(other b)', 'edit(./out)']);
+  expect(await saved('a; b; c; d; e')).toHaveLength(5);
+  expect(await saved('a; b; c; d; e; f')).toEqual([]);
+  expect(await saved('npm ci && tool *.ts')).toEqual(['bash(tool \\*.ts)']);
+  for (const command of ['git push', 'rm -rf x', 'tool $X', 'tool &&', 'cp a .git/config', 'tool > $X', 'git status']) {
+    expect([command, await saved(command)]).toEqual([command, []]);
+  }
+});

@@ -1,0 +1,22 @@
+/** A working day under a sensible set of rules: what developers type all day runs unasked. */
+import { expect, it } from 'vitest';
+import { EVERYDAY, NOT_EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
+import { explain, workspace } from './workspace.ts';
+
+const ws = await workspace();
+const outcomeOf = async (command: string): Promise<string> => {
+  const { outcome, by } = await explain(TEAM_RULES, 'Bash', { command }, ws);
+  return outcome === 'allow' ? outcome : `${outcome} (${by})`;
+};
+
+it('of sixty everyday commands at least 57 run unasked under a sensible set of rules', async () => {
+  const outcomes = await Promise.all(EVERYDAY.map(async ([command]) => [command, await outcomeOf(command)] as const));
+  const asked = outcomes.filter(([, outcome]) => outcome !== 'allow');
+  expect(EVERYDAY).toHaveLength(60);
+  expect(EVERYDAY.every(([, expected]) => expected === 'allow')).toBe(true);
+  expect(asked).toEqual([]);
+});
+
+it.each(NOT_EVERYDAY)('%s: %s, under the same rules', async (command, expected) => {
+  expect(await outcomeOf(command)).toMatch(new RegExp(`^${expected} `));
+});

@@ -1,0 +1,210 @@
+/** Commands that mean to get around the rules, each with the outcome it has: hostile-inputs F. */
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../src/index.ts';
+import { permissions } from '../../src/node.ts';
+import { explain, HOSTILE_RULES, workspace } from './workspace.ts';
+
+const ws = await workspace();
+type Outcome = 'allow' | 'ask' | 'deny';
+const NOT_ALLOWED = ['ask', 'deny'] as const;
+
+const outcomeOf = async (command: string, options = HOSTILE_RULES): Promise<Outcome> =>
+  (await explain(options, 'Bash', { command }, ws)).outcome;
+
+const ROWS: readonly [id: string, command: string, expected: Outcome | readonly Outcome[]][] = [
+  ['H-200', 'git status; rm -rf x', 'deny'],
+  ['H-201', 'git status && make', 'ask'],
+  ['H-201', 'git status || make', 'ask'],
+  ['H-201', 'git status | tee f', 'ask'],
+  ['H-201', 'git status & make', 'ask'],
+  ['H-201', 'git status\nmake', 'ask'],
+  ['H-202', 'git log $(touch p)', 'ask'],
+  ['H-202', 'git log `touch p`', 'ask'],
+  ['H-203', 'echo "$(rm x)"', 'deny'],
+  ['H-205', 'cat <<EOF\n$(rm x)\nEOF', 'deny'],
+  ['H-205', "cat <<'EOF'\n$(rm x)\nEOF", 'allow'],
+  ['H-206', 'echo hi > ~/.bashrc', 'ask'],
+  ['H-206', 'echo hi >> .git/hooks/pre-commit', 'ask'],
+  ['H-208', 'git log --output=../../x', 'ask'],
+  ['H-208', "git -c core.pager='sh -c id' log", 'ask'],
+  ['H-208', 'git log --ext-diff', 'ask'],
+  ['H-208', 'git log --outp=x', 'ask'],
+  ['H-209', 'git -C /other push', 'ask'],
+  ['H-209', 'FOO=1 git push', 'ask'],
+  ['H-209', 'git  push', 'ask'],
+  ['H-209', '/usr/bin/git push', 'ask'],
+  ['H-209', '"g"it pu\\sh', 'ask'],
+  ['H-210', 'LD_PRELOAD=./x.so git status', 'ask'],
+  ['H-210', 'PATH=.:$PATH git status', 'ask'],
+  ['H-210', 'GIT_SSH_COMMAND=x git status', 'ask'],
+  ['H-210', 'PATH=.; git status', 'ask'],
+  ['H-210', 'for PATH in .; do git status; done', 'ask'],
+  ['H-210', 'export PATH=. && git status', 'ask'],
+  ['H-211', 'NODE_ENV=test npm test a', 'allow'],
+  ['H-212', 'timeout 5 rm x', 'deny'],
+  ['H-212', 'nice -n 1 rm x', 'deny'],
+  ['H-212', 'command rm x', 'deny'],
+  ['H-212', '\\rm x', 'deny'],
+  ['H-212', 'env rm x', 'deny'],
+  ['H-212', 'env -i A=1 rm x', 'deny'],
+  ['H-212', 'sudo -u root rm x', 'deny'],
+  ['H-212', 'time rm x', 'deny'],
+  ['H-213', 'bash -c "rm x"', 'deny'],
+  ['H-213', 'eval "rm x"', 'deny'],
+  ['H-213', "sh <<< 'rm x'", 'deny'],
+  ['H-213', 'xargs -n1 rm', 'deny'],
+  ['H-213', 'bash -c "ls"', 'ask'],
+  ['H-213', 'echo ls | sh', 'ask'],
+  ['H-213', 'bash <<EOF\nrm x\nEOF', 'deny'],
+  ['H-214', 'find . -exec rm {} \\;', 'deny'],
+  ['H-214', 'find . -delete', 'ask'],
+  ['H-214', 'find . -fprint x', 'ask'],
+  ['H-214', 'find . $X', 'ask'],
+  ['H-216', 'git status\rrm -rf x', 'ask'],
+  ['H-219', `${'true && '.repeat(60)}rm x`, 'deny'],
+  ['H-219', `${'true && '.repeat(300)}rm x`, 'deny'],
+  ['H-219', `${'true && '.repeat(300)}true`, 'ask'],
+  ['H-220', 'echo a;'.repeat(1_572), 'ask'],
+  ['H-221', 'npm test &&', 'ask'],
+  ['H-221', 'npm test "a', 'ask'],
+  ['H-221', 'if true; then', 'ask'],
+  ['H-222', 'git(){ rm x; }; git status a', 'deny'],
+  ['H-222', 'git(){ make; }; git status a', 'ask'],
+  ['H-222', 'alias git=rm; git status a', 'ask'],
+  ['H-224', 'cd /other && git status a', 'ask'],
+  ['H-224', 'cd src && git status a', 'ask'],
+  ['H-225', 'cat .env', 'deny'],
+  ['H-225', 'head ./sub/.env', 'deny'],
+  ['H-225', 'cat .e*v', 'ask'],
+  ['H-225', 'cat < .env', 'deny'],
+  ['H-225', 'cat first', 'deny'],
+  ['H-225', 'git show HEAD:.env', 'deny'],
+  ['H-225', 'grep --file=.env x', 'deny'],
+  ['H-225', 'for f in .env; do cat $f; done', 'deny'],
+  ['H-225', 'cat "$PWD/.env"', 'deny'],
+  ['H-226', "node -e \"require('fs').readFileSync('.env')\"", 'ask'],
+  ['H-234', 'gitx', 'ask'],
+  ['(arithmetic runs what a variable holds)', "x='a[$(touch p)]'; echo $((x))", 'ask'],
+  ['(a test runs what a text holds)', "[[ 'a[$(touch p)]' -eq 0 ]]", 'ask'],
+  ['(printf sets a variable)', "printf -v 'a[$(touch p)]' x", 'ask'],
+  ['(a prompt is expanded)', `echo ${'$'}{x@P}`, 'ask'],
+  ['(a network device)', 'cat < /dev/tcp/127.0.0.1/80', 'ask'],
+  ['(a second word of uniq is an output)', 'uniq README.md out', 'ask'],
+  ['(sort writes a file)', 'sort -o out README.md', 'ask'],
+  ['(sed edits in place)', 'sed -i s/a/b/ README.md', 'ask'],
+  ['(sed runs commands)', "sed -n '1e touch p' README.md", 'ask'],
+  ['(a link out of the workspace)', 'cat d/s', 'ask'],
+  ['(a glob over a link)', 'cat d*/s', 'ask'],
+  ['(a parent directory)', 'cat ../ws-evil/s', 'ask'],
+  ['(the home directory)', 'cat ~/.ssh/id_rsa', 'ask'],
+  ['(a tilde of somebody else)', 'cat ~root/x', 'ask'],
+  ['(leaving, then reading)', 'cd .. && cat ws-evil/s', 'ask'],
+  ['(an unquoted variable)', 'head $X', 'ask'],
+  ['(a computed name)', '$CMD x', 'ask'],
+  ['(a process substitution)', 'cat <(touch p)', 'ask'],
+  ['(a coprocess)', 'coproc echo a', 'ask'],
+  ['(a pager by option)', 'rg --pre=sh x', 'ask'],
+  ['(a directional override)', 'echo \u202e', 'ask'],
+  ['(a git alias for a shell)', "git -c alias.x='!rm x' x", 'ask'],
+  ['(docker)', 'docker exec c rm x', 'deny'],
+  ['(npx)', 'npx rm x', 'deny'],
+  ['(a redirection of a group)', '{ echo a; } > out', 'ask'],
+  ['(a computed target)', 'echo a > $OUT', 'ask'],
+  ['(a descriptor variable)', 'echo a {PATH}>&2', 'ask'],
+];
+
+describe('hostile commands', () => {
+  it.each(ROWS)('%s %j', async (_, command, expected) => {
+    const outcome = await outcomeOf(command);
+    expect([expected].flat()).toContain(outcome);
+  });
+
+  it('H-209 all five forms are asked about by the rule of the user', async () => {
+    for (const command of ['git -C /other push', 'FOO=1 git push', 'git  push', '/usr/bin/git push', '"g"it pu\\sh']) {
+      expect((await explain(HOSTILE_RULES, 'Bash', { command }, ws)).by).toBe('ask bash(git push *)');
+    }
+  });
+
+  it('H-234 `bash(git *)` matches git and its arguments, not other names that begin so', async () => {
+    const options = { allow: ['bash(git *)'] };
+    const outcomes = await Promise.all(
+      ['git', 'git fetch', 'gitx', 'git-shell'].map((each) => outcomeOf(each, options)),
+    );
+    expect(outcomes).toEqual(['allow', 'allow', 'ask', 'ask']);
+  });
+
+  it.each(['bash(', 'bash()', 'Bash(git *', 'read(***)', 'foo(bar)', 'a b', '', 'read(!x)', 'bash(a\u0000)'])(
+    'H-235 the rule %j is refused when it is given, and named',
+    (rule) => {
+      const given = (): unknown => permissions({ allow: [rule] });
+      expect(given).toThrow(ConfigurationError);
+      expect(given).toThrow(JSON.stringify(rule));
+    },
+  );
+
+  it('H-237 a denial stands however specific what allows is', async () => {
+    const options = { allow: ['bash(aws s3 ls)'], deny: ['bash(aws *)'] };
+    expect(await outcomeOf('aws s3 ls', options)).toBe('deny');
+  });
+
+  it('H-239 bypass skips neither denials, protected places nor what the user wants to be asked', async () => {
+    const options = { ...HOSTILE_RULES, mode: 'bypass' as const };
+    expect(await outcomeOf('rm x', options)).toBe('deny');
+    expect((await explain(options, 'Write', { file_path: '.git/config', content: '' }, ws)).outcome).toBe('ask');
+    expect(await outcomeOf('cp a .git/config', options)).toBe('ask');
+    expect(await outcomeOf('git push', options)).toBe('ask');
+    expect(await outcomeOf('make', options)).toBe('allow');
+    expect(await outcomeOf('make &&', options)).toBe('ask');
+  });
+
+  it('H-241 acceptEdits is about files inside, and about no command', async () => {
+    const mode = 'acceptEdits' as const;
+    const edit = (file_path: string) => explain({ mode }, 'Edit', { file_path, old_string: 'a', new_string: 'b' }, ws);
+    expect((await edit('src/a.ts')).outcome).toBe('allow');
+    expect((await edit('../ws-evil/s')).outcome).toBe('ask');
+    expect(await outcomeOf('touch a', { mode })).toBe('ask');
+    expect(await outcomeOf('echo a > a', { mode })).toBe('ask');
+  });
+
+  it('H-242 a layer that is not trusted only makes the rules stricter, and what is ignored of it is listed', async () => {
+    const project = { name: 'project', allow: ['bash(*)'], deny: ['bash(make *)'] };
+    const plugin = permissions({ layers: [project] });
+    expect(plugin.ignored).toEqual(['project: bash(*)']);
+    expect((await plugin.explain('Bash', { command: 'touch a' }, ws)).outcome).toBe('ask');
+    expect((await plugin.explain('Bash', { command: 'make a' }, ws)).outcome).toBe('deny');
+    const trusted = permissions({ layers: [{ ...project, trusted: true }] });
+    expect((await trusted.explain('Bash', { command: 'touch a' }, ws)).outcome).toBe('allow');
+  });
+
+  it('in plan mode what reads is allowed and everything else denied, allow rules or not', async () => {
+    const options = { ...HOSTILE_RULES, mode: 'plan' as const };
+    expect(await outcomeOf('git status', options)).toBe('allow');
+    expect(await outcomeOf('npm test', options)).toBe('deny');
+    expect((await explain(options, 'Read', { file_path: 'src/a.ts' }, ws)).outcome).toBe('allow');
+    expect((await explain(options, 'Write', { file_path: 'a', content: '' }, ws)).outcome).toBe('deny');
+  });
+
+  it('in dontAsk mode whatever would be asked is denied', async () => {
+    const options = { ...HOSTILE_RULES, mode: 'dontAsk' as const };
+    expect(await outcomeOf('git push', options)).toBe('deny');
+    expect(await outcomeOf('make', options)).toBe('deny');
+    expect(await outcomeOf('git status', options)).toBe('allow');
+  });
+
+  it('no hostile row is allowed but the two that hold nothing hostile', () => {
+    const allowed = ROWS.filter(
+      ([, , expected]) => ![expected].flat().every((each) => NOT_ALLOWED.includes(each as 'ask')),
+    );
+    expect(allowed.map(([id]) => id)).toEqual(['H-205', 'H-211']);
+  });
+
+  it('the parts of a line are told one by one', async () => {
+    const { parts } = await explain(HOSTILE_RULES, 'Bash', { command: 'git status && make > out; rm x' }, ws);
+    expect(parts.map(({ text, outcome }) => [text, outcome])).toEqual([
+      ['git status', 'allow'],
+      ['make > out', 'ask'],
+      ['> out', 'ask'],
+      ['rm x', 'deny'],
+    ]);
+  });
+});

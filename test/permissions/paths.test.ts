@@ -1,0 +1,130 @@
+/** Paths that mean to get around the rules: hostile-inputs G, and what patterns of rules mean. */
+import { mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { PermissionOptions } from '../../src/node.ts';
+import { explain, workspace } from './workspace.ts';
+
+const ws = await workspace();
+const read = async (file_path: string, options: PermissionOptions = {}): Promise<string> =>
+  (await explain(options, 'Read', { file_path }, ws)).outcome;
+const write = async (file_path: string, options: PermissionOptions = {}): Promise<string> =>
+  (await explain(options, 'Write', { file_path, content: '' }, ws)).outcome;
+
+describe('hostile paths', () => {
+  const OPEN: PermissionOptions = { allow: ['read(./**)', 'edit(./**)'], deny: ['read(**/.env)'] };
+
+  it.each([
+    ['H-260', '../ws-evil/s'],
+    ['H-261', 'd/s'],
+    ['H-262', 'dangling'],
+    ['H-267', 'a\u0000.txt'],
+    ['H-273', '/proc/self/environ'],
+    ['H-273', '/dev/stdin'],
+    ['H-273', '/dev/zero'],
+    ['H-267', 'a'.repeat(5_000)],
+  ])('%s %j is neither read nor written unasked', async (_, path) => {
+    expect([await read(path, OPEN), await write(path, OPEN)]).toEqual(['ask', 'ask']);
+  });
+
+  it.each(['..foo', '...', 'a/..b/c', 'file:///etc/passwd', '%2e%2e/f', '~/x', '$HOME/x', 'CON'])(
+    'H-265 H-268 H-269 H-270 %s is a plain name inside',
+    async (path) => {
+      expect([await read(path), await write(path, OPEN)]).toEqual(['allow', 'allow']);
+    },
+  );
+
+  it('H-275 a chain of links to a denied file is denied, whatever allows the spelling', async () => {
+    expect(await read('first', OPEN)).toBe('deny');
+    expect(await read('second', { ...OPEN, allow: ['read(second)'] })).toBe('deny');
+  });
+
+  it.each(['.git/hooks/x', '.git/config', 'sub/.git/config', '.runchart/settings.json', '.bashrc', '.husky/pre-push'])(
+    'H-277 a write to %s is asked about in every mode and under every rule, or denied',
+    async (path) => {
+      for (const mode of ['default', 'acceptEdits', 'bypass'] as const) {
+        expect(await write(path, { mode, allow: ['edit(./**)', 'edit'] })).toBe('ask');
+      }
+      expect(await write(path, { mode: 'dontAsk', allow: ['edit(./**)'] })).toBe('deny');
+      expect(await write(path, { mode: 'plan' })).toBe('deny');
+    },
+  );
+
+  it('H-277 the log of a session, wherever the host keeps it, is protected where the host says so', async () => {
+    const options: PermissionOptions = { mode: 'bypass', protect: ['./sessions/'] };
+    expect(await write('sessions/a.jsonl', options)).toBe('ask');
+    expect(await write('other/a.jsonl', options)).toBe('allow');
+    const usual = join(homedir(), '.local/state/runchart/a.jsonl');
+    expect(await write(usual, { mode: 'bypass' })).toBe('ask');
+  });
+});
+
+describe('patterns', () => {
+  it('a name without a slash fits at any depth, one with a slash below the working directory only', async () => {
+    const options: PermissionOptions = { mode: 'bypass', deny: ['read(a.ts)', 'read(docs/b.md)'] };
+    expect(await read('src/a.ts', options)).toBe('deny');
+    expect(await read('docs/b.md', options)).toBe('deny');
+    expect(await read('sub/docs/b.md', options)).toBe('allow');
+  });
+
+  it('`./x` begins in the working directory, `//x` is absolute, `~/x` at home', async () => {
+    const deny = ['read(./src)', `read(/${ws}/docs/**)`, 'read(~/.netrc)'];
+    expect(await read('src/a.ts', { deny })).toBe('deny');
+    expect(await read('sub/src/a.ts', { deny })).toBe('allow');
+    expect(await read('docs/x', { deny })).toBe('deny');
+    expect(await read(join(homedir(), '.netrc'), { deny })).toBe('deny');
+  });
+
+  it('a denied name is denied outside the working directory too, and in other letters', async () => {
+    expect(await read('../ws-evil/.env', { deny: ['read(.env)'] })).toBe('deny');
+    expect(await read('.ENV', { deny: ['read(.env)'] })).toBe('deny');
+    expect(await read('a.MD', { allow: ['read(*.md)'], deny: [], mode: 'dontAsk' })).toBe('allow');
+    expect(await write('a.MD', { allow: ['edit(*.md)'], mode: 'dontAsk' })).toBe('deny');
+  });
+
+  it('an allow rule opens a place outside by its spelling and by where it leads, both', async () => {
+    const outside = await realpath(await mkdtemp(join(tmpdir(), 'runchart-outside-')));
+    afterAll(() => rm(outside, { recursive: true, force: true }));
+    await symlink(join(ws, '..', 'ws-evil'), join(outside, 'link'));
+    const options: PermissionOptions = { allow: [`read(/${outside}/**)`] };
+    expect(await read(join(outside, 'a'), options)).toBe('allow');
+    expect(await read(join(outside, 'link/s'), options)).toBe('ask');
+  });
+
+  it('`write` rules mean `edit`, `read` rules all tools that read, and names are the same in any letters', async () => {
+    const edit = { file_path: 'a', old_string: '', new_string: '' };
+    expect((await explain({ allow: ['Write(./a)'] }, 'Edit', edit, ws)).outcome).toBe('allow');
+    expect((await explain({ deny: ['READ(src)'] }, 'Grep', { pattern: 'a', path: 'src' }, ws)).outcome).toBe('deny');
+    expect((await explain({ deny: ['grep(src)'] }, 'Ls', { path: 'src' }, ws)).outcome).toBe('allow');
+  });
+
+  it('a search below a directory is asked about where a rule hides a file that the search would show', async () => {
+    const grep = async (deny: string[], path = '.') =>
+      (await explain({ deny }, 'Grep', { pattern: 'a', path }, ws)).outcome;
+    expect(await grep(['read(secrets.yml)'])).toBe('ask');
+    expect(await grep(['read(secrets.yml)'], 'src/a.ts')).toBe('allow');
+    // Hidden files are passed over.
+    expect(await grep(['read(**/.env)'])).toBe('allow');
+  });
+
+  it('H-342 outcomes do not depend on the language of the machine', async () => {
+    const { LANG } = process.env;
+    process.env.LANG = 'tr_TR.UTF-8';
+    expect((await explain({ deny: ['LIST'] }, 'list', {}, ws)).outcome).toBe('deny');
+    process.env.LANG = LANG;
+  });
+
+  it('tools without paths or commands are allowed where they only read, by name, by server, or by sub-agent', async () => {
+    const outcome = async (options: PermissionOptions, tool: string, args: object = {}) =>
+      (await explain(options, tool, args as never, ws)).outcome;
+    expect(await outcome({}, 'mcp__github__search')).toBe('ask');
+    expect(await outcome({ allow: ['mcp__github__*'] }, 'mcp__github__search')).toBe('allow');
+    expect(await outcome({ allow: ['mcp__github'] }, 'mcp__github__search')).toBe('allow');
+    expect(await outcome({ allow: ['mcp__git'] }, 'mcp__github__search')).toBe('ask');
+    expect(await outcome({ disabledTools: ['Deploy'], allow: ['deploy'] }, 'deploy')).toBe('deny');
+    const tasks = { tasks: [{ id: 'search', task: 'x' }] };
+    expect(await outcome({ allow: ['agent(search)'] }, 'spawn_agents', tasks)).toBe('allow');
+    expect(await outcome({ deny: ['agent(sea*)'] }, 'spawn_agents', tasks)).toBe('deny');
+  });
+});
