@@ -7,10 +7,9 @@ Error.stackTraceLimit = 0;
 
 const { code, known, hits } = workerData;
 const unchanged = loaded(code, 0);
-/** The starts at which a mistake can show, the smallest first. */
-const bySize = known
-  .map((place, index) => ({ place, hit: hits[index] }))
-  .sort((a, b) => a.place.steps.length - b.place.steps.length);
+const sizeOf = ({ place }) => (place.chart < 0 ? 0 : place.steps.length);
+/** The starts at which a mistake can show: what is drawn, then the starts of charts, the smallest first. */
+const bySize = known.map((place, index) => ({ place, hit: hits[index] })).sort((a, b) => sizeOf(a) - sizeOf(b));
 
 function inSource({ id, atMost }) {
   const reached = bySize.filter(({ hit }) => hit[id]).map(({ place }) => place);
