@@ -402,7 +402,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
     const happens = draw.odds(0.8) ? { type: 'effect.done', id: 'r/', value: erred } : event;
     const context = { runId: 'r', id: 'r/t1/call/a', call: callOf(draw, 'a'), retry, attempt: 1 + draw.below(3) };
     return [
-      ...Object.values(toolRetry).map((ask) => ask({ context, event: happens as never })),
+      ...unnamed(answersOf(toolRetry, { context, event: happens })),
       retry && backoffMs(retry, 1 + draw.below(9), draw.below(3) / 2),
     ];
   },
