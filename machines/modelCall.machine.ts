@@ -6,7 +6,7 @@
 import { setup } from 'xstate';
 import { backoffMs, type ChartPolicies } from './policies.ts';
 import type { EffectDone, EffectRequest, ModelValue, TimerElapsed } from './ports.ts';
-import { ask, log, update, verbs } from './verbs.ts';
+import { ask, finalOutput, log, update, verbs } from './verbs.ts';
 import type { Failure, NewEntry } from './vocabulary.ts';
 
 /** Where a model call stands. */
@@ -149,7 +149,7 @@ export const modelCallMachine = setup({
 }).createMachine({
   id: 'LLM_CALL',
   context: ({ input }) => ({ ...input, attempts: firstAttempt }),
-  output: ({ event }) => ({ kind: (event as unknown as { output: ModelCallOutput['kind'] }).output }),
+  output: ({ event }) => ({ kind: finalOutput<ModelCallOutput['kind']>(event) }),
   initial: 'attempting',
   on: { 'effect.done': [{ guard: 'replies', target: '.Replied' }, { target: '.Failed' }] },
   states: {

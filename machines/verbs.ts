@@ -52,6 +52,9 @@ export function verbs<
 export const VERBS = ['ask', 'drop', 'log', 'update', 'spawn', 'stop', 'tell'] as const;
 export type Verb = (typeof VERBS)[number];
 
+/** What the final state of a chart gave: XState hands it to `output` of the chart in the last event, without a type. */
+export const finalOutput = <T>(event: EventObject): T => (event as EventObject & { output: T }).output;
+
 /** How a verb is written in a chart: `log(openingEntries)` is `{ type: 'log', params: openingEntries }`. */
 const act =
   <V extends Verb>(type: V) =>

@@ -67,6 +67,14 @@ export type ConversationEvent =
   | AppendFailed
   | (DoneActorEvent<RunChartOutput, 'run'> & { type: 'xstate.done.actor.run' });
 
+export const contextOf = (input: ConversationInput): ConversationContext => ({
+  ...input,
+  trigger: { kind: 'resume', of: '' },
+  retries: input.retries ?? [],
+  drained: [],
+  next: undefined,
+});
+
 export type ConversationArgs = { context: ConversationContext; event: ConversationEvent };
 
 /** The run that a message starts. */

@@ -9,6 +9,7 @@ import type { OpenCalls } from '../calls.ts';
 import type { AppendFailed } from '../ports.ts';
 import type { RunEvent } from '../run/context.ts';
 import { stopReason } from '../run/entries.ts';
+import { effectsOfRun } from '../run/requests.ts';
 import { runMachine } from '../run/run.machine.ts';
 import { answers, gateWork } from '../tools/openCalls.ts';
 import { ask, drop, log, type Message, tell, update, verbs } from '../verbs.ts';
@@ -18,6 +19,7 @@ import {
   type ConversationContext,
   type ConversationEvent,
   type ConversationInput,
+  contextOf,
   nextFollowUp,
   queued,
 } from './context.ts';
@@ -53,10 +55,12 @@ function forRun({ context, event }: ConversationArgs): RunEvent | undefined {
       return undefined;
   }
 }
-const forward = tell((args: ConversationArgs): Message<'run', RunEvent> | undefined => {
+const tellRun = (args: ConversationArgs): Message<'run', RunEvent> | undefined => {
   const event = forRun(args);
   return event && { to: 'run', event };
-});
+};
+
+const forward = tell(tellRun);
 const takeRun = [ask(entries.askEnded), update(assigns.takeRun)] as const;
 const queue = [update(assigns.queueMessage), log(entries.queuedEntries)] as const;
 const hold = [update(assigns.holdDecision), log(entries.decisionEntries)] as const;
@@ -65,7 +69,7 @@ const leaveBehind = [log(entries.leftBehindEntries), update(assigns.leaveReruns)
 const close = [log(entries.closingEntries), ask(entries.askStop('closing'))] as const;
 const closeCycle = [ask(entries.askNotBegun), update(assigns.closeCycle), update(assigns.dropNext)] as const;
 /** Nobody waits for the stop any more: what is logged from here stands behind it. */
-const leaveLate = [drop(({ context }: ConversationArgs) => `${context.runId}/`), ...closeCycle] as const;
+const leaveLate = [drop(effectsOfRun), ...closeCycle] as const;
 const unsettle = update(assigns.dropLost);
 const resume = update(assigns.resumeRun);
 const promote = update(assigns.promoteFollowUp);
@@ -108,13 +112,7 @@ export const conversationMachine = setup({
   },
 }).createMachine({
   id: 'CONVERSATION',
-  context: ({ input }) => ({
-    ...input,
-    trigger: { kind: 'resume', of: '' },
-    retries: input.retries ?? [],
-    drained: [],
-    next: undefined,
-  }),
+  context: ({ input }) => contextOf(input),
   initial: 'opening',
   on: {
     'outcome.settled': { actions: [update(assigns.settleRetry), log(entries.settledEntries)] },

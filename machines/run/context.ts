@@ -180,3 +180,6 @@ export const withRound = (context: RunContext, event: RunEvent): RunContext =>
 
 export const measured = (event: RunEvent): ContextValue | undefined =>
   event.type === 'effect.done' && event.value.kind === 'context' ? event.value : undefined;
+
+/** The id of the timer that ends a run that takes too long. */
+export const deadlineId = ({ runId }: { runId: string }): string => `${runId}/deadline`;

@@ -8,6 +8,7 @@ import type { AppendFailed } from '../ports.ts';
 import { conflicts } from '../tools/stateWrites.ts';
 import { shareOf } from '../transcript/size.ts';
 import {
+  deadlineId,
   failureInRound,
   limitOf,
   measured,
@@ -51,6 +52,8 @@ export const runGuards = {
   retries,
   fallsBack,
   waitIsOver,
+  /** Waits between attempts are timers too. */
+  isDeadline: ({ context, event }: Args) => event.type === 'timer.elapsed' && event.id === deadlineId(context),
   nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
   /** However the run before ended: without a decision there is nothing to go on with. */

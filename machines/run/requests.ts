@@ -10,15 +10,13 @@ import type { ResumeToolCallInput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundInput } from '../tools/toolRound.machine.ts';
 import type { Message, SpawnRequest } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
-import { dueSteers, type RunArgs, type RunContext } from './context.ts';
+import { deadlineId, dueSteers, type RunArgs, type RunContext } from './context.ts';
 
 type Args = RunArgs;
 type WithContext = { context: RunContext };
 
 /** The prefix of everything that a run asks for. */
-export const effectsOfRun = ({ context }: { context: RunContext }): string => `${context.runId}/`;
-
-export const deadlineId = ({ runId }: { runId: string }): string => `${runId}/deadline`;
+export const effectsOfRun = ({ context }: { context: { runId: string } }): string => `${context.runId}/`;
 
 export function askDeadline({ context }: Args): EffectRequest | undefined {
   const ms = context.settings.policies.limits.runMs;

@@ -78,8 +78,7 @@ export const runMachine = setup({
         'run.cancelled': { target: '#RUN.Cancelled', actions: update(assigns.endEarly) },
         'append.failed': { target: '#RUN.Error', actions: update(assigns.endEarly) },
         'effect.failed': { target: '#RUN.Error', actions: update(assigns.endEarly) },
-        // The deadline: the other timers, waits between attempts, are taken where they are waited for.
-        'timer.elapsed': { target: '#RUN.Cancelled', actions: update(assigns.endEarly) },
+        'timer.elapsed': { guard: 'isDeadline', target: '#RUN.Cancelled', actions: update(assigns.endEarly) },
         'call.concluded': { actions: update(assigns.noteConcluded) },
         'call.settled': { actions: update(assigns.settleCall) },
         'xstate.done.actor.gate': [
@@ -208,7 +207,7 @@ export const runMachine = setup({
                 'run.cancelled': { actions: stopRound },
                 'append.failed': { actions: stopRound },
                 'effect.failed': { actions: stopRound },
-                'timer.elapsed': { actions: stopRound },
+                'timer.elapsed': { guard: 'isDeadline', actions: stopRound },
                 'decision.arrived': { actions: [hold, ...openGateInWindow] },
                 'call.suspended': { actions: [update(assigns.suspendCall), ...openGateInWindow] },
                 'message.steered': {

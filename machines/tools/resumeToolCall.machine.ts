@@ -175,16 +175,7 @@ export const resumeToolCallMachine = setup({
   },
 }).createMachine({
   id: 'RESUME_TOOL_CALL',
-  context: ({ input }) => ({
-    conversationId: input.conversationId,
-    runId: input.runId,
-    id: input.id,
-    rest: input.replays,
-    suspensionsMax: input.suspensionsMax,
-    retry: input.retry,
-    phases: input.phases,
-    outputs: [],
-  }),
+  context: ({ input: { replays, ...rest } }) => ({ ...rest, rest: replays, outputs: [] }),
   output: ({ context }) => ({ outputs: context.outputs }),
   initial: 'DrainDecisionChannel',
   states: {

@@ -43,7 +43,13 @@ export function retryNotice({ context, event }: Args): NewEntry[] {
   return [{ runId, type: 'notice', code: 'tool_retry', text }];
 }
 
+const waitId = ({ id, attempt }: ToolAttempts): string => `${id}/wait/${attempt}`;
+
+/** The timer is the wait that this call asked for. */
+export const waitIsOver = ({ context, event }: Args): boolean =>
+  event.type === 'timer.elapsed' && event.id === waitId(context);
+
 export function askWait({ context, event }: Args): EffectRequest | undefined {
   const erred = repeatable(event);
-  return erred && { kind: 'timer', id: `${context.id}/wait/${context.attempt}`, ms: waitMs(context, erred) };
+  return erred && { kind: 'timer', id: waitId(context), ms: waitMs(context, erred) };
 }

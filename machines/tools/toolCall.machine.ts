@@ -11,9 +11,9 @@ import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '
 import { printOfResult } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, TimerElapsed } from '../ports.ts';
-import { ask, log, type Message, tell, update, verbs } from '../verbs.ts';
+import { ask, finalOutput, log, type Message, tell, update, verbs } from '../verbs.ts';
 import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
-import { askWait, retries, retryNotice } from './retry.ts';
+import { askWait, retries, retryNotice, waitIsOver } from './retry.ts';
 
 export interface ToolCallInput {
   conversationId: string;
@@ -202,13 +202,14 @@ export const toolCallMachine = setup({
     suspendsTooOften: (args) => mayNot(args) && suspends(args.event) && !waitsWithin(args.event),
     refusedByGate: ({ event }) => answerOf(event)?.kind === 'refuse',
     retries,
+    waitIsOver,
     erred: ({ event }) => answerOf(event)?.kind === 'erred',
     nobodyAfter: ({ context }) => !context.after,
   },
 }).createMachine({
   id: 'TOOL_CALL',
   context: ({ input }) => ({ ...input, attempt: 1, output: undefined }),
-  output: ({ event }) => (event as unknown as { output: ToolCallOutput }).output,
+  output: ({ event }) => finalOutput<ToolCallOutput>(event),
   initial: 'BeforeToolExecute',
   states: {
     BeforeToolExecute: {
@@ -235,10 +236,9 @@ export const toolCallMachine = setup({
           entry: ask(toolRequest),
           on: { 'effect.done': { guard: 'retries', target: 'backingOff', actions: update(nextExecution) } },
         },
-        // The timer is this call's own and the only one it has: whatever rings is the end of the wait.
         backingOff: {
           entry: [log(retryNotice), ask(askWait)],
-          on: { 'timer.elapsed': { target: 'attempting' } },
+          on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },
         },
       },
       on: {
@@ -264,6 +264,6 @@ export const toolCallMachine = setup({
         'effect.done': { target: 'Done', actions: log(resultEntries) },
       },
     },
-    Done: { type: 'final', output: (args: Args) => concludedOf(args) },
+    Done: { type: 'final', output: concludedOf },
   },
 });

@@ -8,7 +8,7 @@ import { type DoneActorEvent, setup } from 'xstate';
 import type { CallConcluded, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { Phases } from '../ports.ts';
-import { type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import { finalOutput, type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from '../verbs.ts';
 import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
 
 export interface ToolRoundInput {
@@ -124,6 +124,22 @@ const callSuspended = ({ event }: Args): Message<'parent', CallSuspended> | unde
 
 const collectCall = [stop(finishedChild), spawn(nextCall), update(callCollected)] as const;
 
+function contextOf(input: ToolRoundInput): ToolRoundContext {
+  const { calls, ...rest } = input;
+  const { sequential } = rest;
+  const window = sequential ? 1 : input.window;
+  const live = Math.min(window, calls.length);
+  const slots = calls.map((call, index): Slot => ({ call, status: index < live ? 'running' : 'queued' }));
+  return { ...rest, window, slots, next: live, live, steered: undefined };
+}
+
+const collectedOutput = ({ context, event }: Args): ToolRoundOutput => ({
+  kind: 'collected',
+  slots: hasEnded(event) ? collected(context, event).slots : context.slots,
+  ...(context.steered !== undefined && { steered: context.steered }),
+});
+const stoppedOutput = ({ context }: Args): ToolRoundOutput => ({ kind: 'stopped', slots: context.slots });
+
 export const toolRoundMachine = setup({
   types: {} as {
     context: ToolRoundContext;
@@ -141,15 +157,8 @@ export const toolRoundMachine = setup({
   },
 }).createMachine({
   id: 'TOOL_ROUND',
-  context: ({ input }) => {
-    const { calls, ...rest } = input;
-    const { sequential } = rest;
-    const window = sequential ? 1 : input.window;
-    const live = Math.min(window, calls.length);
-    const slots = calls.map((call, index): Slot => ({ call, status: index < live ? 'running' : 'queued' }));
-    return { ...rest, window, slots, next: live, live, steered: undefined };
-  },
-  output: ({ event }) => (event as unknown as { output: ToolRoundOutput }).output,
+  context: ({ input }) => contextOf(input),
+  output: ({ event }) => finalOutput<ToolRoundOutput>(event),
   initial: 'Running',
   on: { 'round.stopped': { target: '.Stopped' } },
   states: {
@@ -166,17 +175,7 @@ export const toolRoundMachine = setup({
         ],
       },
     },
-    Collected: {
-      type: 'final',
-      output: ({ context, event }: Args): ToolRoundOutput => ({
-        kind: 'collected',
-        slots: hasEnded(event) ? collected(context, event).slots : context.slots,
-        ...(context.steered !== undefined && { steered: context.steered }),
-      }),
-    },
-    Stopped: {
-      type: 'final',
-      output: ({ context }: Args): ToolRoundOutput => ({ kind: 'stopped', slots: context.slots }),
-    },
+    Collected: { type: 'final', output: collectedOutput },
+    Stopped: { type: 'final', output: stoppedOutput },
   },
 });

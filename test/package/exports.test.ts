@@ -59,6 +59,8 @@ describe('public names', () => {
         "pastOf",
         "presets",
         "subAgents",
+        "thrownMessage",
+        "thrownText",
         "toolResult",
       ]
     `);
@@ -67,6 +69,7 @@ describe('public names', () => {
   it('runchart/machines', async () => {
     expect(await namesOf('machines/index.ts')).toMatchInlineSnapshot(`
       [
+        "backoffMs",
         "chartCases",
         "conversationMachine",
         "createTranscript",

@@ -208,8 +208,8 @@ export const defects = [
     fault: 'model, cancel',
     edits: [
       [
-        "on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },",
-        "on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' }, 'run.cancelled': { target: 'attempting' } },",
+        "ask(askRetryWait)],\n    on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },",
+        "ask(askRetryWait)],\n    on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' }, 'run.cancelled': { target: 'attempting' } },",
       ],
     ],
   },
