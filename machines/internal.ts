@@ -1,7 +1,7 @@
 /** The door of `machines/` for the library: what it publishes, and the folds and functions that only the library needs. */
 
 export { noOpenCalls } from './calls.ts';
-export { runOf } from './conversation/context.ts';
+export { type Continued, runOf } from './conversation/context.ts';
 export { freshCounters, nothingSpent, type Spent, together } from './counters.ts';
 export { canonical, hash, printOf } from './fingerprint.ts';
 export * from './index.ts';

@@ -16,17 +16,26 @@ import { nextFollowUp, queued, runOf } from './context.ts';
 type Args = ConversationArgs;
 type Change = Partial<ConversationContext>;
 
+/** A store may have lost what this chart had done with what waits: then the log has it still. */
+function asLogged(context: ConversationContext, of: Continued | undefined): ConversationContext {
+  if (!of?.waits) return context;
+  const { suspended, decisions, queue } = of.waits;
+  return { ...context, queue, open: { ...context.open, suspended, decisions } };
+}
+
 function startWith(
-  context: ConversationContext,
+  living: ConversationContext,
   message: { messageId: string; content: StoredPart[] },
   kind: 'direct' | 'followUp',
   of?: Continued,
 ) {
   const { messageId, content } = message;
+  const context = asLogged(living, of);
   return {
     runId: runOf(messageId),
     trigger: { kind: 'message' as const, message: { messageId, kind, content } },
     counters: newCycle(of?.counters ?? context.counters),
+    open: context.open,
     queue: context.queue.filter((candidate) => candidate.messageId !== messageId),
     waiting: false,
     drained: [],
@@ -34,7 +43,8 @@ function startWith(
   };
 }
 
-function promote(context: ConversationContext, of?: Continued) {
+function promote(living: ConversationContext, of?: Continued) {
+  const context = asLogged(living, of);
   const message = nextFollowUp(context.queue);
   if (!message) return {};
   const started = startWith(context, message, 'followUp', of);
@@ -45,9 +55,10 @@ function promote(context: ConversationContext, of?: Continued) {
 
 /** What is gone on with is what the log has: a run whose start could not be stored never was. */
 function resumeAs(
-  context: ConversationContext,
+  living: ConversationContext,
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
 ) {
+  const context = asLogged(living, logged);
   const { runId: of, counters, ended } = logged ?? { ...context, ended: false };
   const trigger: Trigger = ended
     ? { kind: 'retry', of }
@@ -57,6 +68,7 @@ function resumeAs(
     trigger,
     counters,
     open: { ...context.open, reruns: [...context.open.reruns, ...context.retries] },
+    queue: context.queue,
     retries: [],
     waiting: false,
     drained: [],

@@ -40,6 +40,8 @@ export interface Continued {
   counters: Counters;
   /** Its cycle is over: only calls of ended cycles are to run again. */
   ended?: boolean;
+  /** What waits, as the log has it; absent while the log has not heard of all that the chart has done. */
+  waits?: Pick<OpenCalls, 'suspended' | 'decisions'> & { queue: readonly QueuedMessage[] };
 }
 
 export type ConversationEvent =

@@ -113,10 +113,12 @@ function learnCounted(known: Knowledge, { callId, outcome, ...result }: Extract<
   known.results.push({ callId, print: printOfResult(record.print, { outcome, ...result }) });
 }
 
-/** Outside of every run a call goes on for nobody but itself. */
+/** Outside of every run a call goes on for nobody but itself; a run may take it up again. */
 function learnLate({ calls, cycle }: Knowledge, callId: string) {
   const record = calls.get(callId);
-  if (record && cycle === 'stopped') record.late = true;
+  if (!record) return;
+  if (cycle === 'stopped') record.late = true;
+  else if (record.late) delete record.late;
 }
 
 /** What limits are held against. */

@@ -105,9 +105,12 @@ class Sequel {
     return this.#cycle === 'running' || (this.#cycle === 'suspended' && type === 'run-stop');
   }
 
-  /** By one that was given up while a cancel was in a hurry, and has landed since. */
+  /** By one that was given up while a cancel was in a hurry, and has landed since, or stands before it in the append. */
   #isDecided({ callId, suspension }: Extract<NewEntry, { type: 'decision' }>): boolean {
-    return this.#known.calls.get(callId)?.decisions.has(suspension) === true;
+    if (this.#known.calls.get(callId)?.decisions.has(suspension)) return true;
+    return this.entries.some(
+      (entry) => entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension,
+    );
   }
 
   #isQueued(messageId: string): boolean {

@@ -116,6 +116,7 @@ export const isCutOff = ({ asked, cycle, stop }: Knowledge): boolean =>
 
 /** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
 export function goesOn({ asked, calls, cycle, open, stop }: Knowledge): boolean {
+  if (cycle === 'suspended') return true;
   // A cycle that is under way though nothing runs has lost its end.
   const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
   // Without its message a run has opened no cycle.

@@ -2,7 +2,7 @@
  * What model calls cost, as a log says it: the replies of its own conversation, and what its sub-agents used. Rule: an
  * entry is read field by field, and one of another form costs nothing; what is counted once is in the log once.
  */
-import type { Spent } from '../counters.ts';
+import type { Counters, Spent } from '../counters.ts';
 import type { LogEntry, NewEntry } from '../vocabulary.ts';
 
 /** A sub-agent of a call begins or ends, or used the model: `upTo` says which entries of its log are counted in. */
@@ -24,7 +24,7 @@ const isCount = (value: unknown): value is number => typeof value === 'number' &
 const countOf = (value: unknown): number => (isCount(value) ? value : 0);
 
 /** What the entry says was spent; nothing for most. */
-export function spentIn(entry: LogEntry): Spent | undefined {
+export function spentIn(entry: NewEntry): Spent | undefined {
   if (entry.type === 'model-reply') return { usage: entry.usage, costUsd: entry.costUsd };
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { usage, costUsd } = fieldsOf(entry.value);
@@ -47,6 +47,18 @@ export function countedIn(entry: LogEntry): { callId: string; conversationId: st
   const { callId, conversationId, upTo } = fieldsOf(entry.value);
   if (typeof callId !== 'string' || typeof conversationId !== 'string') return undefined;
   return { callId, conversationId, upTo: countOf(upTo) };
+}
+
+/** Without what the lost entries would have counted: a limit is held against the log. */
+export function uncounted(counters: Counters, lost: readonly NewEntry[]): Counters {
+  let { tokens, costUsd } = counters;
+  for (const entry of lost) {
+    const spent = spentIn(entry);
+    if (!spent) continue;
+    tokens -= spent.usage.inputTokens + spent.usage.outputTokens;
+    costUsd = costUsd === null || spent.costUsd === null ? null : costUsd - spent.costUsd;
+  }
+  return { ...counters, tokens, costUsd };
 }
 
 /** What the log is told of a sub-agent (conversation-requirements, REQ-BED-009): that it began, that it ended, what it used. */

@@ -6,8 +6,9 @@
 
 import type { HeldDecision, Slot } from '../calls.ts';
 import { type Counters, counted, countOutputs, countReply } from '../counters.ts';
+import { uncounted } from '../log/usage.ts';
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
-import { afterReplay } from '../tools/openCalls.ts';
+import { afterReplay, followers } from '../tools/openCalls.ts';
 import type { Failure } from '../vocabulary.ts';
 import { heardOf, leftWaiting, nothingLeft } from './closeCalls.ts';
 import {
@@ -62,7 +63,10 @@ export function settleCall({ context, event }: Args): Change {
   if (event.type !== 'call.settled') return {};
   const { output } = event;
   const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
-  const replaying = context.replaying.filter((callId) => callId !== output.callId);
+  // What kept its turn behind a call that waits again is left out of the gate.
+  const left = output.outcome === 'suspended' ? followers(context.kept, output.callId) : [];
+  const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);
+  const replaying = context.replaying.filter((callId) => !over.has(callId));
   const replayed = context.replayed + 1;
   const concluded = [...context.concluded.filter(({ callId }) => callId !== output.callId), output];
   const failure = toolFailureOf(context, [output]);
@@ -135,7 +139,10 @@ export const closeOpenCalls = (args: Args): Change => ({
 
 /** With the results of calls whose round or gate did not come to its end. */
 const countLeft = ({ context, event }: Args): Counters =>
-  countOutputs(context.counters, [...outputsIn(roundOf(event)), ...heardOf(context)]);
+  countOutputs(uncounted(context.counters, context.end.lost ?? []), [
+    ...outputsIn(roundOf(event)),
+    ...heardOf(context),
+  ]);
 
 /** A failure that was tried again says how often. */
 const afterAttempts = ({ attempts: { attempt } }: RunContext, { code, message }: Failure): Failure => ({
@@ -190,7 +197,8 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
 export function loseEnd(args: Args): Change {
   const end = endOf(args);
   const { suspended, decisions } = leftWaiting({ ...args.context, end });
-  return { end, durable: false, suspended, decisions };
+  const counters = uncounted(args.context.counters, end.lost ?? []);
+  return { end, durable: false, suspended, decisions, counters };
 }
 
 /** How the Terminate state ends the run: by a plugin, or by a limit. */

@@ -87,10 +87,11 @@ export const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCall
   concluded.filter(({ callId }) => replaying.includes(callId));
 
 /** The decision with which a call was replayed is used. */
-function consumed({ runId, suspended, decisions }: RunContext, callId: string): NewEntry[] {
+function consumed({ runId, suspended, reruns, decisions }: RunContext, callId: string): NewEntry[] {
+  const again = reruns.find(({ call, decision }) => decision && call.callId === callId);
   const decided = suspended.find(({ call }) => call.callId === callId);
-  const held = decided && decisions.find((candidate) => answers(candidate, decided));
-  return held ? [{ runId, type: 'decision-consumed', callId, suspension: held.suspension }] : [];
+  const used = again ?? (decided && decisions.find((candidate) => answers(candidate, decided)));
+  return used ? [{ runId, type: 'decision-consumed', callId, suspension: used.suspension }] : [];
 }
 
 /**

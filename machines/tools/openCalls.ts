@@ -19,7 +19,7 @@ function decided(open: OpenCalls): Replay[] {
 }
 
 /** The calls behind `callId`, in their order, each behind the one before. */
-function followers(kept: readonly KeptCall[], callId: string): Replay[] {
+export function followers(kept: readonly KeptCall[], callId: string): Replay[] {
   const next = kept.find((candidate) => candidate.behind === callId);
   if (!next) return [];
   return [{ call: next.call, suspension: 0, behind: callId }, ...followers(kept, next.call.callId)];

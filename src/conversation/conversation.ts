@@ -184,12 +184,18 @@ export class Conversation {
     throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
+  /** Messages that the chart has not delivered, and those whose delivery or return the log has not heard of. */
+  #queued(): number {
+    const { queue, known } = this.#runtime;
+    return new Set([...queue, ...known.queue].map(({ messageId }) => messageId)).size;
+  }
+
   #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', signal?: AbortSignal) {
     const { policies, newId } = this.#options;
     const { status } = this;
     const supersedes = status === 'waiting' && kind === 'direct';
     const waits = status !== 'idle' && status !== 'error' && !supersedes;
-    if (waits && this.#runtime.queue.length + this.#runtime.commands.queueing >= policies.limits.queue) {
+    if (waits && this.#queued() + this.#runtime.commands.queueing >= policies.limits.queue) {
       throw new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
     }
     const messageId = newId();

@@ -47,7 +47,7 @@ export class AppendQueue {
 
   /** Answers nothing where the step is durable at once. Throws where the store refuses it at once. */
   add(step: Step): PendingAppend | undefined {
-    const pending = this.#pending.length === 0 ? this.#outcome.append(step.entries, step.at, false) : 'queued';
+    const pending = this.isEmpty ? this.#outcome.append(step.entries, step.at, false) : 'queued';
     if (!pending) return undefined;
     const wait = { step, blocks: true, givenUp: false, carries: false };
     this.#pending.push(wait);
@@ -68,9 +68,13 @@ export class AppendQueue {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#pending.length === 0;
+  }
+
   /** Resolves when nothing is in the queue; whoever comes then may be told what became of it a moment later. */
   settled(): Promise<void> {
-    return this.#pending.length === 0 ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
+    return this.isEmpty ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
   }
 
   #release(wait: PendingAppend): void {
@@ -134,15 +138,11 @@ export class CancelDeadline {
   readonly #setTimer: (ms: number, fire: () => void) => () => void;
   readonly #appends: Pick<AppendQueue, 'overtake' | 'giveUp'>;
   #stops: (() => void)[] = [];
-  #state: 'idle' | 'waiting' | 'overtaking' | 'timeUp' = 'idle';
+  #state: 'idle' | 'waiting' | 'overtaking' | 'timeUp' | 'stopped' = 'idle';
 
   constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendQueue, 'overtake' | 'giveUp'>) {
     this.#setTimer = setTimer;
     this.#appends = line;
-  }
-
-  get isIdle(): boolean {
-    return this.#state === 'idle';
   }
 
   begin(): void {
@@ -160,9 +160,18 @@ export class CancelDeadline {
   }
 
   end(): void {
+    if (this.#state !== 'idle' && this.#state !== 'stopped') this.#leave('idle');
+  }
+
+  /** No cancel comes any more; an append may still land. */
+  stop(): void {
+    this.#leave('stopped');
+  }
+
+  #leave(state: 'idle' | 'stopped'): void {
     for (const stop of this.#stops) stop();
     this.#stops = [];
-    this.#state = 'idle';
+    this.#state = state;
   }
 
   /** An append is waited for from now on. */

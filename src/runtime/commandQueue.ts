@@ -122,7 +122,7 @@ export class CommandQueue {
 
   /** Whether a command has not been delivered yet, and starts a run when it is. */
   starts(command: Command): boolean {
-    return this.#waiting.has(command) && startsRun(command, this.#chart, this.#log);
+    return this.#waiting.has(command) && startsRun(command, this.#chart, this.#log, this.#queue.has(command));
   }
 
   /** A command that has not been delivered yet starts a run. */

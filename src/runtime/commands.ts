@@ -4,6 +4,7 @@
  */
 import {
   type Completion,
+  type Continued,
   type ConversationEvent,
   countersOf,
   type Decision,
@@ -15,6 +16,7 @@ import {
   judge,
   type Knowledge,
   type NewEntry,
+  openCalls,
   rerunOf,
   type Settlement,
   type StoredPart,
@@ -104,13 +106,28 @@ function admitSettlement(known: Knowledge, callId: string, how: Settlement): Adm
   return { events: [event], answer: 'applied' };
 }
 
-/** Whether a command that is not delivered yet starts a run when it is. */
-export function startsRun(command: Command, chart: ChartState, log: Knowledge): boolean {
-  if (command.type === 'message.sent') return chart.settledStatus(log) !== undefined || chart.isStartedBy(command.kind);
+/** Whether a command that is not delivered yet starts a run when it is. `isQueued`: it was not put to the chart yet. */
+export function startsRun(command: Command, chart: ChartState, log: Knowledge, isQueued: boolean): boolean {
+  // What was put before the end is taken by the chart that has not heard of it.
+  if (command.type === 'message.sent')
+    return (isQueued && chart.settledStatus(log) !== undefined) || chart.isStartedBy(command.kind);
   return command.type === 'resume.requested' || command.type === 'promotion.requested';
 }
 
-export function admitCommand(command: { type: string }, known: Knowledge, chart: ChartState): Admission {
+/** What a run follows. `isLogged`: the log has heard of everything that the chart has done. */
+function logged(known: Knowledge, isLogged: boolean): Continued {
+  const of = { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) };
+  if (!isLogged) return of;
+  const { suspended, decisions } = openCalls(known);
+  return { ...of, waits: { suspended, decisions, queue: known.queue } };
+}
+
+export function admitCommand(
+  command: { type: string },
+  known: Knowledge,
+  chart: ChartState,
+  isLogged: boolean,
+): Admission {
   const given = command as Command;
   switch (given.type) {
     case 'decision.proposed':
@@ -121,7 +138,7 @@ export function admitCommand(command: { type: string }, known: Knowledge, chart:
     case 'resume.requested':
     case 'promotion.requested': {
       const { aborted, ...asked } = given;
-      const event = { ...asked, of: { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) } };
+      const event = { ...asked, of: logged(known, isLogged) };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
       if (event.type === 'message.sent' ? !chart.isIdle : chart.runId !== undefined)

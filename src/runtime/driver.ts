@@ -80,10 +80,16 @@ export class Driver {
     return this.#appends.settled();
   }
 
+  /** Every step so far is in the log. */
+  get isLogged(): boolean {
+    return this.#appends.isEmpty;
+  }
+
   stop(): void {
-    this.#deadline.end();
+    this.#deadline.stop();
     this.#journal.bell(() => {});
     this.#journal.drop('');
+    this.#requests.drop('');
     this.root.stop();
   }
 
@@ -107,7 +113,7 @@ export class Driver {
   /** A cancel is taken before anything else, so what is not cancelling now has been cancelled, or never was. */
   #pace(): void {
     if (this.#options.cancelling?.()) this.#deadline.begin();
-    else if (!this.#deadline.isIdle) this.#deadline.end();
+    else this.#deadline.end();
   }
 
   /** False where the step waits for its append; the drain goes on behind it. */

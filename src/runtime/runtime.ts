@@ -223,7 +223,7 @@ export class Runtime {
   #admit(command: { type: string }): readonly { type: string }[] {
     // It was answered as given up already.
     if ('aborted' in command && !this.commands.waits(command as Command)) return [];
-    const admitted = admitCommand(command, this.known, this.chart);
+    const admitted = admitCommand(command, this.known, this.chart, this.#driver?.isLogged === true);
     this.commands.delivered(command, admitted);
     this.#note(admitted.note ?? []);
     return admitted.events;

@@ -96,8 +96,10 @@ export class SubAgentGroup {
 
   /** A person has decided about a call of this sub-agent, or wants it run again. */
   async decided(child: SubAgent, reason: WakeReason): Promise<void> {
-    if (!this.#signal) await this.#options.resumeParent(reason);
-    else if (child.canContinue && !this.#working.has(child) && !this.#queue.includes(child)) {
+    if (!this.#signal) {
+      // The same word once more changes nothing: the sub-agent may wait for another one by now.
+      if (child.canContinue) await this.#options.resumeParent(reason);
+    } else if (child.canContinue && !this.#working.has(child) && !this.#queue.includes(child)) {
       this.#queue.push(child);
       this.#go();
     }

@@ -92,7 +92,10 @@ describe.each([0, 25])('INV-1, INV-3: with a hook at the end that takes %d ms, a
       if (conversation.status === 'waiting') await clock.until(conversation.cancel());
       await clock.advance(20_000);
       expect(restFaults(conversation.log()), where).toEqual([]);
-      expect(pairingFaults(conversation.messages().slice(0, -1)), where).toEqual([]);
+      const messages = conversation.messages();
+      // A call that still waited is closed behind the last reply, and told there.
+      const asked = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
+      expect(pairingFaults(asked), where).toEqual([]);
       expect(appendFaults(store.tried), where).toEqual([]);
       const again = await restart(on, { ...on.options, replies: [] });
       expect(restFaults(again.conversation.log()), where).toEqual([]);

@@ -50,8 +50,12 @@ export class PolicyWatch {
   learn(entry: LogEntry, queued: number): void {
     const { limits } = this.#world.policies ?? {};
     switch (entry.type) {
+      case 'user-message':
+        // A run has opened no cycle before its message is there.
+        if (entry.kind !== 'steer') this.#freshCycle();
+        return;
       case 'run-started':
-        this.#freshCycle();
+        this.#isOpen = false;
         // What a fork copies took its time elsewhere.
         this.#since = this.#world.facts.forks.has(entry.conversationId) ? undefined : this.#world.steady;
         return;
@@ -102,7 +106,7 @@ export class PolicyWatch {
     const most = this.#world.policies?.limits?.[limit];
     if (most === count) this.#world.reach('limits', limit);
     // What a refused append took may be in the log's queue again, and not in the living one's.
-    const fits = most === undefined || count <= most || (limit === 'queue' && this.#world.storeFailed);
+    const fits = most === undefined || count <= most;
     this.#world.hold(fits, 'I4', () => `${limit} is ${most}, and ${of} makes it ${count}`);
   }
 

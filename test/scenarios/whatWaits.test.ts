@@ -1,0 +1,134 @@
+/**
+ * What waits behind runs whose end a store has lost (run-lifecycle, Checkpoint Triggers): the next run begins with the
+ * calls, decisions and messages that the log has, whatever the charts had done with them in the meantime.
+ */
+import { describe, expect, it } from 'vitest';
+import { createTranscript, type LogEntry, modelMessages } from '../../machines/index.ts';
+import { bench, only } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { restFaults } from '../support/logRules.ts';
+import { call, lines, t } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/tools.ts';
+
+const args = { m: 'a' };
+const has = (entries: readonly LogEntry[], ...types: LogEntry['type'][]): boolean =>
+  entries.some(({ type }) => types.includes(type));
+
+/** A conversation with the call `c1` before a person, in front of a store that can be told to refuse. */
+async function waiting(limits = {}) {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const ask = echoTool('ask');
+  const options = { clock, store, tools: [ask.tool, gateTool().tool], plugins: [asks().plugin], policies: { limits } };
+  const on = await bench({ ...options, replies: [[call('c1', 'ask', args)], 'done', 'more', 'and more', 'last'] });
+  await on.conversation.send('hi').result;
+  return { ...on, store, ask };
+}
+
+describe('INV-1: behind a denial whose result and whose run the store has lost', () => {
+  it('the call still waits, and the next run carries the denial out', async () => {
+    const { conversation, store, ask } = await waiting();
+    let lost = false;
+    store.trouble((entries) => {
+      lost ||= has(entries, 'tool-result');
+      return lost ? 'failed' : 'stored';
+    });
+    await conversation.decide({ callId: 'c1', action: 'deny' });
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    expect(await conversation.send('go on').result).toMatchObject({ termination: 'NaturalEnd' });
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
+    expect(ask.ran).toEqual([]);
+    expect(restFaults(conversation.log())).toEqual([]);
+  });
+
+  it('a resumption without the decision waits, and no model speaks behind its own last words', async () => {
+    const { conversation, store, model } = await waiting();
+    let failing = true;
+    store.trouble((entries) => (failing && has(entries, 'run-resumed', 'run-stop') ? 'failed' : 'stored'));
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
+    failing = false;
+    const asked = model.calls.length;
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Suspended' });
+    expect(model.calls).toHaveLength(asked);
+  });
+});
+
+describe('I29: messages that the log still has in its queue', () => {
+  it('a steer whose delivery was lost with the end of its run is delivered by the next run', async () => {
+    const { conversation, store, model } = await waiting();
+    void conversation.steer('by the way').delivered.catch(() => undefined);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    let failing = true;
+    store.trouble((entries) => (failing && has(entries, 'user-message', 'run-stop') ? 'failed' : 'stored'));
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Error' });
+    failing = false;
+    expect(conversation.queue).toHaveLength(1);
+    await conversation.send('and now').result;
+    expect(conversation.queue).toEqual([]);
+    expect(lines(model.calls.at(-1)?.messages ?? [])).toEqual(expect.arrayContaining(['user by the way']));
+  });
+
+  it('a followUp whose return was refused counts against limits.queue, and is promoted', async () => {
+    const { conversation, store } = await waiting({ queue: 1 });
+    const run = conversation.send('later', { kind: 'followUp' });
+    store.trouble((entries) => (has(entries, 'message-returned') ? 'failed' : 'stored'));
+    await run.cancel();
+    store.trouble(() => 'stored');
+    expect(conversation.queue.map(({ kind }) => kind)).toEqual(['followUp']);
+    expect(() => conversation.followUp('one more')).toThrow(/queue holds 1/);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    await conversation.resume().result;
+    await conversation.resume().result;
+    expect(conversation.queue).toEqual([]);
+  });
+});
+
+describe('I4: limits count what is stored', () => {
+  it('a reply that the store refused uses up no tokens of the followUp behind it', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const policies = { limits: { tokens: 100 }, promoteFollowUpOn: ['error' as const] };
+    const usage = { inputTokens: 120, outputTokens: 0 };
+    const costly = [t('lost'), { type: 'finish' as const, reason: 'stop' as const, usage }];
+    const { conversation } = await bench({ clock, store, policies, replies: [costly, 'kept'] });
+    let lost = false;
+    store.trouble((entries) => {
+      if (lost || !has(entries, 'model-reply')) return 'stored';
+      lost = true;
+      return 'failed';
+    });
+    const run = conversation.send('hi');
+    const next = conversation.send('then', { kind: 'followUp' });
+    expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    expect(await next.result).toMatchObject({ termination: 'NaturalEnd' });
+  });
+});
+
+it('INV-2: a result that is told late is never changed: what is known later is told behind it', () => {
+  const at = { v: 1, id: 'x', conversationId: 'c', at: 0, runId: 'r' } as const;
+  let seq = 0;
+  const next = (entry: object): LogEntry => ({ ...at, seq: seq++, ...entry }) as unknown as LogEntry;
+  const text = (word: string) => [{ type: 'text' as const, text: word }];
+  const log = [
+    next({ type: 'user-message', messageId: 'm', kind: 'direct', content: text('go') }),
+    next({ type: 'agent-output', item: { type: 'tool-call', callId: 'c1', name: 'pay', args } }),
+    next({ type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: {}, costUsd: 0 }),
+    next({ type: 'tool-result', callId: 'c1', outcome: 'unknown', content: text('unknown') }),
+    next({ type: 'agent-output', item: { type: 'assistant', text: 'well' } }),
+    next({ type: 'model-reply', turn: 2, model: 'm', finish: 'stop', usage: {}, costUsd: 0 }),
+    next({ type: 'call-settled', callId: 'c1', how: { retry: true } }),
+    next({ type: 'tool-result', callId: 'c1', outcome: 'unknown', content: text('unknown again') }),
+    next({ type: 'call-settled', callId: 'c1', how: { ran: { paid: 5 } } }),
+  ];
+  const transcript = createTranscript();
+  let before = modelMessages([]);
+  for (const [index, entry] of log.entries()) {
+    transcript.push(entry);
+    const now = transcript.messages();
+    if (index > 5) expect(now.slice(0, before.length)).toEqual(before);
+    before = now;
+  }
+  expect(lines(before).slice(-2).join()).toMatch(/unknown again.*paid/s);
+});
