@@ -91,6 +91,8 @@ export type RuntimeEntry =
       createdAt: number;
       parent?: { conversationId: string; callId: string };
     }
+  /** What the conversation was opened with, in place of the events that it stands for. */
+  | { type: 'history'; messages: Message[] }
   | { type: 'run-started' }
   | { type: 'run-resumed'; of: string }
   | { type: 'run-suspended'; waiting: string[] }

@@ -89,6 +89,12 @@ const usage = z.object({
 const queuedKind = z.enum(['steer', 'followUp']);
 const parent = z.object({ conversationId: z.string(), callId });
 
+const earlierMessage = z.discriminatedUnion('role', [
+  z.object({ role: z.literal('user'), content }),
+  z.object({ role: z.literal('assistant'), content, toolCalls: z.array(call.omit({ type: true })) }),
+  z.object({ role: z.literal('tool'), callId, content, isError: z.boolean() }),
+]);
+
 const entries = [
   userMessage,
   agentOutput,
@@ -101,6 +107,7 @@ const entries = [
     createdAt: z.number(),
     parent: parent.optional(),
   }),
+  z.object({ type: z.literal('history'), messages: z.array(earlierMessage) }),
   z.object({ type: z.literal('run-started') }),
   z.object({ type: z.literal('run-resumed'), of: z.string() }),
   z.object({ type: z.literal('run-suspended'), waiting: z.array(z.string()) }),

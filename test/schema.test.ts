@@ -94,6 +94,13 @@ const ENTRIES: { [K in (WireEvent | RuntimeEntry)['type']]: Extract<WireEvent | 
   'tool-result': { ...T(callId), code: 'denied' },
   'run-stop': S('error', 'crash'),
   conversation: { type: 'conversation', schema: 1, cwd: '/', createdAt: 0, parent: { conversationId: 'p', callId } },
+  history: {
+    type: 'history',
+    messages: [
+      { role: 'user', content },
+      { role: 'tool', callId, content, isError: true },
+    ],
+  },
   'run-started': { type: 'run-started' },
   'run-resumed': { type: 'run-resumed', of: 'r0' },
   'run-suspended': { type: 'run-suspended', waiting: [callId] },

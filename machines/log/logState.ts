@@ -10,6 +10,7 @@ import { warnedBy } from '../transcript/size.ts';
 import { isVisible } from '../transcript/texts.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
 import { type CallsKnown, learnCall, learnExpired, learnOfCall } from './callRecord.ts';
+import { earlierEntries } from './earlierMessages.ts';
 import { spentIn } from './usage.ts';
 
 export interface Knowledge extends CallsKnown {
@@ -121,6 +122,13 @@ function learnLate({ calls, cycle }: Knowledge, callId: string) {
   else if (record.late) delete record.late;
 }
 
+function learnOfItsCall(known: Knowledge, entry: LogEntry) {
+  if (entry.type === 'tool-result') learnCounted(known, entry);
+  if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(known, entry.callId);
+  if ('callId' in entry && entry.callId !== undefined)
+    learnOfCall(known, entry as Extract<LogEntry, { callId: string }>);
+}
+
 /** What limits are held against. */
 export function countersOf(known: Knowledge): Counters {
   if (known.results.length > 0) {
@@ -139,6 +147,9 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'conversation':
       known.cwd = entry.cwd;
       known.createdAt = entry.createdAt;
+      return;
+    case 'history':
+      for (const earlier of earlierEntries(entry)) learn(known, earlier);
       return;
     case 'run-started':
     case 'run-resumed':
@@ -190,9 +201,6 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       for (const [key, value] of Object.entries(entry.writes)) known.state.set(key, value);
       return;
     default:
-      if (entry.type === 'tool-result') learnCounted(known, entry);
-      if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(known, entry.callId);
-      if ('callId' in entry && entry.callId !== undefined)
-        learnOfCall(known, entry as Extract<LogEntry, { callId: string }>);
+      return learnOfItsCall(known, entry);
   }
 }

@@ -4,6 +4,7 @@
  * rewritten: a result that comes after the model has spoken again is told where it came, quoted as data. Only an entry
  * changes anything: a look at any moment shows what `modelMessages` would, and leaves no trace.
  */
+import { earlierEntries } from '../log/earlierMessages.ts';
 import type { AgentItem, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
 import type { Prunable } from './size.ts';
 import { CHARACTERS_A_TOKEN, MessageSizes, prunableIn, prunedBy, sizeOf, sizeOfContent } from './size.ts';
@@ -114,6 +115,9 @@ class MessageList implements Transcript {
     switch (entry.type) {
       case 'agent-output':
         return this.#open.add(entry.item, (callId) => this.#slots.has(callId));
+      case 'history':
+        for (const earlier of earlierEntries(entry)) this.push(earlier);
+        return;
       case 'user-message':
         this.#userTurns += 1;
         return this.#add({ role: 'user', content: entry.content });

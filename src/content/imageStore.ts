@@ -57,8 +57,16 @@ export class Images {
   async keepEntries(entries: readonly NewEntry[]): Promise<NewEntry[]> {
     const kept: NewEntry[] = [];
     for (const entry of entries) {
-      const holds = 'content' in entry && hasImage(entry.content);
-      kept.push(holds ? { ...entry, content: await this.keep(readContent(entry.content)) } : entry);
+      if (entry.type !== 'history' || !entry.messages.some(({ content }) => hasImage(content))) {
+        kept.push(entry);
+        continue;
+      }
+      const messages: Message[] = [];
+      for (const message of entry.messages) {
+        const { content } = message;
+        messages.push(hasImage(content) ? { ...message, content: await this.keep(readContent(content)) } : message);
+      }
+      kept.push({ ...entry, messages });
     }
     return kept;
   }

@@ -3,7 +3,7 @@
  * forked is read and left as it is; calls that were cut off are closed when the new one is opened, as after a crash.
  * Its sub-agents come with it, under ids of their own.
  */
-import type { LogEntry } from '../../machines/internal.ts';
+import type { LogEntry, Message } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { checkId } from '../options.ts';
 import { storeForm } from '../runtime/ports.ts';
@@ -124,6 +124,13 @@ class Fork {
       // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
       delete forked.parent;
       if (parent) forked.parent = parent;
+    }
+    if (forked.type === 'history') {
+      const messages: Message[] = [];
+      for (const message of forked.messages) {
+        messages.push({ ...message, content: await copied(message.content, source, target) });
+      }
+      return { ...forked, messages };
     }
     return 'content' in forked ? { ...forked, content: await copied(forked.content, source, target) } : forked;
   }

@@ -169,9 +169,9 @@ function resumesByItself({ status, known }: Runtime, onRestart: Policies['onRest
 }
 
 async function headOf({ ports }: AgentEnvironment, { cwd, history, parent }: OpenRequest): Promise<NewEntry[]> {
-  const { now, newId } = ports;
+  const { now } = ports;
   const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
-  const earlier = history ? (await load.history()).historyEntries(history, newId) : [];
+  const earlier = history ? (await load.history()).historyEntries(history) : [];
   return [parent ? { ...head, parent } : head, ...earlier];
 }
 

@@ -14,7 +14,6 @@ type Check = (value: unknown) => boolean;
 
 const text: Check = (value) => typeof value === 'string';
 const number: Check = (value) => typeof value === 'number';
-const texts: Check = (value) => Array.isArray(value) && value.every(text);
 const maybe =
   (check: Check): Check =>
   (value) =>
@@ -29,10 +28,21 @@ const imagePart = fields({ mediaType: text, data: text });
 const otherPart = fields({ type: text });
 const part: Check = (value) =>
   isObject(value) && (value.type === 'text' ? textPart : value.type === 'image' ? imagePart : otherPart)(value);
-const content: Check = (value) => Array.isArray(value) && value.every(part);
+const every =
+  (check: Check): Check =>
+  (value) =>
+    // Not the list's own `every`, which passes over its holes.
+    Array.isArray(value) && Array.from(value).every(check);
+const content = every(part);
 const call = fields({ callId: text, name: text, argsText: maybe(text) });
 const words = fields({ type: text, text });
 const item: Check = (value) => isObject(value) && (value.type === 'tool-call' ? call : words)(value);
+const roles: ReadonlyMap<unknown, Check> = new Map([
+  ['user', fields({ content })],
+  ['assistant', fields({ content, toolCalls: every(call) })],
+  ['tool', fields({ content, callId: text })],
+]);
+const message: Check = (value) => isObject(value) && roles.get(value.role)?.(value) === true;
 const usage = fields({ inputTokens: number, outputTokens: number });
 const cost: Check = (value) => value === null || number(value);
 const named = { messageId: text };
@@ -46,6 +56,7 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
     'message-queued': { ...named, content },
     'message-returned': named,
     'agent-output': { item },
+    history: { messages: every(message) },
     'model-reply': { usage, costUsd: cost },
     'tool-allowed': ofCall,
     'tool-started': ofCall,
@@ -57,7 +68,7 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
     'state-changed': { writes: isObject },
     continuation: { text },
     compaction: { upToSeq: number, summary: text },
-    'run-suspended': { waiting: texts },
+    'run-suspended': { waiting: every(text) },
     'run-stop': { reason: text },
   }),
 );

@@ -119,6 +119,7 @@ const CONTENT: readonly string[] = [
   'writes',
   'detail',
   'summary',
+  'messages',
   'value',
 ];
 /** Fields within those that name, and are told apart by. */
@@ -138,6 +139,11 @@ function redactFields(value: unknown, redact: RedactValue): unknown {
   );
 }
 
+const redactedMessage = (message: Fields, redact: RedactValue): Fields =>
+  Object.fromEntries(
+    Object.entries(message).map(([key, value]) => [key, Array.isArray(value) ? redactFields(value, redact) : value]),
+  );
+
 function redactedEntry(entry: NewEntry, redact: RedactValue): NewEntry {
   const fields = entry as unknown as Fields;
   const changes: Fields = {};
@@ -145,7 +151,8 @@ function redactedEntry(entry: NewEntry, redact: RedactValue): NewEntry {
     const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (value === undefined || (key === 'reason' && value === 'permission')) continue;
     const named = key === 'content' || key === 'item' || key === 'decision';
-    changes[key] = named ? redactFields(value, redact) : redact(value);
+    if (key === 'messages') changes[key] = (value as Fields[]).map((message) => redactedMessage(message, redact));
+    else changes[key] = named ? redactFields(value, redact) : redact(value);
   }
   return { ...entry, ...changes } as NewEntry;
 }

@@ -55,6 +55,9 @@ export function apply(projection: Projection, reading: Reading, origin: Origin):
 function applyAside(projection: Projection, reading: Reading, seq: number | undefined): void {
   const { records, calls, queue } = projection;
   switch (reading.type) {
+    case 'history':
+      for (const earlier of reading.readings) apply(projection, earlier, { seq, runId: undefined });
+      return;
     case 'odd':
       noteIn(projection, reading.code, seq, reading.detail);
       return;

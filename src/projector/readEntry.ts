@@ -4,7 +4,8 @@
  * a view is `ignored`, so that only unknown types are called unknown.
  */
 
-import type { Diagnostic, Json, Usage } from '../../machines/vocabulary.ts';
+import { eventsOfMessages } from '../../machines/log/earlierMessages.ts';
+import type { Diagnostic, Json, Message, Usage } from '../../machines/vocabulary.ts';
 import { copyJson, freezeList } from './frozenJson.ts';
 import {
   type CallReading,
@@ -104,6 +105,8 @@ const NOTHING: RuntimeReading = { type: 'ignored' };
 /** The entry; the name of the field that refuses it; or undefined where the type is not known. */
 function readRuntime(type: string, entry: Fields): RuntimeReading | string | undefined {
   switch (type) {
+    case 'history':
+      return readHistory(entry.messages);
     case 'model-reply':
       return { type, usage: readUsage(entry.usage) };
     case 'run-suspended':
@@ -126,6 +129,18 @@ function readRuntime(type: string, entry: Fields): RuntimeReading | string | und
       return readDiagnostic(entry);
     default:
       return BOUNDARIES.has(type) ? BOUNDARY : IGNORED.has(type) ? NOTHING : undefined;
+  }
+}
+
+/** What its messages stand for, each read as an event of its own. */
+function readHistory(messages: unknown): RuntimeReading | string {
+  try {
+    return {
+      type: 'history',
+      readings: eventsOfMessages(messages as Message[]).map((event) => readEvent({ ...event })),
+    };
+  } catch {
+    return 'messages';
   }
 }
 

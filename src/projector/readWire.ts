@@ -153,6 +153,8 @@ export type CallReading =
 
 export type RuntimeReading =
   | CallReading
+  /** What came before, read event by event. */
+  | { type: 'history'; readings: readonly Reading[] }
   | { type: 'run-suspended'; waiting: readonly string[] }
   | { type: 'run-resumed'; of: string }
   | { type: 'message-queued'; messageId: string; kind: 'steer' | 'followUp'; content: StoredPart[] }

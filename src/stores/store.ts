@@ -100,6 +100,7 @@ export function conversationSummary(id: string): ConversationSummary {
       }
       if (entry.type === 'model-reply') found.turns += 1;
       else if (entry.type === 'run-started' || entry.type === 'run-resumed') cycle = 'running';
+      else if (entry.type === 'history') found.lastCause = 'history';
       else if (entry.type === 'run-suspended') cycle = 'suspended';
       else if (entry.type === 'run-stop') {
         cycle = 'ended';

@@ -1,6 +1,9 @@
 /** Conversations that begin with the messages of earlier ones: nothing of the past is run (request-cycle-model, Boundary Rule). */
 import { describe, expect, it } from 'vitest';
-import type { Message } from '../../src/index.ts';
+import { modelMessages } from '../../machines/index.ts';
+import { earlierEntries } from '../../machines/log/earlierMessages.ts';
+import type { LogEntry, Message } from '../../src/index.ts';
+import { project } from '../../src/projector/index.ts';
 import { bench, only, story } from '../support/agent.ts';
 import { lines } from '../support/model.ts';
 import { echoTool } from '../support/tools.ts';
@@ -17,6 +20,10 @@ const told = (callId: string): Message => ({
   content: [{ type: 'text', text: `${callId} is paid` }],
   isError: false,
 });
+
+/** The log with what its history stands for. */
+const past = (log: readonly LogEntry[]): LogEntry[] =>
+  log.flatMap((entry) => (entry.type === 'history' ? earlierEntries(entry) : [entry]));
 
 /** A new conversation `h` with this history, whose model says `replies`; `again`: it is closed and opened anew first. */
 async function opened(history: readonly Message[], options: { again?: boolean; replies?: string[] } = {}) {
@@ -47,13 +54,14 @@ describe('a call of a history without a result', () => {
       expect(model.calls).toHaveLength(0);
       expect(await conversation.send('hello').result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
       expect(ran).toEqual([]);
-      expect(only(conversation.log(), 'tool-result')).toContain('tool-result c1 cancelled restart');
+      expect(only(past(conversation.log()), 'tool-result')).toContain('tool-result c1 cancelled restart');
     }
   });
 
   it('has a result in its place that says so, with the history and not with a repair', async () => {
     const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')]);
-    const log = story(conversation.log());
+    expect(conversation.log().map(({ type }) => type)).toEqual(['conversation', 'history']);
+    const log = story(past(conversation.log()));
     expect(lines(conversation.messages())).toEqual([
       'user a',
       'assistant +c1 +c2',
@@ -64,20 +72,43 @@ describe('a call of a history without a result', () => {
     ]);
     await conversation.close();
     const again = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')], { again: true });
-    expect(story(again.conversation.log())).toEqual(log);
+    expect(story(past(again.conversation.log()))).toEqual(log);
   });
 
   it('has one result also where its id is used again', async () => {
     const { conversation, ran } = await opened([user('a'), calls('', 'c1'), user('b'), calls('', 'c1', 'c1')]);
-    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled restart']);
+    expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 cancelled restart']);
     await conversation.send('hello').result;
     expect(ran).toEqual([]);
   });
+});
+
+it('a history is one entry, and the log, the messages and the view are those of its events', async () => {
+  const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok'), user('b')]);
+  const log = conversation.log();
+  const events = past(log).map((entry, seq) => ({ ...entry, seq }));
+  expect([log.length, events.length]).toEqual([2, 10]);
+  expect(modelMessages(log)).toEqual(modelMessages(events));
+  expect(conversation.view()).toEqual(project(events));
+  expect(conversation.view().cycles.map(({ root, stop }) => [root.messageId, stop])).toEqual([
+    ['history-0', { reason: 'completed', cause: 'history' }],
+    ['history-4', { reason: 'completed', cause: 'history' }],
+  ]);
+});
+
+it('a secret in a history is stored nowhere', async () => {
+  const on = await bench({ replies: ['done'], secrets: ['hunter2-hunter2'] });
+  const history = [user('it is hunter2-hunter2'), calls('hunter2-hunter2', 'c1'), told('c1')];
+  const secret = { ...told('c2'), content: [{ type: 'text' as const, text: 'hunter2-hunter2' }] };
+  const named = { ...calls('', 'c2'), toolCalls: [{ callId: 'c2', name: 'pay', args: { m: 'hunter2-hunter2' } }] };
+  const conversation = await on.agent.open('h', { history: [...history, named as Message, secret] });
+  expect(JSON.stringify(conversation.log())).not.toContain('hunter2');
+  expect(conversation.messages()).toHaveLength(5);
 });
 
 it('a history whose calls all have results is taken over as it is', async () => {
   const history = [user('a'), calls('', 'c1'), told('c1'), calls('ok')];
   const { conversation } = await opened(history);
   expect(conversation.messages()).toEqual(history);
-  expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
+  expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 succeeded']);
 });

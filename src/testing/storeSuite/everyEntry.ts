@@ -28,6 +28,7 @@ const bodies: Bodies = {
   'decision-consumed': { callId: 'c1', suspension: 1 },
   'call-settled': { callId: 'c1', how: { ran: 'done' } },
   'state-changed': { callId: 'c1', writes: { key: { nested: [] } } },
+  history: { messages: [{ role: 'user', content: [{ type: 'text', text: 'before' }] }] },
   continuation: { text: 'go on', why: 'empty' },
   'model-reply': { turn: 1, model: 'm', finish: 'tool-calls', usage, costUsd: null },
   'model-retry': { turn: 1, attempt: 2, waitMs: 500, model: 'm', reason: '503' },
