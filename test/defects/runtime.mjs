@@ -243,4 +243,27 @@ export const runtime = [
     witness: 'test/scenarios/observers.test.ts',
     edits: [['strikes += 1;', 'throw error;']],
   },
+  {
+    id: 'waiting-calls-from-the-chart',
+    about: 'a run behind one whose end the store has lost begins without the calls that the log says wait',
+    witness: 'test/scenarios/whatWaits.test.ts',
+    edits: [['if (!of?.waits) return context;', 'if (of !== undefined || !of?.waits) return context;']],
+  },
+  {
+    id: 'late-result-changed',
+    about: 'a result that was told late is told otherwise in its place, though the model has seen it',
+    witness: 'test/scenarios/whatWaits.test.ts',
+    edits: [
+      [
+        '    slot.reply = NO_PLACE;\n    this.#add(lateMessage(callId, slot.name, outcome, content));',
+        '    slot.index = this.#messages.length;\n    slot.reply = this.#reply;\n    this.#add(lateMessage(callId, slot.name, outcome, content));',
+      ],
+    ],
+  },
+  {
+    id: 'queue-limit-of-the-chart',
+    about: 'messages that the log has not given back do not count against the limit of the queue',
+    witness: 'test/scenarios/whatWaits.test.ts',
+    edits: [['new Set([...queue, ...known.queue].map', 'new Set([...queue].map']],
+  },
 ];
