@@ -6,6 +6,7 @@
 import type { OpenCalls } from '../calls.ts';
 import { noOpenCalls } from '../calls.ts';
 import { counted, newCycle } from '../counters.ts';
+import { uncounted } from '../log/usage.ts';
 import type { AppendFailed } from '../ports.ts';
 import type { RunChartOutput, Trigger } from '../run/context.ts';
 import { gatedAgain } from '../tools/openCalls.ts';
@@ -93,7 +94,8 @@ function withoutLost(context: ConversationContext, event: AppendFailed) {
   const decisions = context.open.decisions.filter(({ callId }) => !lost('decision', 'callId', callId));
   const retries = context.retries.filter(({ call }) => !lost('call-settled', 'callId', call.callId));
   const queue = context.queue.filter(({ messageId }) => !lost('message-queued', 'messageId', messageId));
-  return { open: { ...context.open, decisions }, retries, queue };
+  const told = event.lost.filter(({ type }) => type === 'extension');
+  return { open: { ...context.open, decisions }, retries, queue, counters: uncounted(context.counters, told) };
 }
 
 export const startRun = ({ context, event }: Args): Change =>

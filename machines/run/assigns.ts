@@ -32,12 +32,13 @@ type Change = Partial<RunContext>;
 export const holdDecision = ({ context, event }: Args): Change =>
   event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {};
 
-/** A decision that could not be stored was not taken. */
-export const releaseLostDecisions = ({ context, event }: Args): Change => {
+/** A decision that could not be stored was not taken, and what a sub-agent used is not counted before it is told. */
+export const releaseLost = ({ context, event }: Args): Change => {
   if (event.type !== 'append.failed') return {};
   const isLost = ({ callId, suspension }: HeldDecision): boolean =>
     event.lost.some((entry) => entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension);
-  return { decisions: context.decisions.filter((held) => !isLost(held)) };
+  const decisions = context.decisions.filter((held) => !isLost(held));
+  return { decisions, counters: uncounted(context.counters, event.lost) };
 };
 
 export const queueSteer = ({ context, event }: Args): Change =>

@@ -68,7 +68,7 @@ export const runMachine = setup({
     'message.steered': { actions: update(assigns.queueSteer) },
     'message.returned': { actions: update(assigns.withdrawSteer) },
     'sub-agent.changed': { actions: update(assigns.countSubAgent) },
-    'append.failed': { actions: update(assigns.releaseLostDecisions) },
+    'append.failed': { actions: update(assigns.releaseLost) },
   },
   states: {
     active: {
