@@ -104,7 +104,7 @@ export const conversationCases = {
     ],
     'promotion.requested': [{ type: 'promotion.requested' }],
     'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', messageId, why: 'host' })),
-    'cancel.requested': [{ type: 'cancel.requested' }],
+    'cancel.requested': [{ type: 'cancel.requested' }, { type: 'cancel.requested', partial: 'so f' }],
     'decision.arrived': [{ type: 'decision.arrived', held }],
     'outcome.settled': [
       { type: 'outcome.settled', callId: 'x', how: { didNotRun: true } },

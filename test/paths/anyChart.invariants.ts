@@ -1,5 +1,5 @@
 /** What holds for every chart. Rule: each names the clause of the documents that asks for it. */
-import type { EffectRequest } from '../../machines/index.ts';
+import { type EffectRequest, type EffectValue, nextState } from '../../machines/index.ts';
 import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
 import { hold } from './invariants.ts';
 import { type ChartInvariant, type Trace, told } from './trace.ts';
@@ -8,6 +8,17 @@ const json = (value: unknown): string => JSON.stringify(value);
 type Documented = keyof typeof documentEdges;
 const isDocumented = (chart: string): chart is Documented => chart in documentEdges;
 
+const done = { type: 'effect.done', value: { kind: 'committed' } };
+/** One answer for each kind of request; timers and ends have none. */
+const ANSWERS: { readonly [kind in EffectRequest['kind']]?: EffectValue } = {
+  commit: { kind: 'committed' },
+  phase: { kind: 'done' },
+  model: { kind: 'failed', model: 'm', code: 'auth', message: 'no', retryable: false, random: 0 },
+  gate: { kind: 'allow' },
+  tool: { kind: 'succeeded', content: [] },
+  afterTool: { kind: 'shown', content: [] },
+  context: { kind: 'context', used: 1, limit: 10, warned: false },
+};
 /** The names of a state, from the outside in. */
 function namesOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
@@ -158,6 +169,21 @@ export const anyChart: readonly ChartInvariant[] = [
         const last = Math.max(0, ...before.map((entry) => entry.suspension));
         hold(before.length === 0 || suspension === last + 1, `${callId} goes from suspension ${last} to ${suspension}`);
         hold(!trace.all('tool-result').some((entry) => entry.callId === callId), `${callId} waits behind its result`);
+      }
+    },
+  },
+  {
+    says: 'REQ-BED-001: an answer counts where its request is waited for; one to anything else changes nothing',
+    holds: (trace) => {
+      const { state } = trace;
+      if (state.status !== 'active') return;
+      const { state: after, effects, through } = nextState(state.machine, state, { ...done, id: 'of/another' });
+      hold(after === state && effects.length + through.length === 0, 'a stray answer changes something');
+      for (const request of trace.asked) {
+        const sample = ANSWERS[request.kind];
+        if (!sample || !trace.situation.asked.includes(request)) continue;
+        const taken = nextState(state.machine, state, { ...done, id: request.id, value: sample });
+        hold(taken.state !== state, `nobody takes the answer of ${request.id}`);
       }
     },
   },

@@ -107,6 +107,13 @@ function ofCall(draw: Chance): object {
     }),
     () => ({ type: 'tool-result', callId, outcome: draw.one(['cancelled', 'unknown']), content: text('gone') }),
     () => ({
+      type: 'tool-result',
+      callId,
+      outcome: 'cancelled',
+      code: draw.one(['cancelled', 'skipped']),
+      content: text('cut'),
+    }),
+    () => ({
       type: 'call-settled',
       callId,
       how: draw.one<object>([{ ran: { ok: true } }, { didNotRun: true }, { retry: true }]),

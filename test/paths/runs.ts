@@ -220,11 +220,11 @@ function momentOf(draw: Chance): RunContext {
 
 /** What a store may take with it: each kind of entry, of calls at any place. */
 export function lostOf(draw: Chance): NewEntry[] {
-  const callId = () => draw.one(['a', 'b', 'c', 's', 't', 'k', 'x']);
+  const callId = () => draw.one(['a', 'a', 'b', 's', 's', 't', 'k', 'x']);
   const result = (id: string, rest: object): NewEntry =>
     ({ runId: 'r', type: 'tool-result', callId: id, content: text('lost'), ...rest }) as NewEntry;
   const runId = draw.one(['r', 'r', 'q']);
-  const made = Array.from({ length: draw.below(4) }, () =>
+  const made = Array.from({ length: draw.below(7) }, () =>
     draw.one<() => NewEntry>([
       () => ({
         runId,
