@@ -2,13 +2,12 @@
  * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
  * here, at start; what differs between conversations is given when they are opened.
  */
-import type { NewEntry } from '../machines/internal.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
 import { type AgentEnvironment, openConversation } from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
-import type { Redact } from './log/redact.ts';
+import { withoutRedaction } from './log/conversationLog.ts';
 import type { Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
 import { type AgentOptions, checkOpening, checkOptions, type InspectObserver, type OpenOptions } from './options.ts';
@@ -55,12 +54,10 @@ const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
     () => undefined,
   );
 
-const nothingIsSecret: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
-
 /** A model that has none today may have some tomorrow, if it has a list of them. */
 function redactionOf(given: readonly string[] = [], models: readonly Model[]): AgentEnvironment['redact'] {
   const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
-  if (given.length + ofModels.length === 0) return async () => nothingIsSecret;
+  if (given.length + ofModels.length === 0) return async () => withoutRedaction;
   const own = [...given];
   return async () => (await loadRedact()).redactor(own, ofModels);
 }

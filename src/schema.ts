@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import type { Json } from '../machines/vocabulary.ts';
-import { isJson } from './projector/frozenJson.ts';
+import { isJson } from './projector/collections.ts';
 
 const json = z.custom<Json>(isJson, 'expected JSON, at most 512 levels deep');
 const record = z.record(z.string(), json);

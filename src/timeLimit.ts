@@ -1,4 +1,4 @@
-/** Time limits and the platform's timer. Rule: a limit that is over leaves no timer and no listener behind. */
+/** The time limit of a foreign function. Rule: a limit that is over leaves no timer and no listener behind. */
 
 /** Waits no longer than `ms`, and not beyond the abort; what the work answers later counts for nothing. */
 export async function within<T>(
@@ -21,18 +21,4 @@ export async function within<T>(
     stop();
     signal.removeEventListener('abort', leave);
   }
-}
-
-/** The longest delay a platform timer takes; longer waits are armed again. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
-
-/** Calls `fire` after `ms`, however long; the answer stops it. */
-export function platformTimer(ms: number, fire: () => void): () => void {
-  let handle: ReturnType<typeof setTimeout>;
-  const arm = (left: number): void => {
-    const part = Math.min(left, TIMER_MAX_MS);
-    handle = setTimeout(() => (left > part ? arm(left - part) : fire()), part);
-  };
-  arm(Math.max(0, ms));
-  return () => clearTimeout(handle);
 }

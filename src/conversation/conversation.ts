@@ -1,6 +1,6 @@
 /**
- * The public face of one conversation. Rule: every verb becomes a command that is judged in order; what it answers is
- * true once it is durable; nothing accepted is lost.
+ * The public face of one conversation, and its streams. Rule: every verb becomes a command that is judged in order; an answer is
+ * true once it is durable; nothing accepted is lost. Streams have no gap and no repeat, and a subscriber that throws harms nobody.
  */
 import type { Observable } from 'rxjs';
 import type {
@@ -16,18 +16,17 @@ import type {
 import { type Content, type ReadPart, readContent } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
+import { guarded } from '../log/isolatedObservable.ts';
 import type { AgentOptions } from '../options.ts';
 import type { Policies } from '../policies.ts';
-import type { ConversationView } from '../projector/index.ts';
+import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { checkOptionsOf, choice, object, withMethods } from '../validation.ts';
 import { closeConversation } from './close.ts';
 import { decide, readCallId, readDecision, readSettlement, settle } from './decisions.ts';
 import type { Receipt } from './receipts.ts';
-import type { Run } from './run.ts';
-import { pendingCalls, unsettledCalls } from './runResult.ts';
+import { pendingCalls, type Run, unsettledCalls } from './run.ts';
 import { Runs } from './runs.ts';
-import { Streams } from './streams.ts';
 
 export class Conversation {
   readonly id: string;
@@ -254,5 +253,45 @@ export function kindNow(
       );
     default:
       return 'direct';
+  }
+}
+
+export class Streams {
+  readonly live$: Observable<Live>;
+  readonly view$: Observable<ConversationView>;
+  readonly #runtime: Runtime;
+  #projector: ReturnType<typeof createProjector> | undefined;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    const { log, live, observerFailed } = runtime;
+    this.live$ = guarded(observerFailed, (subscriber) => live.signals$.subscribe(subscriber));
+    this.view$ = guarded(observerFailed, (subscriber) => {
+      // Before the first view is shown: who is shown it may act at once.
+      const from = log.entries.length;
+      subscriber.next(this.view());
+      return log.stream(from, observerFailed).subscribe({
+        // One view an append: what stands between its entries is no state that ever was durable.
+        next: ({ seq }) => {
+          if (seq === log.entries.length - 1) subscriber.next(this.view());
+        },
+        complete: () => subscriber.complete(),
+      });
+    });
+  }
+
+  log$(from: number): Observable<LogEntry> {
+    return this.#runtime.log.stream(from, this.#runtime.observerFailed);
+  }
+
+  /** The projector is made when somebody asks for a view, and fed from then on. */
+  view(): ConversationView {
+    if (!this.#projector) {
+      const projector = createProjector();
+      for (const entry of this.#runtime.log.entries) projector.push(entry);
+      this.#runtime.log.listen((entry) => projector.push(entry));
+      this.#projector = projector;
+    }
+    return this.#projector.view();
   }
 }

@@ -93,12 +93,12 @@ async function opened(
   const [first] = entries;
   const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
   const { attended } = opening;
-  const { models, toolbox, plugins, policies, instructions } = profile;
+  const { toolbox, policies } = profile;
   const { ports, inspect } = environment;
   const redact = await environment.redact();
   const loaded = await loadedFor(environment, profile);
-  const played = { models, toolbox, plugins, policies, instructions, ports, redact, attended, ...loaded };
-  const runtime = new Runtime({ id, cwd, handle, entries, ...played, ...(inspect && { inspect }) });
+  const given = { ...profile, ...loaded, ...(inspect && { inspect }) };
+  const runtime = new Runtime({ ...given, id, cwd, handle, entries, ports, redact, attended });
   const openChild: OpenChild = (child, childProfile) =>
     openConversation(environment, childProfile, { ...child, cwd, attended });
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });

@@ -5,10 +5,9 @@
 import { type RunOutput, runOf } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
-import { NotStored } from '../runtime/commandQueue.ts';
+import { NotStored } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Run, RunHandle } from './run.ts';
-import { givenBack, notBegun } from './runResult.ts';
+import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
 
 type Delivery = 'delivered' | 'returned';
 

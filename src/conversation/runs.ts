@@ -6,8 +6,7 @@ import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machin
 import type { MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
-import { RunFeed, RunHandle } from './run.ts';
-import { givenBack, notBegun, nothingDone, runResult } from './runResult.ts';
+import { givenBack, notBegun, nothingDone, RunFeed, RunHandle, runResult } from './run.ts';
 
 const GO_ON = 'Go on where you stopped.';
 

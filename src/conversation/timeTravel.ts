@@ -15,7 +15,7 @@ import {
 import { readable } from '../log/entryShape.ts';
 import { type ConversationView, project } from '../projector/index.ts';
 import { checkPlace, impossible, isList } from '../validation.ts';
-import { pendingCalls, unsettledCalls } from './runResult.ts';
+import { pendingCalls, unsettledCalls } from './run.ts';
 
 export interface Past {
   /** Seq of the first entry that is not counted. */

@@ -11,6 +11,9 @@ import type { LogHandle } from '../stores/store.ts';
 import { guarded } from './isolatedObservable.ts';
 import type { Redact } from './redact.ts';
 
+/** For agents without secrets. */
+export const withoutRedaction: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
+
 export class ConversationLog {
   readonly entries: LogEntry[];
   readonly #id: string;

@@ -35,7 +35,7 @@ import {
 import { next, type Phase, signalOf, type Transition } from './machine.ts';
 import { type Notes, noNotes, note } from './notes.ts';
 import { branchQueue, dequeue, emptyQueue, enqueue, promote, type Queue } from './queue.ts';
-import type { ItemReading, MessageReading, Reading } from './readWire.ts';
+import type { ItemReading, MessageReading, Reading } from './readEntry.ts';
 import { branchRecords, type CycleRecord, emptyRecords, type Records } from './records.ts';
 
 export function apply(projection: Projection, reading: Reading, origin: Origin): void {

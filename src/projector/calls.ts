@@ -7,7 +7,7 @@
 import type { GroupName } from '../../machines/vocabulary.ts';
 import { Lookup } from './collections.ts';
 import { addCallStep } from './cycles.ts';
-import type { CallReading, SettlementReading } from './readWire.ts';
+import type { CallReading, SettlementReading } from './readEntry.ts';
 import { outdateCall, outdateRound, type Records } from './records.ts';
 import type { ToolCallView, ToolResultView } from './view.ts';
 

@@ -1,8 +1,10 @@
 /**
- * The persistent list and numbers by key. Rule: the holder of the owner's number changes a list in place, everybody else
- * gets a copy of the few nodes on the path; a new number makes every list handed out before immutable, so that a
- * snapshot costs nothing. A branch of a lookup never writes into what it branched from.
+ * Values that never change: frozen copies of foreign JSON, the persistent list, and numbers by key. Rule: the holder of the owner's
+ * number changes a list in place, everybody else gets a copy of the nodes on the path; a new number makes every list handed out
+ * before immutable. A copy has own keys only and is bounded; a value that is not JSON gives undefined as a whole.
  */
+import type { Json } from '../../machines/vocabulary.ts';
+
 const BITS = 5;
 const WIDTH = 1 << BITS;
 const MASK = WIDTH - 1;
@@ -125,4 +127,74 @@ export class Lookup<K> {
     this.own.set(key, value);
     return this.own.size > size && this.base?.get(key) === undefined;
   }
+}
+
+const DEPTH_MAX = 512;
+const VALUES_MAX = 1_000_000;
+
+interface Budget {
+  left: number;
+}
+
+/** A frozen copy, or undefined where the value is not JSON. A throwing getter or proxy throws. */
+export const copyJson = (value: unknown): Json | undefined => copy(value, 0, { left: VALUES_MAX });
+
+/** Does `copyJson` take it? Never throws. */
+export function isJson(value: unknown): value is Json {
+  try {
+    return copyJson(value) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function copy(value: unknown, depth: number, budget: Budget): Json | undefined {
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
+  // A stored log has no negative zero, so a live one must not show it either.
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined;
+  if (typeof value !== 'object' || depth >= DEPTH_MAX) return undefined;
+  if (Array.isArray(value)) return copyList(value, depth, budget);
+  return isPlain(value) ? copyRecord(value as Record<string, unknown>, depth, budget) : undefined;
+}
+
+function copyList(list: readonly unknown[], depth: number, budget: Budget): Json[] | undefined {
+  const { length } = list;
+  budget.left -= length;
+  if (budget.left < 0) return undefined;
+  const copies = new Array<Json>(length);
+  for (let i = 0; i < length; i++) {
+    const one = copy(list[i], depth + 1, budget);
+    if (one === undefined) return undefined;
+    copies[i] = one;
+  }
+  return freezeList(copies);
+}
+
+function copyRecord(record: Record<string, unknown>, depth: number, budget: Budget): Json | undefined {
+  const copies: { [key: string]: Json } = {};
+  for (const key of Object.keys(record)) {
+    // Data under this key would become the prototype of whatever it is assigned to later.
+    if (key === '__proto__') continue;
+    if (--budget.left < 0) return undefined;
+    const one = copy(record[key], depth + 1, budget);
+    if (one === undefined) return undefined;
+    copies[key] = one;
+  }
+  return Object.freeze(copies);
+}
+
+/** A record of any realm: its prototype is none, or one that has none. */
+function isPlain(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
+}
+
+const EMPTY: never[] = [];
+Object.freeze(EMPTY);
+
+/** Frozen in fact, while the public types say a plain list. All empty lists are one. */
+export function freezeList<T>(list: T[]): T[] {
+  if (list.length === 0) return EMPTY;
+  Object.freeze(list);
+  return list;
 }

@@ -8,9 +8,8 @@
  */
 
 import type { GroupName, Usage } from '../../machines/vocabulary.ts';
-import type { Lookup } from './collections.ts';
-import { freezeList } from './frozenJson.ts';
-import { isGroupName } from './readWire.ts';
+import { freezeList, type Lookup } from './collections.ts';
+import { isGroupName } from './readEntry.ts';
 import { type CycleRecord, keep, kept, outdateLastCycle, type Records, type StepRecord } from './records.ts';
 import type {
   BlockText,

@@ -3,7 +3,7 @@
  * pure table from state and signal to one move, which knows neither entries nor views. The three stop reasons are one
  * signal, because they are one boundary class.
  */
-import type { Reading } from './readWire.ts';
+import type { Reading } from './readEntry.ts';
 
 export type Phase = 'idle' | 'active';
 

@@ -9,8 +9,7 @@
  * Diagnostics that the log itself holds stand among them under their own codes.
  */
 import type { Diagnostic, Json } from '../../machines/vocabulary.ts';
-import { List } from './collections.ts';
-import { freezeList } from './frozenJson.ts';
+import { freezeList, List } from './collections.ts';
 
 const NOTES_MAX = 1000;
 

@@ -3,8 +3,7 @@
  * the next stop promotes a wire followUp, and a message that a runtime queued waits for its own user-message.
  */
 import type { QueuedMessage } from '../../machines/vocabulary.ts';
-import { List, Lookup } from './collections.ts';
-import { freezeList } from './frozenJson.ts';
+import { freezeList, List, Lookup } from './collections.ts';
 
 interface Place {
   readonly message: QueuedMessage;

@@ -11,45 +11,37 @@ import type {
   ModelValue,
   ToolValue,
 } from '../../machines/internal.ts';
-import { holdsImage, type Images } from '../content/imageStore.ts';
+import { holdsImage, type Images } from '../content/content.ts';
 import { thrownText } from '../errors.ts';
 import type { InFlight, Live } from '../live.ts';
 import type { Redact } from '../log/redact.ts';
 import { Attempt } from '../models/attempt.ts';
-import type { Model } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import { type ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
-import type { Plugin } from '../plugins/plugin.ts';
-import type { Policies } from '../policies.ts';
-import { callClock } from '../tools/callTime.ts';
-import { executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';
+import { callClock, executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';
 import { erred, withEditNote } from '../tools/result.ts';
 import type { ToolContext } from '../tools/tool.ts';
-import type { PreparedCall, Toolbox, Waiting } from '../tools/toolbox.ts';
+import type { PreparedCall, Waiting } from '../tools/toolbox.ts';
 import { replyValue } from './acceptReply.ts';
 import type { Execute } from './journal.ts';
 import { contextUse, type NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
-import { attachSubAgents, type SubAgents } from './subAgentPort.ts';
+import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 
 /** What plugins may touch, and the whole request behind it. */
 export interface RuntimeScope extends ConversationScope {
   next: NextRequest;
 }
 
-export interface EffectsOptions {
-  models: readonly Model[];
-  toolbox: Toolbox;
-  plugins: readonly Plugin[];
-  policies: Policies;
+export interface EffectsOptions extends OwnProfile {
   ports: Ports;
   around: RuntimeScope;
   redact: Redact;
   attended: boolean;
   images: Images;
-  textCalls: TextCalls | undefined;
-  Phases: typeof PhaseRunner | undefined;
+  textCalls?: TextCalls;
+  Phases?: typeof PhaseRunner;
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -183,7 +175,8 @@ export class Effects {
     const state = this.#options.state();
     const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state, progress, ...clock };
     const context: ToolContext = decision ? { ...base, decision } : base;
-    attachSubAgents(context, this.#options.subAgents());
+    const subAgents = this.#options.subAgents();
+    if (subAgents) attachSubAgents(context, subAgents);
     const { resultBytes, toolMs } = policies.limits;
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const late = (): void => around.diagnose('late_result', { callId });

@@ -5,7 +5,6 @@
 import type { Journal } from '../../machines/internal.ts';
 import type { ScaleImage } from '../content/scale.ts';
 import type { LogStore } from '../stores/store.ts';
-import { platformTimer } from '../timeLimit.ts';
 import { callback, check, type Form, object, withMethods } from '../validation.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 
@@ -25,6 +24,20 @@ export interface Ports {
   journal?(embedded: Journal, conversationId: string): Journal;
   /** Runs the charts in place of the compiled interpreter. */
   interpreter?: Interpreter;
+}
+
+/** The longest delay a platform timer takes; longer waits are armed again. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** Calls `fire` after `ms`, however long; the answer stops it. */
+function platformTimer(ms: number, fire: () => void): () => void {
+  let handle: ReturnType<typeof setTimeout>;
+  const arm = (left: number): void => {
+    const part = Math.min(left, TIMER_MAX_MS);
+    handle = setTimeout(() => (left > part ? arm(left - part) : fire()), part);
+  };
+  arm(Math.max(0, ms));
+  return () => clearTimeout(handle);
 }
 
 export const platformPorts: Ports = {

@@ -17,31 +17,24 @@ import {
   restored,
   type Transcript,
 } from '../../machines/internal.ts';
-import { Images } from '../content/imageStore.ts';
+import { Images } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { type ConversationStatus, type InFlight, type Live, LiveFeed } from '../live.ts';
 import { ConversationLog } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
-import type { Model } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
-import type { Plugin } from '../plugins/plugin.ts';
-import { type Policies, settingsOf } from '../policies.ts';
+import { settingsOf } from '../policies.ts';
 import type { LogHandle } from '../stores/store.ts';
-import type { Toolbox } from '../tools/toolbox.ts';
-import { CommandQueue } from './commandQueue.ts';
-import { admitCommand, type Command, diagnostic, lateResult, type StartingCommand } from './commands.ts';
+import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type RuntimeScope } from './effects.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
-import { EmbeddedJournal, type JournalOptions } from './journal.ts';
+import { EmbeddedJournal } from './journal.ts';
 import { NextRequest } from './modelRequest.ts';
 import type { Ports } from './ports.ts';
 import { ChartStatus, HostStatus } from './status.ts';
-import type { SubAgents } from './subAgentPort.ts';
-
-/** Ahead of everything that waits. */
-const CANCELS = { priority: 'cancel' } as const;
+import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {
   readonly log: ConversationLog;
@@ -49,8 +42,6 @@ export class Runtime {
   readonly transcript: Transcript = createTranscript();
   readonly live: LiveFeed = new LiveFeed(() => this.inFlight);
   readonly images: Images;
-  /** What a subscriber threw. */
-  readonly observerFailed: (error: unknown) => void;
   readonly #options: RuntimeOptions;
   readonly #effects: Effects;
   readonly #journal: Journal;
@@ -58,7 +49,7 @@ export class Runtime {
   readonly chart: ChartStatus = new ChartStatus();
   readonly commands: CommandQueue = new CommandQueue(
     { chart: this.chart, log: this.known },
-    (event) => this.#journal.put({ type: 'act', event, ...(event.type === 'message.returned' && CANCELS) }),
+    (command) => this.#put(command, command.type === 'message.returned'),
     (message) => this.diagnose('image_not_stored', { message }),
   );
   readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands, this.known);
@@ -77,26 +68,49 @@ export class Runtime {
     this.log.watch((entry) => this.#show(entry));
     for (const entry of entries) this.#fold(entry);
     this.images = new Images(handle, ports.scaleImage);
+    this.#effects = this.#makeEffects();
+    this.log.listen((entry) => this.#effects.landed(entry));
+    this.#journal = this.#makeJournal();
+  }
+
+  /** Executors see the folds of the conversation and never its chart. */
+  #makeEffects(): Effects {
     const { log, known, transcript, live, images } = this;
-    const diagnose = (code: string, detail?: Json): void => this.diagnose(code, detail);
-    this.#effects = wiredEffects(options, {
-      log,
-      known,
+    const { id, cwd, instructions, models, toolbox, ports } = this.#options;
+    const around: RuntimeScope = {
+      conversationId: id,
+      cwd,
+      entries: log.entries,
       transcript,
-      live,
+      known,
+      next: new NextRequest({ instructions, toolbox, transcript, model: models[0] }),
+      reply: undefined,
+      setTimer: ports.setTimer,
+      diagnose: (code, detail) => this.diagnose(code, detail),
+    };
+    const send = (signal: Live): void => live.next(signal);
+    return new Effects({
+      ...this.#options,
+      around,
       images,
-      diagnose,
+      live: () => (live.observed ? send : undefined),
       state: () => this.state,
       subAgents: () => this.subAgents,
     });
-    log.listen((entry) => this.#effects.landed(entry));
-    this.#journal = wiredJournal(options, log, {
+  }
+
+  /** The journal that the host put around the embedded one, or that one itself. */
+  #makeJournal(): Journal {
+    const { id, ports } = this.#options;
+    const embedded = new EmbeddedJournal({
+      ...ports,
       execute: this.#effects.execute,
-      cycleMs: () => known.cycleMs,
+      append: (batch, at) => this.log.follow(batch, at),
+      cycleMs: () => this.known.cycleMs,
       ended: ({ result }) => this.#over(result),
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
-    this.observerFailed = observerErrorHandler(options, (event) => this.#journal.put({ type: 'act', event }), diagnose);
+    return ports.journal?.(embedded, id) ?? embedded;
   }
 
   /** Starts the chart from what the log says now. */
@@ -155,7 +169,7 @@ export class Runtime {
     const event: Command = { type: 'cancel.requested', ...(partial && { partial }) };
     const answered = this.commands.open(event);
     if (this.commands.closed) return answered;
-    this.#journal.put({ type: 'act', event, priority: 'cancel' });
+    this.#put(event, true);
     this.#driver?.beginCancel();
     this.#tell();
     return answered;
@@ -176,6 +190,11 @@ export class Runtime {
     this.#note([diagnostic(this.known.runId, code, detail)]);
   }
 
+  /** `urgent`: ahead of everything that waits. */
+  #put(event: Command, urgent = false): void {
+    this.#journal.put({ type: 'act', event, ...(urgent && { priority: 'cancel' }) });
+  }
+
   #note(entries: readonly NewEntry[]): void {
     if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
@@ -185,6 +204,17 @@ export class Runtime {
     await this.#driver?.settled();
     await this.log.settled();
   }
+
+  /**
+   * What a subscriber threw: data from here on, without secrets. Whether it ends the run under way is judged in order with
+   * everything else, so that no step is left half done.
+   */
+  readonly observerFailed = (error: unknown): void => {
+    const { policies, redact } = this.#options;
+    const message = redact(thrownText(error));
+    if (policies.observerErrors === 'isolate') this.diagnose('observer_error', { message });
+    else this.#put({ type: 'observer.failed', error: { code: 'observer', message } });
+  };
 
   /** Nothing is taken any more: commands are refused as closed. */
   stop(): void {
@@ -251,87 +281,13 @@ export interface OnDemand {
   interpreter?: Interpreter;
 }
 
-export interface RuntimeOptions extends OnDemand {
+export interface RuntimeOptions extends OnDemand, OwnProfile {
   id: string;
   cwd: string;
   handle: LogHandle;
   entries: LogEntry[];
-  instructions: string;
-  models: readonly [Model, ...Model[]];
-  toolbox: Toolbox;
-  plugins: readonly Plugin[];
-  policies: Policies;
   ports: Ports;
   redact: Redact;
   attended: boolean;
   inspect?: (event: unknown) => void;
-}
-
-export interface Wires {
-  log: ConversationLog;
-  known: Knowledge;
-  transcript: Transcript;
-  live: LiveFeed;
-  images: Images;
-  diagnose(code: string, detail?: Json): void;
-  subAgents(): SubAgents | undefined;
-  state(): { readonly [key: string]: Json };
-}
-
-export function wiredEffects(options: RuntimeOptions, wires: Wires): Effects {
-  const { id, cwd, instructions, models, toolbox, plugins, policies, ports, redact, attended, textCalls, Phases } =
-    options;
-  const { log, known, transcript, live: signals, images, diagnose, state, subAgents } = wires;
-  const around: RuntimeScope = {
-    conversationId: id,
-    cwd,
-    entries: log.entries,
-    transcript,
-    known,
-    next: new NextRequest({ instructions, toolbox, transcript, model: models[0] }),
-    reply: undefined,
-    setTimer: ports.setTimer,
-    diagnose,
-  };
-  const send = (signal: Live): void => signals.next(signal);
-  const live = () => (signals.observed ? send : undefined);
-  return new Effects({
-    models,
-    toolbox,
-    plugins,
-    policies,
-    ports,
-    around,
-    redact,
-    attended,
-    live,
-    state,
-    subAgents,
-    images,
-    textCalls,
-    Phases,
-  });
-}
-
-/** The journal that the host put around the embedded one, or that one itself. */
-export function wiredJournal(
-  { id, ports }: RuntimeOptions,
-  log: ConversationLog,
-  wires: Omit<JournalOptions, 'append' | 'now' | 'setTimer'>,
-): Journal {
-  const { now, setTimer } = ports;
-  const embedded = new EmbeddedJournal({ ...wires, append: (batch, at) => log.follow(batch, at), now, setTimer });
-  return ports.journal?.(embedded, id) ?? embedded;
-}
-
-export function observerErrorHandler(
-  { policies, redact }: Pick<RuntimeOptions, 'policies' | 'redact'>,
-  put: (event: Command) => void,
-  diagnose: (code: string, detail?: Json) => void,
-): (error: unknown) => void {
-  return (error) => {
-    const message = redact(thrownText(error));
-    if (policies.observerErrors === 'isolate') diagnose('observer_error', { message });
-    else put({ type: 'observer.failed', error: { code: 'observer', message } });
-  };
 }

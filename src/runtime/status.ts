@@ -5,8 +5,7 @@
 import type { SnapshotFrom } from 'xstate';
 import { type conversationMachine, type Knowledge, type QueuedMessage, runOf } from '../../machines/internal.ts';
 import type { ConversationStatus } from '../live.ts';
-import type { CommandQueue } from './commandQueue.ts';
-import type { ChartState } from './commands.ts';
+import type { ChartState, CommandQueue } from './commands.ts';
 import type { ChartRef } from './interpreter/interpreter.ts';
 
 /** States without states inside. */

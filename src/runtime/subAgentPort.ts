@@ -112,8 +112,8 @@ const SUB_AGENTS = Symbol('sub-agents');
 type CallContext = ToolContext & { [SUB_AGENTS]?: SubAgents };
 
 /** The context of a tool call leads to the sub-agents of its conversation. */
-export function attachSubAgents(context: CallContext, subAgents: SubAgents | undefined): void {
-  if (subAgents) context[SUB_AGENTS] = subAgents;
+export function attachSubAgents(context: CallContext, subAgents: SubAgents): void {
+  context[SUB_AGENTS] = subAgents;
 }
 export const subAgentsOf = (context: CallContext): SubAgents | undefined => context[SUB_AGENTS];
 

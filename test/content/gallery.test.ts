@@ -1,9 +1,9 @@
 /** What a model is shown of many images: each is read once while there is room, one after the other. */
 import { describe, expect, it } from 'vitest';
 import type { Json, Message } from '../../machines/vocabulary.ts';
+import { Images } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
 import { Gallery } from '../../src/content/imagePreparer.ts';
-import { Images } from '../../src/content/imageStore.ts';
 import type { LogHandle } from '../../src/stores/store.ts';
 import { base64, dot, pngHeader } from '../support/pictures.ts';
 

@@ -5,7 +5,7 @@
 
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
-import { timeLimitOf } from '../callTime.ts';
+import { timeLimitOf } from '../execute.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './listing.ts';
 import { type Output, runShell, type ShellEnd } from './shell.ts';
