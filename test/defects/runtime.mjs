@@ -266,4 +266,58 @@ export const runtime = [
     witness: 'test/scenarios/whatWaits.test.ts',
     edits: [['new Set([...queue, ...known.queue].map', 'new Set([...queue].map']],
   },
+  {
+    id: 'deadline-behind-a-stop',
+    about: 'an append that lands behind a close sets the timers of a cancel again',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [['this.#deadline.stop();', 'this.#deadline.end();']],
+  },
+  {
+    id: 'lost-cost-counted',
+    about: 'what a refused append says was spent counts against the limits',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [['    if (!spent) continue;\n    tokens -=', '    if (spent || !spent) continue;\n    tokens -=']],
+  },
+  {
+    id: 'decision-of-a-rerun-not-used',
+    about: 'the decision of a call that runs again is not said to be used where the run is cut behind its result',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [
+      [
+        'reruns.find(({ call, decision }) => decision && call.callId === callId);',
+        'reruns.find(({ call, decision }) => !call && decision);',
+      ],
+    ],
+  },
+  {
+    id: 'left-out-of-the-gate',
+    about: 'a call that kept its turn behind one that waits again counts as being replayed',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [
+      [
+        'const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);',
+        'const over = new Set([output.callId, ...left.slice(left.length).map(({ call }) => call.callId)]);',
+      ],
+    ],
+  },
+  {
+    id: 'suspended-cycle-is-over',
+    about: 'a run that waits for a call of an earlier cycle is not gone on with',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [
+      ["if (cycle === 'suspended') return true;", ''],
+      ['else if (record.late) delete record.late;', ''],
+    ],
+  },
+  {
+    id: 'second-decision-in-one-append',
+    about: 'of two decisions in one append both are stored',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [
+      [
+        "(entry) => entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension,\n    );",
+        "(entry) => entry.type === 'decision' && entry.callId === '' && entry.suspension === suspension,\n    );",
+      ],
+    ],
+  },
 ];
