@@ -107,7 +107,7 @@ function firstBroken(invariants: readonly ChartInvariant[], trace: Trace): strin
 }
 
 /** How many steps are gone through, where the digest has found the mistake before the clauses. */
-const STEPS_MAX = 1500;
+const STEPS_MAX = 800;
 
 /** What is said of a batch, and whether it is as it was. */
 function judgeDrawn({ answers, clauses, name }: Drawn, { start, steps }: Known, verdict: Verdict): number {
