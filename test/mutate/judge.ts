@@ -165,7 +165,8 @@ export function judge(known: readonly Known[], atMost: number, machine?: AnyStat
   for (const place of known) {
     try {
       const subjects = drawnAt(place.chart);
-      if (subjects) left -= judgeDrawn(subjects, place, verdict);
+      // What is drawn takes less time than a step of a chart.
+      if (subjects) left -= judgeDrawn(subjects, place, verdict) / 20;
       else left -= judgeStart(place, verdict, machine, left);
     } catch (error) {
       verdict.digest ??= `${place.chart} ${place.start}`;

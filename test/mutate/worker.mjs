@@ -7,7 +7,7 @@ Error.stackTraceLimit = 0;
 
 const { code, known, hits } = workerData;
 const unchanged = loaded(code, 0);
-const sizeOf = ({ place }) => (place.chart < 0 ? 0 : place.steps.length);
+const sizeOf = ({ place: { chart, start, steps } }) => (chart < 0 ? start - 1_000 : steps.length);
 /** The starts at which a mistake can show: what is drawn, then the starts of charts, the smallest first. */
 const bySize = known.map((place, index) => ({ place, hit: hits[index] })).sort((a, b) => sizeOf(a) - sizeOf(b));
 

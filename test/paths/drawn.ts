@@ -5,10 +5,15 @@
 import { type Chance, chance } from '../support/random.ts';
 import { hashOf } from './digest.ts';
 
+/** A key that is undefined is another than one that is missing: a change of a context with it takes something away. */
 export const json = (value: unknown): string =>
   JSON.stringify(value, (_, inner) =>
-    inner instanceof Map || inner instanceof Set ? ['collection', ...inner] : inner,
-  ) ?? 'undefined';
+    inner === undefined
+      ? '(undefined)'
+      : inner instanceof Map || inner instanceof Set
+        ? ['collection', ...inner]
+        : inner,
+  );
 
 export type Fold<S> = (subject: S, draw: Chance) => unknown;
 export interface Clause<S> {

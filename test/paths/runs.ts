@@ -130,6 +130,8 @@ export function inputOf(draw: Chance): RunInput {
         decisionsDuringRound: draw.one(['immediate', 'atGate']),
         onToolFailure: draw.one(['tellModel', 'failRun']),
         partialReply: draw.one(['discard', 'keep']),
+        whileSuspended: draw.one(['followUp', 'denyAndRun']),
+        promoteFollowUpOn: some(draw, 0.6, ['completed', 'interrupted', 'error']),
         onEmptyReply: draw.one(['notice', 'retry', 'accept']),
         modelRetry: { ...defaultPolicies.modelRetry, attempts: 1 + draw.below(3), respectRetryAfter: draw.odds(0.7) },
         limits: {
