@@ -125,7 +125,8 @@ export const conversationCases = {
     'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),
     'xstate.done.actor.run': ends,
   },
-  projection: ({ queue, open, retries, waiting: waits, runId, next }: ConversationContext) => ({
+  projection: ({ trigger, queue, open, retries, waiting: waits, runId, next }: ConversationContext) => ({
+    retry: trigger.kind === 'retry',
     queue: queue.map(({ messageId, kind }) => [messageId, kind]),
     suspended: open.suspended.map(({ call }) => call.callId),
     decisions: open.decisions.length,

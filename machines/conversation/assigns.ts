@@ -76,11 +76,11 @@ function resumeAs(
   };
 }
 
-/** A resumption nobody named takes its id from the run that it continues. */
-function ownResume(context: ConversationContext) {
+/** A resumption nobody named takes its id from the run before it. */
+function ownResume(context: ConversationContext, before: string) {
   const { runId, counters, trigger } = context;
   const of = { runId, counters, ended: trigger.kind === 'retry' };
-  return resumeAs(context, { runId: `${runId}~`, of });
+  return resumeAs(context, { runId: `${before}~`, of });
 }
 
 /** What outlives a run. Where its end could not be stored, what begins next closes the calls that did not begin. */
@@ -105,7 +105,7 @@ export const promoteFollowUp = ({ context, event }: Args): Change =>
   promote(context, event.type === 'promotion.requested' ? event.of : undefined);
 
 export const resumeRun = ({ context, event }: Args): Change =>
-  event.type === 'resume.requested' ? resumeAs(context, event) : ownResume(context);
+  event.type === 'resume.requested' ? resumeAs(context, event) : ownResume(context, context.runId);
 
 export const queueMessage = ({ context, event }: Args): Change =>
   event.type === 'message.sent' ? { queue: [...context.queue, queued(event)] } : {};
@@ -145,6 +145,10 @@ export function takeRun({ context: { runId, trigger }, event }: Args): Change {
   const last = isRetry ? trigger.of : runId;
   return { runId: last, open: openOf(event.output), counters, waiting: end.termination === 'Suspended' && !isRetry };
 }
+
+/** Another run goes on at once where this one ended. Two runs that retry behind the same logged run have ids of their own. */
+export const continueRun = ({ context, event }: Args): Change =>
+  ownResume({ ...context, ...takeRun({ context, event }) }, context.runId);
 
 export const countSubAgent = ({ context, event }: Args): Change =>
   event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};

@@ -62,6 +62,7 @@ const tellRun = (args: ConversationArgs): Message<'run', RunEvent> | undefined =
 
 const forward = tell(tellRun);
 const takeRun = [ask(entries.askEnded), update(assigns.takeRun)] as const;
+const continueRun = [ask(entries.askEnded), update(assigns.continueRun)] as const;
 const queue = [update(assigns.queueMessage), log(entries.queuedEntries)] as const;
 const hold = [update(assigns.holdDecision), log(entries.decisionEntries)] as const;
 const takeBack = [log(entries.returnedEntries), update(assigns.withdrawMessage)] as const;
@@ -166,7 +167,7 @@ export const conversationMachine = setup({
         'append.failed': { actions: [unsettle, forward] },
         'effect.failed': { actions: forward },
         'xstate.done.actor.run': [
-          { guard: 'decidedInTail', target: 'busy', reenter: true, actions: [...takeRun, resume] },
+          { guard: 'decidedInTail', target: 'busy', reenter: true, actions: continueRun },
           { guard: 'suspended', target: 'waiting', actions: takeRun },
           { guard: 'promotes', target: 'busy', reenter: true, actions: [...takeRun, promote] },
           { guard: 'failed', target: 'idle.error', actions: takeRun },

@@ -12,8 +12,10 @@ import {
   inputOf,
   isCut,
   json,
+  lastLogged,
   lastRun,
   lostSince,
+  onlyRetries,
   openOf,
   placeOf,
   queueOf,
@@ -44,7 +46,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       if (!due || !run) return;
       const { trigger } = run;
       const { of } = cameOf(trace) as Came & { of?: Continued };
-      if (due.resume) return same('a run begins as', trigger.kind, of?.ended ? 'retry' : 'resume');
+      const retries = of ? of.ended : endOf(trace) && onlyRetries(trace);
+      if (due.resume) return same('a run begins as', trigger.kind, retries ? 'retry' : 'resume');
       hold(trigger.kind === 'message' && trigger.message.messageId === due.message, `begins with ${json(trigger)}`);
     },
   },
@@ -71,7 +74,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const last = lastRun(trace.before);
       const named = cameOf(trace).type === 'resume.requested';
       same('the run', run.runId, named ? runId : `${last}~`);
-      same('continues', run.trigger.of, named && of ? of.runId : last);
+      same('continues', run.trigger.of, named && of ? of.runId : lastLogged(trace.before));
       if (run.trigger.kind === 'resume') same('continuation', run.trigger.continuation, continuation);
       const open = endOf(trace) || wasIn(trace) === 'late' ? openOf(trace) : openOf(trace.before);
       same('suspended', run.suspended, open.suspended);
@@ -278,7 +281,10 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       if (!end || dueRun(trace)) return;
       const { termination } = end.end;
       const waits = isCut(trace) ? { closing: 'storing' } : 'waiting';
-      const due = termination === 'Suspended' ? waits : { idle: termination === 'Error' ? 'error' : 'ready' };
+      const due =
+        termination === 'Suspended' && !onlyRetries(trace)
+          ? waits
+          : { idle: termination === 'Error' ? 'error' : 'ready' };
       same('where it rests', trace.state.value, due);
     },
   },

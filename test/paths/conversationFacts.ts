@@ -87,7 +87,8 @@ const isUndecided = ({ suspended, decisions }: Calls): boolean =>
 export function retriesOf(trace: Trace): string[] {
   const { before } = trace;
   if (!before) return idsOf(inputOf(trace).retries ?? []);
-  if (startOf(trace)?.trigger.kind === 'resume') return [];
+  const { trigger } = startOf(trace) ?? {};
+  if (trigger && trigger.kind !== 'message') return [];
   const known = retriesOf(before);
   const { type, callId, retry, lost } = cameOf(trace) as {
     type: string;
@@ -150,10 +151,11 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
     : undefined;
   return next && { message: next.messageId };
 }
-/** A run that was cancelled while it was being suspended. */
+/** A run that was cancelled while it was being suspended: its cycle waits for nobody. */
 export const isCut = (trace: Trace): boolean =>
   trace.before?.state.matches({ busy: 'cancelling' } as never) === true &&
-  endOf(trace)?.end.termination === 'Suspended';
+  endOf(trace)?.end.termination === 'Suspended' &&
+  !onlyRetries(trace);
 /** A decision that the run took behind its last gate is applied without being asked for. */
 const isDecidedInTail = ({ suspended, decisions, kept, reruns }: RunChartOutput): boolean =>
   suspended.length + kept.length + reruns.length > 0 &&
@@ -171,6 +173,24 @@ export const superseder = (trace: Trace): Sent | undefined => {
   const step = [...trace.steps].reverse().find(supersedes);
   return step && sentOf(step);
 };
+
+/** Whether the run that this step ends, or that is under way, runs calls of ended cycles again and nothing else: no log has it. */
+export function onlyRetries(trace: Trace): boolean {
+  for (let step = trace.before; step; step = step.before) {
+    const run = startOf(step);
+    if (run) return run.trigger.kind === 'retry';
+  }
+  return false;
+}
+
+/** Id of the last run that a log has. */
+export function lastLogged(trace: Trace): string {
+  for (let step: Trace | undefined = trace; step; step = step.before) {
+    const run = startOf(step);
+    if (run) return run.trigger.kind === 'retry' ? run.trigger.of : run.runId;
+  }
+  return inputOf(trace).runId;
+}
 
 /** Id of the last run that began. */
 export function lastRun(trace: Trace): string {
