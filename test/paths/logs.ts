@@ -62,6 +62,8 @@ const decisionOf = (draw: Chance, callId: string): Decision =>
       { action: 'deny', reason: 'no' },
       { action: 'edit', args: { path: 'b' } },
       { action: 'answer', payload: false },
+      { action: 'answer', payload: { path: 'b' } },
+      { action: 'answer', payload: draw.one<Json>(['no', null]) },
       { action: 'answer', payload: { b: 1, a: [null, 'x'] } },
     ]),
   }) as Decision;
@@ -167,6 +169,7 @@ function ofConversation(draw: Chance): object {
     }),
     () => ({ type: 'extension', name: 'runchart.sub-agent-usage', value: spentValue(draw) }),
     () => ({ type: 'extension', name: 'other', value: { callIds: ['a'] } }),
+    () => ({ type: 'extension', name: 'other', value: spentValue(draw) }),
     () => ({ type: 'sub-agent', callId: 'a', child: 'k', phase: draw.one(['started', 'ended']) }),
   ])();
 }
@@ -208,9 +211,108 @@ const roundWithResults = (draw: Chance): object[] => [
   { type: 'extension', name: 'runchart.pruned', value: { callIds: draw.one([['a'], ['b', 'a', 'd'], ['c', 'z']]) } },
 ];
 
-/** What a seed draws: half of the logs go through the life of calls, half are in any order. */
+/** What comes to one call, in order; some of it is missing, as where a process ended. */
+function lifeOf(draw: Chance, callId: string): object[] {
+  const call = {
+    type: 'agent-output',
+    item: { type: 'tool-call', callId, name: draw.one(['write', 'read']), args: {} },
+  };
+  const decided = (suspension: number) => ({
+    type: 'decision',
+    callId,
+    suspension,
+    decision: decisionOf(draw, callId),
+  });
+  const runs = (suspension: number): object[] => [
+    {
+      type: 'tool-started',
+      callId,
+      idempotencyKey: `c/${callId}/${suspension}`,
+      ...(draw.odds(0.2) && { args: { path: 'z' } }),
+    },
+    { type: 'decision-consumed', callId, suspension },
+  ];
+  const result = (outcome: string, code?: string): object => ({
+    type: 'tool-result',
+    callId,
+    outcome,
+    ...(code && { code }),
+    content: contentOf(draw),
+  });
+  const suspends = (suspension: number): object[] => [
+    ...(draw.odds(0.2) ? [decided(suspension)] : []),
+    {
+      type: 'tool-suspended',
+      callId,
+      suspension,
+      reason: 'permission',
+      ...(draw.odds(0.3) && { args: { path: 'y' } }),
+    },
+    decided(suspension),
+  ];
+  const life = draw.one<() => object[]>([
+    () => [...runs(0), result('succeeded')],
+    () => [...suspends(1), ...runs(1), result('succeeded')],
+    () => [...suspends(1), result('failed', 'denied')],
+    () => [...suspends(1), ...runs(1), ...suspends(2), ...runs(2), result('failed', 'error')],
+    () => [
+      ...suspends(1),
+      ...runs(1),
+      result('unknown'),
+      { type: 'call-settled', callId, how: { retry: true } },
+      ...suspends(2),
+      ...runs(2),
+      result('succeeded'),
+    ],
+    () => [
+      ...runs(0),
+      result('unknown'),
+      { type: 'call-settled', callId, how: draw.one<object>([{ didNotRun: true }, { ran: 7 }]) },
+    ],
+    () => [decided(1), decided(2), ...runs(0), result('cancelled', 'cancelled')],
+  ])();
+  return [call, ...life.slice(0, 1 + draw.below(life.length)).filter(() => draw.odds(0.9))];
+}
+
+/** A run, or several, whose calls live side by side. */
+function livesOf(draw: Chance): object[] {
+  const lives = ['a', 'b', 'c'].slice(0, 1 + draw.below(3)).map((callId) => lifeOf(draw, callId));
+  const made: object[] = [
+    { type: 'run-started' },
+    { type: 'user-message', messageId: 'm', kind: 'direct', content: text('hi') },
+  ];
+  while (lives.some(({ length }) => length > 0)) {
+    const next = lives[draw.below(lives.length)]?.shift();
+    if (next) made.push(next);
+    if (draw.odds(0.08))
+      made.push({ type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage: usageOf(draw), costUsd: 0.5 });
+    if (draw.odds(0.1))
+      made.push(
+        ...draw.one([
+          [
+            { type: 'run-suspended', waiting: ['a'] },
+            { type: 'run-resumed', of: 'r1' },
+          ],
+          [ofConversation(draw)],
+        ]),
+      );
+  }
+  const end = draw.one<object[]>([
+    [],
+    [{ type: 'run-stop', reason: draw.one(['completed', 'interrupted']), ...(draw.odds(0.4) && { cause: 'crash' }) }],
+    [{ type: 'run-suspended', waiting: ['a'] }],
+    [
+      { type: 'run-resumed', of: 'r1' },
+      { type: 'continuation', text: 'Go on.', why: 'resume' },
+    ],
+  ]);
+  return [...made, ...end];
+}
+
+/** What a seed draws: a third are the lives of calls, a third goes on from calls as it likes, a third is in any order. */
 function logOf(seed: number): LogEntry[] {
   const draw = chance(seed);
+  if (seed % 3 === 0) return stampedAs(seed, draw, livesOf(draw));
   const likely = draw.odds(0.5);
   const made: object[] = likely
     ? [
@@ -226,6 +328,10 @@ function logOf(seed: number): LogEntry[] {
   const length = 6 + draw.below(16);
   if (isLarge(seed)) made.push(...roundWithResults(draw));
   while (made.length < length) made.push(draw.odds(likely ? 0.75 : 0.5) ? ofCall(draw) : ofConversation(draw));
+  return stampedAs(seed, draw, made);
+}
+
+function stampedAs(seed: number, draw: Chance, made: readonly object[]): LogEntry[] {
   let runId = 'r1';
   return made.map((entry, seq) => {
     const { type } = entry as { type: string };
@@ -287,7 +393,11 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
   sequel: (log, draw) => {
     const at = draw.below(log.length);
     const before = log.slice(0, at);
-    return [true, false].map((spokeLast) => sequel(knowledgeOf(before), log.slice(at), spokeLast));
+    const goOn: NewEntry = { runId: 'r9', type: 'continuation', text: 'Go on.', why: 'resume' };
+    const tails = [log.slice(at), [...log.slice(at), goOn], [{ ...goOn, type: 'run-resumed', of: 'r1' }, goOn]];
+    return tails.flatMap((tail) =>
+      [true, false].map((spokeLast) => sequel(knowledgeOf(before), tail as NewEntry[], spokeLast)),
+    );
   },
   pruning: (_, draw) => {
     const results = Array.from({ length: 1 + draw.below(6) }, (_, index): Message => {
