@@ -160,8 +160,6 @@ export class PolicyWatch {
 
   #holdLimits(runId: string | null): void {
     for (const [cause, isReached] of this.#reached()) {
-      // What a store refused may be written again behind the act that counts it.
-      if (cause === 'no_progress' && this.#world.storeFailed) continue;
       this.#world.hold(!isReached, 'I4', () => `the model of ${runId} speaks where ${cause} was reached`);
     }
   }
@@ -182,9 +180,7 @@ export class PolicyWatch {
       'I4',
       () => `${runId} is stopped by ${cause}, which was not reached`,
     );
-    // A run may begin again behind what the store refused.
-    if (world.storeFailed || cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number')
-      return;
+    if (cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number') return;
     const took = world.steady - this.#since;
     world.hold(took >= limits.runMs, 'I4', () => `${runId} timed out after ${took} ms`);
   }

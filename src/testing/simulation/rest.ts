@@ -72,7 +72,7 @@ export class Rest {
       const cut = watch.beganIn !== world.life || this.#store.lostEnds.has(watch.runId ?? '');
       const runs = watch.cycle === 'running' && !cut;
       world.hold(!runs, 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
-      const over = parent?.status !== 'ended' || watch.cycle !== 'suspended' || world.storeFailed;
+      const over = parent?.status !== 'ended' || watch.cycle !== 'suspended';
       world.hold(over, 'I32', () => `the sub-agent ${watch.runId} waits though ${watch.parentCall} has its result`);
     }
   }
@@ -99,6 +99,7 @@ export class Rest {
     const world = this.#world;
     const { stop, stoppedIn, messages, replies } = this.#store.watchOf(CONVERSATION);
     if (!stop || stop.cause === 'crash' || stoppedIn !== world.life) return;
+    // What a store refused is in the log's queue again, and is promoted behind the next act.
     if (world.storeFailed || conversation.status === 'waiting') return;
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
     // What came behind the last words of the run came too late for it.
@@ -162,7 +163,7 @@ export class Rest {
     // Suspended calls outlive a crash; started ones may, where their tool is idempotent.
     world.hold(call.status !== 'called' || waiting, 'INV-1', () => `${callId} is ${call.status} at rest`);
     const left = waiting && call.status === 'suspended' && call.decided.has(call.suspension);
-    const here = call.decidedIn === world.life && !world.storeFailed;
+    const here = call.decidedIn === world.life;
     world.hold(!left || !here, 'I19', () => `${callId} was decided during a run, and goes on waiting`);
   }
 
