@@ -59,6 +59,6 @@ export type {
 export type { Ports } from './runtime/ports.ts';
 export { memoryStore } from './stores/memory.ts';
 export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
-export type { SubAgentOptions } from './subAgents/profile.ts';
+export type { SubAgentOptions } from './subAgents/spawnProfile.ts';
 export { subAgents } from './subAgents/spawnTool.ts';
 export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/tool.ts';

@@ -3,8 +3,7 @@
  * over the defaults; an unknown key or an impossible value is refused with a message that names it.
  */
 import { type ChartPolicies, defaultPolicies, type Settings, type ToolRetry } from '../machines/internal.ts';
-import { type Model, type TextCallFormat, textCallFormats } from './models/model.ts';
-import { checkModel } from './models/modelForms.ts';
+import { checkModel, type Model, type TextCallFormat, textCallFormats } from './models/model.ts';
 import { type Plugin, phasesOf } from './plugins/plugin.ts';
 import {
   callback,

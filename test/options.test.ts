@@ -9,7 +9,7 @@ import {
   type Plugin,
   subAgents,
 } from '../src/index.ts';
-import { modelForm, priceForm } from '../src/models/modelForms.ts';
+import { modelForm, priceForm } from '../src/models/model.ts';
 import { agentForm } from '../src/options.ts';
 import { pluginForm } from '../src/plugins/plugin.ts';
 import { portForm } from '../src/runtime/ports.ts';

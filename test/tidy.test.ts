@@ -48,6 +48,144 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
 /** What a view is made of is a leaf with a door of its own: views bring no chart and no xstate. */
 const DOORS = /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages)\.ts$/;
 
+/** The leaves of `src/`: every room above may import them. */
+const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand'].map((leaf) => `src/${leaf}.ts`);
+/** What stands below charts and folds. */
+const NOUNS = ['vocabulary', 'policies', 'calls', 'ports', 'verbs', 'counters', 'fingerprint'].map(
+  (noun) => `machines/${noun}.ts`,
+);
+const DOOR = 'machines/internal.ts';
+/** What most of the library may name of the charts. */
+const FACE = [DOOR, 'machines/verbs.ts', 'machines/vocabulary.ts'];
+const ADAPTERS = ['src/stores', 'src/content', 'src/log', 'src/models', 'src/tools'];
+const RULES = [...ADAPTERS, 'src/plugins', 'src/policies.ts'];
+const LOOP = [...RULES, 'src/runtime/interpreter', 'src/runtime'];
+
+/** Each room with the rooms that it may import, from the bottom to the top: a room names only rooms that come before it. */
+const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = [
+  ...NOUNS.map((noun, index) => [noun, NOUNS.slice(0, index)] as const),
+  ['machines/charts', NOUNS],
+  ['machines/cases', ['machines/charts', ...NOUNS]],
+  ['machines/index.ts', ['machines/charts', 'machines/cases', ...NOUNS]],
+  [DOOR, ['machines/index.ts', 'machines/charts', ...NOUNS]],
+  ...LEAVES.map((leaf, index) => [leaf, [...FACE, ...LEAVES.slice(0, index)]] as const),
+  ['src/projector', ['machines/vocabulary.ts', 'machines/charts', 'src/live.ts']],
+  ...RULES.map((room, index) => [room, [...FACE, ...LEAVES, ...RULES.slice(0, index)]] as const),
+  ['src/stores/jsonl', [...FACE, ...LEAVES, 'src/stores']],
+  ['src/models/openai', [...FACE, ...LEAVES, ...ADAPTERS]],
+  ['src/tools/coding', [...FACE, ...LEAVES, 'src/tools']],
+  ['src/permissions', [...FACE, ...LEAVES, 'src/plugins', 'src/tools/coding']],
+  ['src/hooks', [...FACE, ...LEAVES, ...RULES]],
+  ['src/runtime/interpreter', FACE],
+  ['src/runtime', [...FACE, ...LEAVES, ...RULES, 'src/runtime/interpreter']],
+  ['src/options.ts', [...FACE, ...LEAVES, ...LOOP]],
+  ['src/journals', [...FACE, ...LEAVES, ...LOOP]],
+  ['src/subAgents', [...FACE, ...LEAVES, ...LOOP]],
+  ['src/conversation', [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/subAgents']],
+  ['src/agent.ts', [...FACE, ...LEAVES, ...LOOP, 'src/options.ts', 'src/conversation']],
+  [
+    'src/index.ts',
+    [
+      'machines/index.ts',
+      ...LEAVES,
+      ...LOOP,
+      'src/projector',
+      'src/options.ts',
+      'src/subAgents',
+      'src/conversation',
+      'src/agent.ts',
+    ],
+  ],
+  ['src/node.ts', ['src/stores/jsonl', 'src/tools/coding', 'src/permissions', 'src/hooks']],
+  ['src/schema.ts', ['machines/vocabulary.ts', 'src/projector']],
+  [
+    'src/testing',
+    [
+      ...FACE,
+      ...LEAVES,
+      ...LOOP,
+      'src/projector',
+      'src/options.ts',
+      'src/journals',
+      'src/subAgents',
+      'src/conversation',
+      'src/agent.ts',
+    ],
+  ],
+  [
+    'src/cli',
+    [
+      ...FACE,
+      ...LEAVES,
+      ...LOOP,
+      'src/projector',
+      'src/stores/jsonl',
+      'src/models/openai',
+      'src/tools/coding',
+      'src/permissions',
+      'src/hooks',
+      'src/conversation',
+      'src/agent.ts',
+      'src/index.ts',
+      'src/testing',
+    ],
+  ],
+];
+
+/** The room of a file: its folder, a file at the top of its half, or the charts and folds as one. */
+function roomOf(file: string): string {
+  if (/^machines\/(\w+\.machine|nextState)\.ts$|^machines\/(?!cases\/)\w+\//.test(file)) return 'machines/charts';
+  const rooms = HOUSE.map(([room]) => room).filter((room) => file === room || file.startsWith(`${room}/`));
+  return rooms.sort((a, b) => b.length - a.length)[0] ?? file;
+}
+
+/** Files that import each other in a circle, type imports included. */
+function circles(files: readonly string[]): string[][] {
+  const found: string[][] = [];
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    const at = path.indexOf(file);
+    if (at >= 0) return void found.push([...path.slice(at), file]);
+    if (done.has(file)) return;
+    for (const name of importsOf(file)) if (/^(src|machines)\//.test(name)) visit(name, [...path, file]);
+    done.add(file);
+  };
+  for (const file of files) visit(file, []);
+  return found;
+}
+
+describe('the house', () => {
+  it('every room imports what it may and nothing else', () => {
+    const allowed = new Map(HOUSE);
+    const strays = [...machines, ...src].flatMap((file) => {
+      const room = roomOf(file);
+      return importsOf(file)
+        .filter((name) => /^(src|machines)\//.test(name) && roomOf(name) !== room)
+        .filter((name) => !allowed.get(room)?.includes(roomOf(name)))
+        .map((name) => `${file} -> ${name}`);
+    });
+    expect(strays).toEqual([]);
+  });
+
+  it('no arrow between rooms leads upwards', () => {
+    const rooms = HOUSE.map(([room]) => room);
+    const upwards = HOUSE.flatMap(([room, imports], index) =>
+      imports.filter((name) => !rooms.slice(0, index).includes(name)).map((name) => `${room} -> ${name}`),
+    );
+    expect(upwards).toEqual([]);
+    expect(new Set(rooms).size).toBe(rooms.length);
+  });
+
+  it('no files import each other in a circle, type imports included', () => {
+    expect(circles([...machines, ...src]).map((circle) => circle.join(' -> '))).toEqual([]);
+  });
+
+  it('the top of src/ holds entries and leaves only', () => {
+    const top = ['index', 'node', 'schema', 'agent', 'options', 'policies'].map((name) => `src/${name}.ts`);
+    expect(src.filter((file) => dirname(file) === 'src')).toEqual([...top, ...LEAVES].sort());
+  });
+});
+
 describe('layers', () => {
   it('the charts import xstate and their siblings only', () => {
     const strays = machines.flatMap((file) =>

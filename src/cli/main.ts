@@ -6,10 +6,10 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigurationError } from '../errors.ts';
-import { interrupts } from './interrupts.ts';
+import { interrupts } from './input.ts';
 import type { ReplayOptions } from './replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
-import { printable } from './terminal.ts';
+import { printable } from './screen.ts';
 
 const { version, description } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),

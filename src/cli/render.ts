@@ -8,9 +8,8 @@ import { textOf } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { LogStore } from '../stores/store.ts';
-import type { Output, Screen, Style } from './screen.ts';
+import { jsonLine, type Output, type Screen, type Style, shortened } from './screen.ts';
 import { count, emptyTally, type Tally, tallyText, withReply } from './tally.ts';
-import { jsonLine, shortened } from './terminal.ts';
 
 const TEXT_MAX = 200;
 const ARGS_MAX = 120;

@@ -12,9 +12,8 @@ import type {
   ToolCallView,
 } from '../projector/index.ts';
 import { firstLine, resultText } from './render.ts';
-import type { Screen, Style } from './screen.ts';
+import { type Screen, type Style, shortened } from './screen.ts';
 import { count, type Tally, tallyText } from './tally.ts';
-import { shortened } from './terminal.ts';
 
 const TEXT_MAX = 20_000;
 const REASONING_MAX = 2_000;

@@ -3,13 +3,12 @@
  * be read is shown on standard output, what could not be is told on standard error.
  */
 import { createProjector } from '../projector/index.ts';
-import { CANCELLED } from './interrupts.ts';
+import { CANCELLED } from './input.ts';
 import { findLog, readStored } from './readLog.ts';
 import { ReplayRenderer } from './renderReplay.ts';
-import { type Output, Screen } from './screen.ts';
+import { jsonLine, type Output, printable, Screen } from './screen.ts';
 import { sessionsDirectory } from './sessions.ts';
 import { ReplaySpending, sumOfTallies } from './tally.ts';
-import { jsonLine, printable } from './terminal.ts';
 
 export interface ReplayOptions {
   json?: boolean;

@@ -1,9 +1,9 @@
 /**
  * Where a run is shown: the reply on one output, the steps on another, which may be the same terminal. Rule: all text
- * passes here and is made printable here; colours are put around it afterwards, and only where the output is a terminal.
+ * passes here and is made printable: what would drive the terminal or not be seen is shown as an escape, and nothing is dropped;
+ * colours are put around it afterwards, and only where the output is a terminal.
  */
 import pc from 'picocolors';
-import { PrintableStream, printableLine } from './terminal.ts';
 
 export type Style = 'plain' | 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 type Span = readonly [Style, string];
@@ -107,4 +107,68 @@ export class Screen {
   #painted(spans: readonly Span[]): string {
     return spans.map(([style, text]) => this.#paint(style)(printableLine(text))).join('');
   }
+}
+
+/** Controls, line and paragraph separators, lone surrogates, direction marks, interlinear annotations. */
+const DRIVING = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Bidi_Control}\\ufff9-\\ufffb]';
+/** What leaves no mark: zero-width spaces, fillers, tags. */
+const UNSEEN = '\\p{Default_Ignorable_Code_Point}';
+/** Joiners and variation selectors, without which emoji and some scripts fall apart in running text. */
+const JOINING = '[\\u200c\\u200d\\u034f\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f]';
+
+const IN_TEXT = new RegExp(`(?![\\n\\t])${DRIVING}|(?!${JOINING})${UNSEEN}`, 'gu');
+const IN_LINE = new RegExp(`${DRIVING}|${UNSEEN}`, 'gu');
+const NAMED: { readonly [character: string]: string } = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
+
+function escapeOf(character: string): string {
+  const named = NAMED[character];
+  if (named !== undefined) return named;
+  const code = character.codePointAt(0) ?? 0;
+  const digits = code.toString(16);
+  if (code > 0xffff) return `\\u{${digits}}`;
+  return code > 0xff ? `\\u${digits.padStart(4, '0')}` : `\\x${digits.padStart(2, '0')}`;
+}
+
+/** Running text: line breaks and tabs stay, CRLF is a line break. */
+export function printable(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(IN_TEXT, escapeOf);
+}
+
+/** One line, such as a name, a path or arguments: line breaks and tabs are escapes too, joiners as well. */
+export function printableLine(text: string): string {
+  return text.replace(IN_LINE, escapeOf);
+}
+
+/** Running text that comes in pieces, cut anywhere: what is printed is what the whole would be. */
+export class PrintableStream {
+  /** Half of a character or of a line break. */
+  #held = '';
+
+  push(piece: string): string {
+    const text = this.#held + piece;
+    const whole = /[\r\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length;
+    this.#held = text.slice(whole);
+    return printable(text.slice(0, whole));
+  }
+
+  /** What was held back. */
+  end(): string {
+    const rest = printable(this.#held);
+    this.#held = '';
+    return rest;
+  }
+}
+
+/** A value as one line of JSON, the same once parsed, that a terminal can be given too. */
+export function jsonLine(value: unknown): string {
+  const unit = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replace(IN_LINE, (character) =>
+    Array.from({ length: character.length }, (_, index) => unit(character.charCodeAt(index))).join(''),
+  );
+}
+
+/** At most `most` UTF-16 units, never half of a character; what was cut shows as an ellipsis. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

@@ -4,7 +4,7 @@
  * its parent's log says so next. What waited there for a person waits in the copy.
  */
 import { type CallRecord, countedIn, type LogEntry, learn, nothingKnown } from '../../machines/internal.ts';
-import { fieldsOf, WAITS, waitingPlace } from './records.ts';
+import { fieldsOf, WAITS, waitingPlace } from './subAgentRecords.ts';
 import { childIdOf, tasksOf } from './tasks.ts';
 
 export interface ForkedSubAgent {

@@ -7,8 +7,8 @@ import type { Decision, PendingCall } from '../../machines/internal.ts';
 import type { Task } from '../runtime/subAgentPort.ts';
 import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/tool.ts';
 import { reportOf } from './outcome.ts';
-import { WAITS, waitingPayload } from './records.ts';
 import type { SubAgent } from './subAgent.ts';
+import { WAITS, waitingPayload } from './subAgentRecords.ts';
 
 /** What a person said of a call of a sub-agent. */
 export type WakeReason = Pick<Decision, 'callId' | 'by'>;

@@ -19,9 +19,9 @@ import type { ConversationCore, MakeSubAgents, OpenChild, SubAgents, Task } from
 import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './group.ts';
 import { overBudget } from './outcome.ts';
-import type { SpawnProfile, SpawnProfiles } from './profile.ts';
-import { type CallIds, EndedCalls, SubAgentRecords, WAITS } from './records.ts';
+import type { SpawnProfile, SpawnProfiles } from './spawnProfile.ts';
 import { openSubAgent, SubAgent } from './subAgent.ts';
+import { type CallIds, EndedCalls, SubAgentRecords, WAITS } from './subAgentRecords.ts';
 import { childIdOf, tasksOf } from './tasks.ts';
 
 interface RegistryOptions {

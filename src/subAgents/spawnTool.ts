@@ -6,9 +6,9 @@
 import { ConfigurationError } from '../errors.ts';
 import { type MakeSubAgents, spawning, subAgentsOf } from '../runtime/subAgentPort.ts';
 import { defineTool, type Tool, type ToolDefinition } from '../tools/tool.ts';
-import { checkSpawnOptions, type SubAgentOptions, spawnProfiles } from './profile.ts';
-import { CallIds } from './records.ts';
 import { SubAgentRegistry } from './registry.ts';
+import { checkSpawnOptions, type SubAgentOptions, spawnProfiles } from './spawnProfile.ts';
+import { CallIds } from './subAgentRecords.ts';
 import { taskList } from './tasks.ts';
 
 const DESCRIPTION =

@@ -18,8 +18,8 @@ import {
 import { RunchartError, thrownMessage } from '../errors.ts';
 import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
 import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './outcome.ts';
-import type { SpawnProfile } from './profile.ts';
-import type { SubAgentRecord } from './records.ts';
+import type { SpawnProfile } from './spawnProfile.ts';
+import type { SubAgentRecord } from './subAgentRecords.ts';
 import { aloneRule, turnRules } from './submit.ts';
 
 interface SubAgentDependencies {

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type PromptOptions, readPrompt } from '../../src/cli/prompt.ts';
+import { type PromptOptions, readPrompt } from '../../src/cli/input.ts';
 import { newSessionId, sessionsDirectory } from '../../src/cli/sessions.ts';
 
 const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({

@@ -1,0 +1,146 @@
+/**
+ * What a person gives a command: the prompt, typed or piped in, the answer to a call that waits, and the wish to stop. Rule: a
+ * pipe that nobody writes to never holds up a run that has something to do without it; a call is shown whole, only a clear yes
+ * approves, and the end of the input is no answer.
+ */
+import { fstatSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import type { Conversation } from '../conversation/conversation.ts';
+import { ConfigurationError } from '../errors.ts';
+import type { PendingCall } from '../index.ts';
+import type { Screen } from './screen.ts';
+
+const BYTES_MAX = 4 * 1024 * 1024;
+const SILENT_MS = 3_000;
+
+export interface PromptOptions {
+  /** There is something to do without piped text: then a silent pipe is given up. */
+  optional: boolean;
+  /** Told when a silent pipe is given up. */
+  note(text: string): void;
+  /** Ends the reading; what came so far is the prompt. */
+  signal: AbortSignal;
+}
+
+/** Empty where there is neither. */
+export async function readPrompt(words: string, input: Readable | null, options: PromptOptions): Promise<string> {
+  const piped = input ? (await readPiped(input, options)).trimEnd() : '';
+  return [words.trim(), piped].filter((part) => part !== '').join('\n\n');
+}
+
+/** Standard input, where something is piped into it. */
+export function pipedInput(): Readable | null {
+  try {
+    const kind = fstatSync(0);
+    return kind.isFIFO() || kind.isFile() || kind.isSocket() ? process.stdin : null;
+  } catch {
+    return null;
+  }
+}
+
+async function readPiped(input: Readable, options: PromptOptions): Promise<string> {
+  const { optional, note, signal } = options;
+  const end = (): void => void input.destroy();
+  const silent = setTimeout(() => {
+    if (!optional) return;
+    note(`nothing came on standard input within ${SILENT_MS / 1000} s: going on without it`);
+    end();
+  }, SILENT_MS);
+  signal.addEventListener('abort', end);
+  try {
+    return (await bytesOf(input, () => clearTimeout(silent))).toString('utf8');
+  } finally {
+    clearTimeout(silent);
+    signal.removeEventListener('abort', end);
+  }
+}
+
+async function bytesOf(input: Readable, came: () => void): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      came();
+      bytes += chunk.length;
+      if (bytes > BYTES_MAX) {
+        throw new ConfigurationError(`standard input is longer than ${BYTES_MAX} bytes: give the model a file to read`);
+      }
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    // It was ended here.
+    if ((error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+  return Buffer.concat(chunks);
+}
+
+type Answer = { action: 'approve' | 'deny'; by: string } | 'later';
+const BY = 'terminal';
+/** Answers for one call. */
+export type Asker = (call: PendingCall) => Promise<Answer>;
+
+const ANSWERS = new Map<string, Answer>([
+  ['y', { action: 'approve', by: BY }],
+  ['yes', { action: 'approve', by: BY }],
+  ['n', { action: 'deny', by: BY }],
+  ['no', { action: 'deny', by: BY }],
+  ['l', 'later'],
+  ['later', 'later'],
+]);
+
+/** Asks on the terminal that standard input is. `signal` ends the question with `later`. */
+export function terminalAsker(screen: Screen, signal: AbortSignal): Asker {
+  return async () => {
+    // Without `terminal` the line discipline keeps Ctrl-C, which then is a signal like any other.
+    const lines = createInterface({ input: process.stdin, terminal: false });
+    const end = (): void => lines.close();
+    signal.addEventListener('abort', end);
+    try {
+      const ask = (): void => screen.question(['bold', '  approve? [y]es, [n]o, [l]ater:']);
+      if (signal.aborted) return 'later';
+      ask();
+      for await (const line of lines) {
+        const answer = ANSWERS.get(line.trim().toLowerCase());
+        if (answer) return answer;
+        ask();
+      }
+      return 'later';
+    } finally {
+      signal.removeEventListener('abort', end);
+      lines.close();
+    }
+  };
+}
+
+/** The call as it would run, nothing left out. */
+export function showCall(screen: Screen, { name, args, reason }: PendingCall): void {
+  screen.line(['yellow', '? '], ['bold', name], ['plain', ` waits for a decision (${reason}). It would run with`]);
+  for (const line of JSON.stringify(args, null, 2).split('\n')) screen.line(['plain', `    ${line}`]);
+}
+
+/** Asks about every call that waits; answers how many are left undecided. */
+export async function decidePending(conversation: Conversation, screen: Screen, ask: Asker): Promise<number> {
+  for (const call of conversation.pending) {
+    showCall(screen, call);
+    const answer = await ask(call);
+    if (answer === 'later') break;
+    await conversation.decide({ callId: call.callId, suspension: call.suspension, ...answer });
+  }
+  return conversation.pending.length;
+}
+
+export const CANCELLED = 130;
+
+/** Aborted by the first SIGINT, SIGTERM or SIGHUP, or once nobody reads the output. For the life of the process. */
+export function interrupts(): AbortSignal {
+  const asked = new AbortController();
+  const ask = (): void => {
+    if (asked.signal.aborted) process.exit(CANCELLED);
+    asked.abort();
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ask);
+  // Every write to a broken pipe fails anew, and none of them is a second Ctrl-C.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => asked.abort());
+  return asked.signal;
+}
