@@ -2,11 +2,10 @@
  * The world of one simulated run: time, what is under way, and which process is alive. Rule: nothing happens unless the
  * loop makes it happen; what a dead process has under way never comes to its end.
  */
-import type { Json } from '../../../machines/internal.ts';
+import type { Completion, Delivery, Journal, Json } from '../../../machines/internal.ts';
 import type { DeepPartial, Policies } from '../../policies.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { drawArguments } from './arguments.ts';
-import { deliveredAgain } from './delivery.ts';
 import { Facts } from './facts.ts';
 import type { Profile } from './profile.ts';
 import type { Tape } from './tape.ts';
@@ -199,3 +198,27 @@ export class World {
     this.life += 1;
   }
 }
+
+export function deliveredAgain(world: World, inner: Journal): Journal {
+  let again: Delivery[] = [];
+  return {
+    start: (request) => inner.start(request),
+    put: (completion) => inner.put(completion),
+    append: (entries, at, carried) => inner.append(entries, at, carried),
+    bell: (ring) => inner.bell(ring),
+    drop(prefix) {
+      again = again.filter(({ completion }) => !idOf(completion)?.startsWith(prefix));
+      inner.drop(prefix);
+    },
+    take() {
+      if (again.length > 0 && world.tape.chance(0.5)) return again.shift();
+      const delivery = inner.take();
+      if (delivery && idOf(delivery.completion) !== undefined && world.fault('delivered-twice', world.profile.again)) {
+        again.push(delivery);
+      }
+      return delivery;
+    },
+  };
+}
+
+const idOf = (completion: Completion): string | undefined => ('id' in completion ? completion.id : undefined);
