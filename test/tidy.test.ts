@@ -180,6 +180,14 @@ describe('the house', () => {
     expect(circles([...machines, ...src]).map((circle) => circle.join(' -> '))).toEqual([]);
   });
 
+  it('the picture of the house shows every room of src/', () => {
+    const [, picture = ''] = /```mermaid\nflowchart([\s\S]*?)```/.exec(read('docs/ARCHITECTURE.md')) ?? [];
+    const [, touches = ''] = picture.split('subgraph touches');
+    const drawn = [...touches.matchAll(/^ +\w+\["(.*)"\]$/gm)].flatMap(([, rooms = '']) => rooms.split(' '));
+    const rooms = new Set(src.map(roomOf).map((room) => room.replace('src/', '')));
+    expect(drawn.map((room) => room.replace(/\/$/, '')).sort()).toEqual([...rooms].sort());
+  });
+
   it('the top of src/ holds entries and leaves only', () => {
     const top = ['index', 'node', 'schema', 'agent', 'options', 'policies'].map((name) => `src/${name}.ts`);
     expect(src.filter((file) => dirname(file) === 'src')).toEqual([...top, ...LEAVES].sort());
