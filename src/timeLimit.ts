@@ -1,4 +1,7 @@
-/** The time limit of a foreign function. Rule: a limit that is over leaves no timer and no listener behind. */
+/**
+ * How waits and effects end: time limits, and an abort. Rule: a limit that is over leaves no timer and no listener behind;
+ * what the library itself waits for hears of an abort before anybody else.
+ */
 
 /** Waits no longer than `ms`, and not beyond the abort; what the work answers later counts for nothing. */
 export async function within<T>(
@@ -20,5 +23,43 @@ export async function within<T>(
   } finally {
     stop();
     signal.removeEventListener('abort', leave);
+  }
+}
+
+/** Ends an effect. Most tools never look at their signal, so it is made when it is first asked for. */
+export class EffectAbort {
+  #controller: AbortController | undefined;
+  #aborted = false;
+  #reason: unknown;
+  readonly #heard: (() => void)[] = [];
+
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  get reason(): unknown {
+    return this.#reason;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Called once, at the end; not where it is over already. */
+  onAbort(heard: () => void): void {
+    this.#heard.push(heard);
+  }
+
+  /** The first reason counts. */
+  abort(reason: unknown): void {
+    if (this.#aborted) return;
+    this.#aborted = true;
+    this.#reason = reason;
+    for (const heard of this.#heard) heard();
+    this.#controller?.abort(reason);
   }
 }

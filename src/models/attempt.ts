@@ -6,6 +6,7 @@ import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../mac
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { toJson } from '../json.ts';
 import type { InFlight, Live } from '../live.ts';
+import type { EffectAbort } from '../timeLimit.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 
 export interface AttemptOptions {
@@ -13,8 +14,9 @@ export interface AttemptOptions {
   request: ModelRequest;
   attempt: number;
   runId: string;
-  abort: AbortController;
+  abort: EffectAbort;
   timeouts: AttemptTimeouts;
+  now(): number;
   setTimer(ms: number, fire: () => void): () => void;
   random(): number;
   /** Undefined while nobody listens: then nothing is made for it. */
@@ -119,8 +121,8 @@ export class Attempt {
   }
 
   async run(): Promise<Attempted> {
-    const { abort, model, random, timeouts, setTimer } = this.#options;
-    const clock = new AttemptClock({ timeouts, setTimer, expire: (error) => abort.abort(error) });
+    const { abort, model, random, timeouts, now, setTimer } = this.#options;
+    const clock = new AttemptClock({ timeouts, now, setTimer, expire: (error) => abort.abort(error) });
     try {
       await this.#read(clock).catch((error: unknown) => {
         // The reply is whole: a model that keeps its stream open after it is waited for no longer, and not asked again.
@@ -223,24 +225,32 @@ interface AttemptTimeouts {
   totalMs: number | false;
 }
 
+/** A part is a note of the time; the timer of silence is armed anew only when it finds that a part came meanwhile. */
 class AttemptClock {
   readonly #timeouts: AttemptTimeouts;
+  readonly #now: () => number;
   readonly #setTimer: (ms: number, fire: () => void) => () => void;
   readonly #expire: (error: ModelError) => void;
   readonly #stopTotal: (() => void) | undefined;
-  #stopIdle: () => void;
+  #stopSilence: () => void;
+  /** Of the last part; undefined before the first. */
+  #lastPart: number | undefined;
+  /** None came since the timer was armed. */
+  #silent = true;
 
   /** Starts at once; `expire` is called at most once for each of the two times. */
   constructor(options: {
     timeouts: AttemptTimeouts;
+    now(): number;
     setTimer(ms: number, fire: () => void): () => void;
     expire(error: ModelError): void;
   }) {
-    const { timeouts, setTimer, expire } = options;
+    const { timeouts, now, setTimer, expire } = options;
     this.#timeouts = timeouts;
+    this.#now = now;
     this.#setTimer = setTimer;
     this.#expire = expire;
-    this.#stopIdle = this.#waitFor(timeouts.firstPartMs);
+    this.#stopSilence = this.#waitFor(timeouts.firstPartMs, timeouts.firstPartMs);
     const { totalMs } = timeouts;
     if (totalMs === false) return;
     this.#stopTotal = setTimer(totalMs, () => {
@@ -249,18 +259,34 @@ class AttemptClock {
   }
 
   part(): void {
-    this.#stopIdle();
-    this.#stopIdle = this.#waitFor(this.#timeouts.idleMs);
+    const isFirst = this.#lastPart === undefined;
+    this.#lastPart = this.#now();
+    this.#silent = false;
+    if (!isFirst) return;
+    this.#stopSilence();
+    this.#listen(this.#timeouts.idleMs);
   }
 
   stop(): void {
-    this.#stopIdle();
+    this.#stopSilence();
     this.#stopTotal?.();
   }
 
-  #waitFor(ms: number): () => void {
+  #listen(ms: number): void {
+    this.#silent = true;
+    this.#stopSilence = this.#waitFor(ms, this.#timeouts.idleMs);
+  }
+
+  /** `allowed`: how long the model may be silent. */
+  #waitFor(ms: number, allowed: number): () => void {
     return this.#setTimer(ms, () => {
-      this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));
+      if (this.#silent) {
+        this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${allowed} ms` }));
+        return;
+      }
+      // A clock that was set back, or stands still, makes no silence longer than twice what is allowed.
+      const passed = Math.max(0, this.#now() - (this.#lastPart ?? 0));
+      this.#listen(Math.max(1, allowed - passed));
     });
   }
 }

@@ -19,7 +19,8 @@ import { Attempt } from '../models/attempt.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import { type ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
-import { callClock, executeTool, guardListeners, type ToolRetrying } from '../tools/execute.ts';
+import type { EffectAbort } from '../timeLimit.ts';
+import { callClock, executeTool, type ToolRetrying, toolSignal } from '../tools/execute.ts';
 import { erred, withEditNote } from '../tools/result.ts';
 import type { ToolContext } from '../tools/tool.ts';
 import type { PreparedCall, Waiting } from '../tools/toolbox.ts';
@@ -118,7 +119,7 @@ export class Effects {
     throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
   };
 
-  async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: AbortController): Promise<ModelValue> {
+  async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: EffectAbort): Promise<ModelValue> {
     const { models, policies, ports, around, toolbox, plugins, live, images } = this.#options;
     const model = models[index] ?? models[0];
     if (!model) throw new Error('an agent has a model');
@@ -127,10 +128,10 @@ export class Effects {
     const asked = next.of(`${runId}/${turn}`);
     const shown = images.shownTo(model, asked.messages, abort.signal, diagnose);
     const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
-    const { setTimer, random } = ports;
+    const { now, setTimer, random } = ports;
     const timeouts = policies.modelTimeout;
     const about = { model, request, attempt, runId };
-    const current = new Attempt({ ...about, abort, timeouts, setTimer, random, live, diagnose });
+    const current = new Attempt({ ...about, abort, timeouts, now, setTimer, random, live, diagnose });
     this.#attempt = current;
     this.#streaming = current;
     const raw = await current.run();
@@ -156,31 +157,44 @@ export class Effects {
     return value;
   }
 
-  async #tool(request: Of<'tool'>, abort: AbortController): Promise<ToolValue> {
+  async #tool(request: Of<'tool'>, abort: EffectAbort): Promise<ToolValue> {
     const { runId, callId, idempotencyKey, decision } = request;
     const { policies, ports, around, redact, live, images } = this.#options;
     const { setTimer } = ports;
-    const prepared = await this.#take(callId, { setTimer, signal: abort.signal });
+    const prepared = await this.#take(callId, setTimer, abort);
     // Cancelled in between: what was not begun is not begun.
-    if (abort.signal.aborted) return erred('cancelled', 'the call was cancelled before it began');
+    if (abort.aborted) return erred('cancelled', 'the call was cancelled before it began');
     if (!prepared) return erred('error', 'the call is not known any more');
     const since = ports.now();
     const progress = (update: Json): void => {
       const elapsedMs = ports.now() - since;
-      if (!abort.signal.aborted) live()?.({ type: 'tool-progress', runId, callId, elapsedMs, update });
+      if (!abort.aborted) live()?.({ type: 'tool-progress', runId, callId, elapsedMs, update });
     };
     const { conversationId, cwd } = around;
-    const { signal } = abort;
-    const { clock, end } = callClock(ports, signal);
-    const state = this.#options.state();
-    const base = { callId, conversationId, runId, cwd, signal, idempotencyKey, state, progress, ...clock };
-    const context: ToolContext = decision ? { ...base, decision } : base;
-    const subAgents = this.#options.subAgents();
-    if (subAgents) attachSubAgents(context, subAgents);
     const { resultBytes, toolMs } = policies.limits;
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
+    const listenerFailed = (error: unknown): void =>
+      around.diagnose('listener_error', { callId, message: thrownText(error) });
+    const { clock, end } = callClock(ports, abort);
+    let given: AbortSignal | undefined;
+    const context: ToolContext = {
+      callId,
+      conversationId,
+      runId,
+      cwd,
+      get signal() {
+        given ??= toolSignal(abort, timeoutMs, listenerFailed);
+        return given;
+      },
+      idempotencyKey,
+      state: this.#options.state(),
+      progress,
+      ...clock,
+      ...(decision && { decision }),
+    };
+    const subAgents = this.#options.subAgents();
+    if (subAgents) attachSubAgents(context, subAgents);
     const late = (): void => around.diagnose('late_result', { callId });
-    guardListeners(abort.signal, (error) => around.diagnose('listener_error', { callId, message: thrownText(error) }));
     progress('started');
     const limits = { timeoutMs, resultBytes, redact };
     const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, ...this.#retrying });
@@ -205,12 +219,12 @@ export class Effects {
     return toolRetry ? { retrying: { ...toolRetry, random: ports.random } } : {};
   }
 
-  async #take(callId: string, waiting: Waiting): Promise<PreparedCall | undefined> {
+  async #take(callId: string, setTimer: Waiting['setTimer'], abort: EffectAbort): Promise<PreparedCall | undefined> {
     const ready = this.#ready.get(callId);
     this.#ready.delete(callId);
     if (ready) return ready;
     const record = this.#known.calls.get(callId);
-    const preparation = record && (await this.#options.toolbox.prepare(record, waiting));
+    const preparation = record && (await this.#options.toolbox.prepare(record, { setTimer, signal: abort.signal }));
     return preparation?.kind === 'ready' ? preparation.prepared : undefined;
   }
 }

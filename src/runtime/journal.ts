@@ -5,8 +5,9 @@
  */
 import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../../machines/internal.ts';
 import { thrownMessage } from '../errors.ts';
+import { EffectAbort } from '../timeLimit.ts';
 
-export type Execute = (request: EffectRequest, abort: AbortController) => EffectValue | Promise<EffectValue>;
+export type Execute = (request: EffectRequest, abort: EffectAbort) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {
   execute: Execute;
   append(entries: readonly NewEntry[], at: number): void | Promise<void>;
@@ -112,7 +113,7 @@ export class EmbeddedJournal implements Journal {
 
   #execute(request: EffectRequest): void {
     const { id } = request;
-    const abort = new AbortController();
+    const abort = new EffectAbort();
     const stop = (): void => abort.abort(new DOMException('the run no longer waits for this', 'AbortError'));
     this.#underWay.set(id, stop);
     const arrive = (completion: Completion): void => {

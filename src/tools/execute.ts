@@ -1,12 +1,11 @@
 /**
- * Executes a tool call, says whether its failure may be repeated (policy `toolRetry`), and guards the listeners on its
- * signal. Rule: the answer is always one value: a result, an error or a suspension. A tool that does not settle in time
- * is left behind and counts for nothing later; an abort or a wrong configuration is never repeated, a returned failure
- * or a time-out only with the host's yes. What a tool's listener throws stays with the call, since the platform would
- * end the process for it.
+ * Executes a tool call, and says whether its failure may be repeated (policy `toolRetry`). Rule: the answer is always one
+ * value: a result, an error or a suspension. A tool that does not settle in time is left behind and counts for nothing
+ * later; an abort or a wrong configuration is never repeated, a returned failure or a time-out only with the host's yes.
  */
 import type { StoredPart, ToolValue } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
+import type { EffectAbort } from '../timeLimit.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';
 import { answerOf, type ToolContext } from './tool.ts';
 import type { PreparedCall } from './toolbox.ts';
@@ -14,7 +13,7 @@ import type { PreparedCall } from './toolbox.ts';
 export interface Execution extends ResultLimits {
   context: ToolContext;
   /** Aborted when the time is up. */
-  abort: AbortController;
+  abort: EffectAbort;
   timeoutMs: number;
   setTimer(ms: number, fire: () => void): () => void;
   /** Undefined where no tool is executed again. */
@@ -43,8 +42,7 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
       resolve(returned(erred('timeout', words), retrying));
       abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));
     });
-    limitTime(abort.signal, timeoutMs);
-    abort.signal.addEventListener('abort', stop, { once: true });
+    abort.onAbort(stop);
     const settle = (value: ToolValue): void => {
       // A tool that heeds its signal rejects; that is no news.
       if (settled && value.kind !== 'erred') return late();
@@ -55,7 +53,7 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
     const fail = (error: unknown): void => {
       const failure = erred('error', cut(redact(thrownText(error)), resultBytes));
       // What was cancelled, or is over already, is not asked about.
-      settle(settled || abort.signal.aborted ? failure : { ...failure, ...retryOf(error, retrying) });
+      settle(settled || abort.aborted ? failure : { ...failure, ...retryOf(error, retrying) });
     };
     const succeed = (value: unknown): void => {
       if (isError(value)) return fail(value);
@@ -192,8 +190,15 @@ type Given = EventListenerOrEventListenerObject;
 type Add = AbortSignal['addEventListener'];
 type Remove = AbortSignal['removeEventListener'];
 
+/** The signal of a call as its tool is given it; `listenerFailed` hears what a listener throws. */
+export function toolSignal({ signal }: EffectAbort, timeoutMs: number, listenerFailed: (error: unknown) => void) {
+  limits.set(signal, timeoutMs);
+  guardListeners(signal, listenerFailed);
+  return signal;
+}
+
 /** Guards the listeners that are added from now on; `failed` hears what they throw. */
-export function guardListeners(signal: AbortSignal, failed: (error: unknown) => void): void {
+function guardListeners(signal: AbortSignal, failed: (error: unknown) => void): void {
   const add: Add = signal.addEventListener.bind(signal);
   const remove: Remove = signal.removeEventListener.bind(signal);
   const guards = new WeakMap<object, Listener>();
@@ -236,10 +241,8 @@ export function guardListeners(signal: AbortSignal, failed: (error: unknown) => 
   });
 }
 
+/** After how long the executor leaves the call of a signal behind; a tool may want to say what came of it before. */
 const limits = new WeakMap<AbortSignal, number>();
-
-/** The executor leaves the call of this signal behind after `ms`; a tool may want to say what came of it before. */
-export const limitTime = (signal: AbortSignal, ms: number): void => void limits.set(signal, ms);
 
 /** Milliseconds for the call of this signal; undefined where no executor runs it. */
 export const timeLimitOf = (signal: AbortSignal): number | undefined => limits.get(signal);
@@ -257,29 +260,31 @@ export interface CallClock {
 }
 
 /** The clock of one call, and what ends every sleep that nobody waited for. */
-export function callClock({ now, setTimer }: TimeSource, signal: AbortSignal) {
+export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
   /** What wakes each sleeper up. */
-  const sleepers = new Set<() => void>();
+  let sleepers: Set<() => void> | undefined;
   let why: (() => unknown) | undefined;
   const wake = (reason: () => unknown): void => {
     why ??= reason;
-    for (const sleeper of sleepers) sleeper();
+    for (const sleeper of sleepers ?? []) sleeper();
   };
-  signal.addEventListener('abort', () => wake(() => signal.reason), { once: true });
+  abort.onAbort(() => wake(() => abort.reason));
 
   function sleep(ms: number): Promise<void> {
+    sleepers ??= new Set();
+    const asleep = sleepers;
     const slept = new Promise<void>((resolve, reject) => {
       if (why) return reject(why());
       const stop = setTimer(ms, () => {
-        sleepers.delete(woken);
+        asleep.delete(woken);
         resolve();
       });
       const woken = (): void => {
-        sleepers.delete(woken);
+        asleep.delete(woken);
         stop();
         reject(why?.());
       };
-      sleepers.add(woken);
+      asleep.add(woken);
     });
     // A tool may forget a sleep: its end is nobody's failure.
     slept.catch(() => undefined);

@@ -4,12 +4,7 @@ export const models = [
     id: 'clock-idle',
     about: 'between parts the model has the time of its first part',
     witness: 'test/scenarios/retries.test.ts',
-    edits: [
-      [
-        'this.#stopIdle = this.#waitFor(this.#timeouts.idleMs);',
-        'this.#stopIdle = this.#waitFor(this.#timeouts.firstPartMs);',
-      ],
-    ],
+    edits: [['this.#listen(this.#timeouts.idleMs);', 'this.#listen(this.#timeouts.firstPartMs);']],
   },
   {
     id: 'odd-part-alive',

@@ -27,12 +27,7 @@ export const runtime = [
     id: 'signal-lost',
     about: 'a tool is given a signal that nobody aborts',
     witness: 'test/hostile/toolTiming.test.ts',
-    edits: [
-      [
-        'const { signal } = abort;\n    const { clock, end }',
-        'const { signal } = new AbortController();\n    const { clock, end }',
-      ],
-    ],
+    edits: [['given ??= toolSignal(abort, timeoutMs, listenerFailed);', 'given ??= new AbortController().signal;']],
   },
   {
     id: 'listen-order',

@@ -233,6 +233,19 @@ describe('time-outs of the model', () => {
     expect(await outcome(on)).toMatchObject({ tookMs: 1500, text: '..........' });
   });
 
+  it('idleMs: silence behind several parts is counted from the last one, with one timer armed', async () => {
+    const parts = async function* (): AsyncGenerator<ModelPart> {
+      for (let part = 0; part < 5; part++) {
+        await new Promise<void>((resolve) => void on.clock.setTimer(150, resolve));
+        yield t('.');
+      }
+      await new Promise(() => undefined);
+    };
+    const on = await timed([parts], { firstPartMs: 200, idleMs: 200 });
+    expect(await outcome(on)).toMatchObject({ tookMs: 5 * 150 + 200, error: { code: 'timeout' } });
+    expect(on.clock.live).toBe(0);
+  });
+
   it('idleMs: what is no part is no sign of life', async () => {
     const ticks = async function* (): AsyncGenerator<ModelPart> {
       yield t('par');

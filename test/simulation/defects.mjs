@@ -304,7 +304,9 @@ export const defects = [
     id: 'model-never-times-out',
     about: 'a model that says nothing holds its run for ever',
     fault: 'model-hang',
-    edits: [["this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${ms} ms` }));", '']],
+    edits: [
+      ["this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${allowed} ms` }));", ''],
+    ],
   },
   {
     id: 'tool-never-times-out',
@@ -600,12 +602,7 @@ export const defects = [
     id: 'tool-signal-of-nobody',
     about: 'a tool is given a signal that nobody aborts',
     fault: 'cancel, tool-deaf',
-    edits: [
-      [
-        'const { signal } = abort;\n    const { clock, end }',
-        'const { signal } = new AbortController();\n    const { clock, end }',
-      ],
-    ],
+    edits: [['given ??= toolSignal(abort, timeoutMs, listenerFailed);', 'given ??= new AbortController().signal;']],
   },
   {
     id: 'no-deadline',
