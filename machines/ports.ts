@@ -88,6 +88,8 @@ export type ModelValue =
   | {
       kind: 'reply';
       items: AgentItem[];
+      /** What the provider wants back with the reply. */
+      extra?: Json;
       calls: RoundCall[];
       finish: FinishReason;
       /** Without visible text and without calls. */

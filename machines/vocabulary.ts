@@ -79,7 +79,8 @@ export type AgentItem =
 /** The four events of request-cycle-model, Input Model. */
 export type WireEvent =
   | { type: 'user-message'; messageId: string; kind: MessageKind; content: StoredPart[] }
-  | { type: 'agent-output'; item: AgentItem }
+  /** `extra`: with the last item of a reply, what the provider wants back with the reply. */
+  | { type: 'agent-output'; item: AgentItem; extra?: Json }
   | { type: 'tool-result'; callId: string; outcome: ToolOutcome; content: StoredPart[]; code?: string }
   | { type: 'run-stop'; reason: StopReason; cause?: string };
 
@@ -133,7 +134,8 @@ export type LogEntry = EntryBase & (WireEvent | RuntimeEntry);
 /** A message as a model is shown it. */
 export type Message =
   | { role: 'user'; content: StoredPart[] }
-  | { role: 'assistant'; content: StoredPart[]; toolCalls: ToolCall[] }
+  /** `extra`: what the provider attached (signed reasoning and the like); sent back unchanged. */
+  | { role: 'assistant'; content: StoredPart[]; toolCalls: ToolCall[]; extra?: Json }
   | { role: 'tool'; callId: string; content: StoredPart[]; isError: boolean };
 
 export interface PendingCall {

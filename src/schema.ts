@@ -40,7 +40,7 @@ const wireItem = z.union([text, call.extend({ group: group.optional().catch(unde
 const message = { messageId: z.string(), content };
 const kind = z.enum(['direct', 'steer', 'followUp']);
 const userMessage = z.object({ type: z.literal('user-message'), ...message, kind });
-const agentOutput = z.object({ type: z.literal('agent-output'), item });
+const agentOutput = z.object({ type: z.literal('agent-output'), item, extra: json.optional() });
 const toolResult = z.object({
   type: z.literal('tool-result'),
   callId: z.string(),
@@ -91,7 +91,12 @@ const parent = z.object({ conversationId: z.string(), callId });
 
 const earlierMessage = z.discriminatedUnion('role', [
   z.object({ role: z.literal('user'), content }),
-  z.object({ role: z.literal('assistant'), content, toolCalls: z.array(call.omit({ type: true })) }),
+  z.object({
+    role: z.literal('assistant'),
+    content,
+    toolCalls: z.array(call.omit({ type: true })),
+    extra: json.optional(),
+  }),
   z.object({ role: z.literal('tool'), callId, content, isError: z.boolean() }),
 ]);
 

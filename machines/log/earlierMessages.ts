@@ -3,7 +3,7 @@
  * is a cycle with its stop, and each call has a result: where the messages hold none, one that says so. So no call of the
  * past is ever run.
  */
-import type { LogEntry, Message, WireEvent } from '../vocabulary.ts';
+import type { AgentItem, LogEntry, Message, WireEvent } from '../vocabulary.ts';
 
 const STOP: WireEvent = { type: 'run-stop', reason: 'completed', cause: 'history' };
 const NO_RESULT = 'The earlier messages hold no result of this call. It was not run here.';
@@ -43,10 +43,13 @@ export function eventsOfMessages(messages: readonly Message[]): WireEvent[] {
       events.push({ type: 'user-message', messageId: `history-${index}`, kind: 'direct', content });
       open = true;
     } else if (message.role === 'assistant') {
-      for (const part of content) {
-        if (part.type === 'text') events.push({ type: 'agent-output', item: { type: 'assistant', text: part.text } });
-      }
-      for (const call of message.toolCalls) events.push({ type: 'agent-output', item: { type: 'tool-call', ...call } });
+      const { toolCalls, extra } = message;
+      const items: AgentItem[] = content.flatMap((part) =>
+        part.type === 'text' ? [{ type: 'assistant', text: part.text }] : [],
+      );
+      for (const call of toolCalls) items.push({ type: 'tool-call', ...call });
+      const last = extra === undefined ? undefined : items.at(-1);
+      for (const item of items) events.push({ type: 'agent-output', item, ...(item === last && { extra }) });
       events.push(...missing(message, index));
     } else if (message.role === 'tool') {
       const outcome = message.isError ? 'failed' : 'succeeded';

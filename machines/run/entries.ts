@@ -77,8 +77,11 @@ export function contextEntries({ context: { runId, settings }, event }: Args): N
 export function replyEntries({ context, event }: Args): NewEntry[] {
   if (event.type !== 'effect.done' || event.value.kind !== 'reply') return [];
   const { runId, turn } = context;
-  const { items, model, finish, usage, costUsd } = event.value;
-  const output = items.map((item): NewEntry => ({ runId, type: 'agent-output', item }));
+  const { items, extra, model, finish, usage, costUsd } = event.value;
+  const last = extra === undefined ? undefined : items.at(-1);
+  const output = items.map(
+    (item): NewEntry => ({ runId, type: 'agent-output', item, ...(item === last && { extra }) }),
+  );
   return [...output, { runId, type: 'model-reply', turn, model, finish, usage, costUsd }];
 }
 

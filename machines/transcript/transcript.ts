@@ -5,7 +5,7 @@
  * changes anything: a look at any moment shows what `modelMessages` would, and leaves no trace.
  */
 import { earlierEntries } from '../log/earlierMessages.ts';
-import type { AgentItem, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
+import type { Json, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
 import type { Prunable } from './size.ts';
 import { CHARACTERS_A_TOKEN, MessageSizes, prunableIn, prunedBy, sizeOf, sizeOfContent } from './size.ts';
 import { lateMessage, NO_RESULT, PRUNED_RESULT, placeholder, textPart } from './texts.ts';
@@ -27,6 +27,8 @@ const BEHIND: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
 /** Whether this entry stands behind a complete reply. */
 const endsReply = ({ type }: LogEntry): boolean => BEHIND.has(type);
 
+type Output = Extract<LogEntry, { type: 'agent-output' }>;
+
 /**
  * The reply that is being written into the log. It is complete when an entry comes that stands behind it; who looks at it
  * before that is shown it as far as it goes, and ends nothing.
@@ -34,12 +36,15 @@ const endsReply = ({ type }: LogEntry): boolean => BEHIND.has(type);
 class OpenReply {
   #content: StoredPart[] = [];
   #calls: ToolCall[] = [];
+  #extra: Json | undefined;
   /** Made when somebody looks. */
   #shown: readonly Message[] | undefined;
 
   /** Takes what the model is shown again of an item, never a blank text; `isKnown`: an earlier reply made the call. */
-  add(item: AgentItem, isKnown: (callId: string) => boolean): void {
+  add({ item, extra }: Output, isKnown: (callId: string) => boolean): void {
     this.#shown = undefined;
+    // It tells of one reply: where another follows in the same message, it does not tell of the whole.
+    this.#extra = extra;
     if (item.type === 'assistant' && item.text.trim() !== '') this.#content.push({ type: 'text', text: item.text });
     if (item.type !== 'tool-call') return;
     const { type: _, ...call } = item;
@@ -60,6 +65,7 @@ class OpenReply {
   clear(): void {
     this.#content = [];
     this.#calls = [];
+    this.#extra = undefined;
     this.#shown = undefined;
   }
 
@@ -68,7 +74,11 @@ class OpenReply {
     const results = this.#calls.map(
       ({ callId }): Message => ({ role: 'tool', callId, content: textPart(NO_RESULT), isError: true }),
     );
-    return [{ role: 'assistant', content: this.#content.slice(), toolCalls: this.#calls.slice() }, ...results];
+    const extra = this.#extra === undefined ? {} : { extra: this.#extra };
+    return [
+      { role: 'assistant', content: this.#content.slice(), toolCalls: this.#calls.slice(), ...extra },
+      ...results,
+    ];
   }
 }
 
@@ -114,7 +124,7 @@ class MessageList implements Transcript {
     if (endsReply(entry)) this.#close();
     switch (entry.type) {
       case 'agent-output':
-        return this.#open.add(entry.item, (callId) => this.#slots.has(callId));
+        return this.#open.add(entry, (callId) => this.#slots.has(callId));
       case 'history':
         for (const earlier of earlierEntries(entry)) this.push(earlier);
         return;

@@ -1,14 +1,18 @@
 /** Earlier messages as the entry that a new log holds of them. Rule: what is no list of messages of known roles is refused. */
-import type { Message, NewEntry } from '../../machines/internal.ts';
+import type { Json, Message, NewEntry } from '../../machines/internal.ts';
 import { type EarlierMessage, storedContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
+import { toJson } from '../json.ts';
 
 function storedMessage(message: EarlierMessage): Message {
   switch (message?.role) {
     case 'user':
       return { role: 'user', content: storedContent(message.content) };
     case 'assistant':
-      return { role: 'assistant', content: storedContent(message.content), toolCalls: message.toolCalls.map(ownCall) };
+      return {
+        ...{ role: 'assistant', content: storedContent(message.content), toolCalls: message.toolCalls.map(ownCall) },
+        ...(message.extra !== undefined && { extra: ownExtra(message.extra) }),
+      };
     case 'tool': {
       const { callId, content, isError } = message;
       return { role: 'tool', callId, content: storedContent(content), isError };
@@ -16,6 +20,12 @@ function storedMessage(message: EarlierMessage): Message {
     default:
       throw new ConfigurationError('history must be a list of messages with role user, assistant or tool');
   }
+}
+
+function ownExtra(given: unknown): Json {
+  const extra = toJson(given);
+  if (extra.kind === 'parsed') return extra.value;
+  throw new ConfigurationError(`the extra of an earlier message must be JSON: ${extra.why}`);
 }
 
 const ownCall = <Call extends object>(call: Call): Call => ({ ...call });

@@ -109,6 +109,7 @@ function holds(value: unknown, secrets: readonly string[]): boolean {
 const CONTENT: readonly string[] = [
   'content',
   'item',
+  'extra',
   'text',
   'reason',
   'by',
@@ -141,7 +142,10 @@ function redactFields(value: unknown, redact: RedactValue): unknown {
 
 const redactedMessage = (message: Fields, redact: RedactValue): Fields =>
   Object.fromEntries(
-    Object.entries(message).map(([key, value]) => [key, Array.isArray(value) ? redactFields(value, redact) : value]),
+    Object.entries(message).map(([key, value]) => [
+      key,
+      key === 'extra' ? redact(value) : Array.isArray(value) ? redactFields(value, redact) : value,
+    ]),
   );
 
 function redactedEntry(entry: NewEntry, redact: RedactValue): NewEntry {

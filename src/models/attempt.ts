@@ -37,6 +37,7 @@ export interface RawReply {
   items: (AgentItem | { type: 'call'; call: RawCall })[];
   finish: FinishReason;
   usage: Usage;
+  extra?: Json;
 }
 export type Attempted = RawReply | Extract<ModelValue, { kind: 'failed' }>;
 
@@ -82,6 +83,7 @@ export class Attempt {
   readonly #reply = new ReplyText();
   #usage: Usage = noUsage;
   #finish: FinishReason | undefined;
+  #extra: Json | undefined;
   readonly #inputs = new Map<number, { index: number; name?: string; text: string }>();
   #streamed = false;
   /** Made when it is read, and the same until more comes. */
@@ -131,7 +133,8 @@ export class Attempt {
       this.#reply.end();
       if (this.#finish === undefined) throw new ModelError({ code: 'stream-incomplete' });
       if (this.#finish === 'content-filter') throw new ModelError({ code: 'content-filter' });
-      return { kind: 'reply', items: this.#reply.items, finish: this.#finish, usage: this.#usage };
+      const extra = this.#extra === undefined ? {} : { extra: this.#extra };
+      return { kind: 'reply', items: this.#reply.items, finish: this.#finish, usage: this.#usage, ...extra };
     } catch (thrown) {
       const error = abort.signal.aborted && abort.signal.reason instanceof ModelError ? abort.signal.reason : thrown;
       this.reset();
@@ -212,6 +215,7 @@ export class Attempt {
       case 'finish':
         this.#finish = part.reason;
         this.#usage = { ...noUsage, ...part.usage };
+        this.#extra = part.extra;
     }
   }
 }
@@ -334,6 +338,12 @@ function readCall(part: Extract<ModelPart, { type: 'tool-call' }>): ModelPart | 
   return extra === undefined ? call : { ...call, extra };
 }
 
+function readFinish({ type, reason, usage, extra: given }: Extract<ModelPart, { type: 'finish' }>): ModelPart {
+  const extra = json(given);
+  const finish = { type, reason, usage: readUsage(usage) };
+  return extra === undefined ? finish : { ...finish, extra };
+}
+
 function read(part: ModelPart): ModelPart | undefined {
   switch (part.type) {
     case 'text-delta':
@@ -346,7 +356,7 @@ function read(part: ModelPart): ModelPart | undefined {
     case 'tool-call':
       return readCall(part);
     case 'finish':
-      return REASONS.has(part.reason) ? { ...part, usage: readUsage(part.usage) } : undefined;
+      return REASONS.has(part.reason) ? readFinish(part) : undefined;
     case 'diagnostic': {
       const detail = json(part.detail);
       const code = textOr(part.code, 'model');

@@ -35,7 +35,8 @@ export type ModelPart =
   | { type: 'tool-call-delta'; index: number; name?: string; text: string }
   /** A complete call; `args` is the JSON text as the model wrote it. */
   | { type: 'tool-call'; callId: string; name: string; args: string; extra?: Json }
-  | { type: 'finish'; reason: FinishReason; usage?: Partial<Usage> }
+  /** `extra`: what the provider wants back with this reply; it comes back on the assistant message, unchanged. */
+  | { type: 'finish'; reason: FinishReason; usage?: Partial<Usage>; extra?: Json }
   | { type: 'diagnostic'; code: string; detail?: Json }
   /** Marks the text of this reply as a refusal. */
   | { type: 'refusal' };

@@ -157,7 +157,8 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
     items.push({ type: 'tool-call', ...call, ...(group && { group }) });
     calls.push(roundCall(call, preparation, pluginGates));
   }
-  const { finish, usage } = raw;
+  const { finish, usage, extra } = raw;
   const costUsd = costOf(usage, model.prices);
-  return { kind: 'reply', items, calls, finish, empty, usage, costUsd, model: model.id };
+  const reply = { kind: 'reply' as const, items, calls, finish, empty, usage, costUsd, model: model.id };
+  return extra === undefined ? reply : { ...reply, extra: deepFreeze(options.redact(extra)) };
 }

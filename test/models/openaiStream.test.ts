@@ -110,7 +110,7 @@ describe('a stream that is whole', () => {
       { type: 'reasoning-delta', text: 'b' },
       { type: 'reasoning-delta', text: 'c' },
       { type: 'text-delta', text: 'd' },
-      { type: 'finish', reason: 'stop' },
+      { type: 'finish', reason: 'stop', extra: { chat: 'test-model', fields: { reasoning_content: 'ac' } } },
     ]);
   });
 

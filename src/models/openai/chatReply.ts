@@ -7,6 +7,7 @@ import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts'
 import { ModelError, type ModelPart } from '../model.ts';
 import { type ChatChunk, type ChunkReading, finishReason, readChunk } from './chunk.ts';
 import { providerError } from './httpErrors.ts';
+import { SentBack } from './sentBack.ts';
 import { CallAssembly, type CallDelta, completeCalls } from './toolCalls.ts';
 import { parseJson } from './wireJson.ts';
 
@@ -20,7 +21,9 @@ const DIAGNOSTICS_OF_A_KIND = 4;
 export class ChatReply {
   readonly #out: (part: ModelPart) => void;
   readonly #secrets: readonly string[];
+  readonly #model: string;
   readonly #assembly = new CallAssembly();
+  readonly #sentBack = new SentBack();
   readonly #noted = new Map<string, number>();
   #phase: 'reading' | 'finished' | 'done' = 'reading';
   #finish: FinishReason | undefined;
@@ -29,8 +32,10 @@ export class ChatReply {
   #chunks = 0;
   #chars = 0;
 
-  constructor(out: (part: ModelPart) => void, secrets: readonly string[]) {
+  /** `model`: the name of the model that writes it. */
+  constructor(out: (part: ModelPart) => void, { model, secrets }: { model: string; secrets: readonly string[] }) {
     this.#out = out;
+    this.#model = model;
     this.#secrets = secrets;
   }
 
@@ -76,7 +81,12 @@ export class ChatReply {
     for (const call of calls) this.#out(call);
     // Many servers say stop although they called tools: the calls count.
     const reason = this.#finish === 'stop' && calls.length > 0 ? 'tool-calls' : this.#finish;
-    this.#out(this.#usage === undefined ? { type: 'finish', reason } : { type: 'finish', reason, usage: this.#usage });
+    const extra = this.#sentBack.extraFor(this.#model);
+    this.#out({
+      ...{ type: 'finish', reason },
+      ...(this.#usage !== undefined && { usage: this.#usage }),
+      ...(extra !== undefined && { extra }),
+    });
   }
 
   #chunk(chunk: ChatChunk): void {
@@ -89,6 +99,10 @@ export class ChatReply {
     if (chunk.text !== '') {
       this.#grow(chunk.text.length);
       this.#out({ type: 'text-delta', text: chunk.text });
+    }
+    if (chunk.sentBack !== undefined) {
+      this.#grow(JSON.stringify(chunk.sentBack).length);
+      this.#sentBack.add(chunk.sentBack);
     }
     if (chunk.refusal !== '') this.#refusal(chunk.refusal);
     if (chunk.calls.length > 0) this.#calls(chunk.calls);

@@ -7,6 +7,7 @@ import type { Json, Message, StoredPart, ToolCall } from '../../../machines/voca
 import { textOf } from '../../content/content.ts';
 import { type Form, flag, isList, isObject, number, word } from '../../validation.ts';
 import { ModelError, type ModelRequest } from '../model.ts';
+import { fieldsFor } from './sentBack.ts';
 import { isRecord } from './wireJson.ts';
 
 /** What is sent with every request, as it is. */
@@ -78,7 +79,7 @@ export function chatRequestBody(request: ModelRequest, options: ChatRequestOptio
     ...fieldsOf(sent, SENT),
     ...(hasTools && fieldsOf(sent, SENT_WITH_TOOLS)),
     model: options.modelName,
-    messages: wireMessages(request.system, request.messages),
+    messages: wireMessages(request.system, request.messages, options.modelName),
     ...(hasTools && { tools: request.tools.map(wireTool) }),
     ...(limit === undefined ? {} : { [options.limitField]: limit }),
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
@@ -124,8 +125,8 @@ interface Converted {
 
 const converted = new WeakMap<Message, Converted>();
 
-/** The whole list as the wire takes it, the system text first. */
-export function wireMessages(system: string, messages: readonly Message[]): WireMessage[] {
+/** The whole list as the wire takes it, the system text first. `model`: the name of the one that is asked. */
+export function wireMessages(system: string, messages: readonly Message[], model = ''): WireMessage[] {
   const wire: WireMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
   let held: WireMessage[] = [];
   for (const message of messages) {
@@ -139,7 +140,8 @@ export function wireMessages(system: string, messages: readonly Message[]): Wire
       known = convert(message);
       converted.set(message, known);
     }
-    wire.push(known.wire);
+    const fields = fieldsFor(message, model);
+    wire.push(fields === undefined ? known.wire : { ...fields, ...known.wire });
     if (known.images !== undefined) held.push(known.images);
   }
   wire.push(...held);

@@ -4,7 +4,8 @@
  * include the cached ones; a missing count is 0 for the details and absent for input and output. An unknown finish
  * reason is undefined: the reply did end.
  */
-import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
+import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
+import { sentBackIn } from './sentBack.ts';
 import { type CallDelta, readCallDeltas } from './toolCalls.ts';
 import { isRecord, parseJson, type WireRecord } from './wireJson.ts';
 
@@ -17,6 +18,8 @@ export interface ChatChunk {
   /** The server's own word; '' where there is none. */
   finish: string;
   usage: Partial<Usage> | undefined;
+  /** Fields that go back with the reply. */
+  sentBack: { [name: string]: Json } | undefined;
   /** Codes of what could not be read, each once. */
   odd: readonly string[];
 }
@@ -49,6 +52,7 @@ export function chunkOf(value: unknown, field: 'delta' | 'message'): ChunkReadin
     calls: NOTHING,
     finish: '',
     usage: readUsage(value.usage),
+    sentBack: undefined,
     odd: NOTHING,
   };
   if (!Array.isArray(value.choices)) {
@@ -71,6 +75,7 @@ function readChoice(choice: WireRecord, field: 'delta' | 'message', chunk: ChatC
     oddly(chunk, `chunk-without-${field}`);
     return;
   }
+  chunk.sentBack = sentBackIn(delta);
   if (typeof delta.content === 'string') chunk.text = delta.content;
   else if (Array.isArray(delta.content)) readContentParts(delta.content, chunk);
   else if (delta.content !== undefined && delta.content !== null) oddly(chunk, 'content_unreadable');

@@ -17,6 +17,7 @@ const QUOTED_WAIT_MS = 2000;
 
 /** Where and how a call goes out. */
 export interface ChatCall {
+  model: string;
   url: string;
   secrets: readonly string[];
   /** Sends the request. May reject with anything. */
@@ -59,8 +60,8 @@ async function batchesOf(response: Response, body: ResponseBody, call: ChatCall)
   if (!response.ok) throw statusError(response, await quoted(), call.secrets, Date.now());
   const type = (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   // A server that names no type is taken at its bytes: without a chunk in them the reply is incomplete.
-  if (type === 'text/event-stream' || type === '') return eventBatches(body, call.secrets);
-  if (type === 'application/json') return wholeBatch(body, call.secrets);
+  if (type === 'text/event-stream' || type === '') return eventBatches(body, call);
+  if (type === 'application/json') return wholeBatch(body, call);
   const said = excerpt(await quoted(), call.secrets);
   const came = `the model server answered with ${excerpt(type, [])} instead of text/event-stream`;
   throw new ModelError({
@@ -84,9 +85,9 @@ const TRAILING_LIMITS = {
 } as const;
 const WHOLE_BYTES = 8 * 1024 * 1024;
 
-function eventBatches(body: ResponseBody, secrets: readonly string[]): BatchSource {
+function eventBatches(body: ResponseBody, call: ChatCall): BatchSource {
   let parts: ModelPart[] = [];
-  const reply = new ChatReply((part) => parts.push(part), secrets);
+  const reply = new ChatReply((part) => parts.push(part), call);
   const events = eventStream((data, name, cut) => reply.event(data, name, cut));
   let trailing = 0;
   let phase = reply.phase;
@@ -129,9 +130,9 @@ function eventBatches(body: ResponseBody, secrets: readonly string[]): BatchSour
 }
 
 /** A completion that was not streamed, or an error body under status 200. */
-function wholeBatch(body: ResponseBody, secrets: readonly string[]): BatchSource {
+function wholeBatch(body: ResponseBody, call: ChatCall): BatchSource {
   const parts: ModelPart[] = [];
-  const reply = new ChatReply((part) => parts.push(part), secrets);
+  const reply = new ChatReply((part) => parts.push(part), call);
   return async () => {
     try {
       const value = parseJson(await readText(body, WHOLE_BYTES));

@@ -67,7 +67,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   checkOptionsOf('openai()', options, optionForm);
   const { contextWindow, maxOutputTokens, prices, imageLimits } = options;
   if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
-  const connection = connect(options);
+  const connection = connect(modelName, options);
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
   const bodyOf = (request: ModelRequest): string =>
     chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent: options });
@@ -101,7 +101,7 @@ interface Connection {
 }
 
 /** Holds URL and headers between calls; after a 401 they are built anew, since the environment may hold a new key. */
-function connect(options: ClientOptions): Connection {
+function connect(model: string, options: ClientOptions): Connection {
   const first = vendorClient(options);
   const secrets = secretsOf(first.apiKey, options.headers);
   let client: typeof first | undefined = first;
@@ -122,6 +122,7 @@ function connect(options: ClientOptions): Connection {
     baseURL: first.baseURL,
     secrets,
     call: (body) => ({
+      model,
       secrets,
       url: first.baseURL,
       async send(signal) {

@@ -13,6 +13,7 @@ const bodies: Bodies = {
   'user-message': { messageId: 'm1', kind: 'direct', content },
   'agent-output': {
     item: { type: 'tool-call', callId: 'c1', name: 'read', args: { a: [1, null, false, ''] }, group: 'read-group' },
+    extra: { signed: ['c2ln', 1, null] },
   },
   'tool-result': { callId: 'c1', outcome: 'failed', content, code: 'denied' },
   'run-stop': { reason: 'interrupted', cause: 'cancelled' },
