@@ -28,6 +28,8 @@ export type Phase =
   | 'beforeToolExecute'
   | 'afterToolExecute'
   | 'stepEnd'
+  /** Not among the document's: where a reply would end the run, somebody may go on. */
+  | 'naturalEnd'
   | 'runEnd';
 /** Which phases somebody takes part in. A phase nobody registered for asks nothing. */
 export type Phases = Readonly<Record<Phase, boolean>>;
@@ -83,7 +85,10 @@ export interface RunOutput {
 
 export type PhaseValue =
   | { kind: 'done'; writes?: { [key: string]: Json } }
-  | { kind: 'terminate'; by: string; reason: string };
+  /** `stopped`: the run counts as stopped, not as one that a plugin has completed. */
+  | { kind: 'terminate'; by: string; reason: string; stopped?: true }
+  /** The run goes on, and the model is told why. */
+  | { kind: 'continue'; text: string };
 export type ModelValue =
   | {
       kind: 'reply';

@@ -1,6 +1,8 @@
 /**
  * `runchart/node`: what needs Node. Rule: nothing of the core imports this file.
  */
+export { type HookOptions, hooks } from './hooks/hooks.ts';
+export type { Hook, HookEvent, HookInput, HookOutput } from './hooks/runHook.ts';
 export {
   type PermissionLayer,
   type PermissionOptions,

@@ -24,6 +24,7 @@ const values: readonly EffectValue[] = [
   { kind: 'done' },
   { kind: 'done', writes: { mode: 'plan' } },
   { kind: 'terminate', by: 'budget', reason: 'enough' },
+  { kind: 'continue', text: 'Run the tests.' },
   textReply,
   { ...textReply, items: [], empty: true },
   { ...textReply, finish: 'pause' },

@@ -72,6 +72,8 @@ export const runInputs: readonly RunInput[] = [
   run({ phases: { ...noPhases, runEnd: true }, limits: alone }),
   run({ phases: { ...noPhases, stepStart: true }, limits: { ...alone, turns: 1 } }),
   run({ phases: { ...noPhases, stepEnd: true }, limits: alone }),
+  // A plugin goes on where the run would end, and a steer comes meanwhile.
+  run({ phases: { ...noPhases, naturalEnd: true }, limits: { ...alone, queue: 1, turns: 3 } }),
   // Decisions, taken at once or at the gate.
   run({ limits: { ...pair, decisions: 2 } }),
   run({ decisionsDuringRound: 'atGate', onPartialSuspend: 'wait', limits: { ...pair, decisions: 1 } }),

@@ -13,6 +13,7 @@ export const noPhases: Phases = {
   beforeToolExecute: false,
   afterToolExecute: false,
   stepEnd: false,
+  naturalEnd: false,
   runEnd: false,
 };
 const callOf = (callId: string) => ({ callId, name: 'read', gated: false, readOnly: true, print: callId });

@@ -110,6 +110,7 @@ const ofCallsAlone = ({ context: _, phases, ...rest }: Settings): Settings => ({
     beforeInference: false,
     afterInference: false,
     stepEnd: false,
+    naturalEnd: false,
     runEnd: false,
   },
 });

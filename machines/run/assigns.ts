@@ -206,7 +206,7 @@ export function loseEnd(args: Args): Change {
 function terminationOf({ context, event }: Args): End {
   if (context.trigger.kind === 'retry') return context.end;
   const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;
-  if (asked) return { termination: 'PluginRequested', cause: asked.by };
+  if (asked) return { termination: asked.stopped ? 'Stopped' : 'PluginRequested', cause: asked.by };
   return { termination: 'Stopped', cause: limitOf(context) ?? 'max_tokens' };
 }
 

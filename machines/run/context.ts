@@ -66,7 +66,7 @@ export interface RunContext extends RunInput {
   /** How the last reply ended. */
   reply: { finish: FinishReason; empty: boolean };
   /** A plugin asked to end the run after this reply. */
-  terminate: { by: string; reason: string } | undefined;
+  terminate: { by: string; reason: string; stopped?: true } | undefined;
   /** Gates opened so far. */
   gates: number;
   gate: 'open' | 'closed';

@@ -102,6 +102,12 @@ export function continuationEntries({ context }: Args): NewEntry[] {
   ];
 }
 
+/** What the model is told where a plugin goes on. */
+export const endHeardEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
+  event.type === 'effect.done' && event.value.kind === 'continue'
+    ? [{ runId, type: 'continuation', text: event.value.text, why: 'stop_hook' }]
+    : [];
+
 const skippedText = (messageId: string): string =>
   `This call was skipped: a queued message of the user (${messageId}) goes first. It follows the results.`;
 

@@ -80,6 +80,8 @@ export const runGuards = {
     (steers.length > 0 && reply.finish !== 'length') ||
     settled > 0,
   cutByLength: ({ context }: Args) => context.reply.finish === 'length',
+  hearsEnd: ({ context: { reply, settings } }: Args) => settings.phases.naturalEnd && reply.finish === 'stop',
+  continued: ({ event }: Args) => isValue(event, 'continue'),
   hasSuspended: ({ context }: Args) => context.suspended.length > 0,
   roundCancelled: ({ context, event }: Args) => stopped(event) && context.end.termination === 'Cancelled',
   roundBroken: ({ event }: Args) => stopped(event),

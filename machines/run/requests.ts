@@ -41,6 +41,9 @@ export const askPreparePhases = ({ context }: Args): EffectRequest | undefined =
 export const askAfterPhases = ({ context }: Args): EffectRequest | undefined =>
   askPhases(context, 'after', ['afterInference', 'stepEnd']);
 
+export const askNaturalEnd = ({ context }: Args): EffectRequest | undefined =>
+  askPhases(context, 'end', ['naturalEnd']);
+
 /** Plugins hear of a model call that failed for good. */
 export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {
   const { end } = context;

@@ -49,6 +49,7 @@ const afterReply = [
   goesOn,
   cutByLength,
   { guard: 'hasSuspended', target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
+  { guard: 'hearsEnd', target: '#RUN.active.CommitAssistant.hearing' },
   { target: '#RUN.NaturalEnd' },
 ] as const;
 
@@ -181,6 +182,21 @@ export const runMachine = setup({
                   { guard: 'hasToolCalls', target: '#RUN.active.ToolRound' },
                   { guard: 'gateOpen', target: 'joining' },
                   ...afterReply,
+                ],
+              },
+            },
+            // A hook may go on where the run would end; a steer that came meanwhile goes on anyway.
+            hearing: {
+              entry: ask(requests.askNaturalEnd),
+              on: {
+                'effect.done': [
+                  goesOn,
+                  {
+                    guard: 'continued',
+                    target: '#RUN.active.LoopTop',
+                    actions: log(entries.endHeardEntries),
+                  },
+                  { target: '#RUN.NaturalEnd' },
                 ],
               },
             },

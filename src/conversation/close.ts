@@ -46,6 +46,7 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   } while ((isBusy() || queued().length > 0) && !commands.closed);
   await runtime.subAgents?.close();
   await commands.allAnswered();
+  await runtime.closed();
 }
 
 /** How long a store may say nothing. */

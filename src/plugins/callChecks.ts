@@ -3,7 +3,7 @@
  * other plugins, whatever the order of the plugins is; a replay was decided by somebody, so no hook is asked again, and
  * only a denial still counts.
  */
-import type { Json } from '../../machines/internal.ts';
+import type { Json, LogEntry } from '../../machines/internal.ts';
 
 /** By a name of its own, so that two copies of the library in one program understand each other. */
 export const CALL_CHECKS: unique symbol = Symbol.for('runchart.callChecks') as never;
@@ -47,7 +47,25 @@ export interface CallChecks {
   permit?(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict>;
   /** A call that the rules ask about: what comes back spares the question. */
   requested?(call: CheckedCall, verdict: RuleVerdict): Promise<RequestVerdict | undefined>;
+  /** The conversation is closed. */
+  closed?(conversation: Omit<PhasePorts, 'stop' | 'executed'> & { conversationId: string; cwd: string }): Promise<void>;
 }
+
+/** What the library's own plugins have besides the public context of a phase. */
+export const PHASE_PORTS: unique symbol = Symbol.for('runchart.phasePorts') as never;
+
+export interface PhasePorts {
+  /** The log as it is; not a copy. */
+  entries: readonly LogEntry[];
+  setTimer(ms: number, fire: () => void): () => void;
+  diagnose(code: string, detail?: Json): void;
+  /** The run makes no further model call and ends as Stopped, cause `hook`. */
+  stop(reason: string): void;
+  /** Of a call that is over: whether its tool was executed. */
+  executed?: boolean;
+}
+export const portsOf = (context: object): PhasePorts | undefined =>
+  (context as { [PHASE_PORTS]?: PhasePorts })[PHASE_PORTS];
 
 export interface ChecksCalls {
   [CALL_CHECKS]?: CallChecks;

@@ -24,6 +24,8 @@ interface Scope {
   around: ConversationScope;
   toolbox: Toolbox;
   limits: ResultLimits;
+  /** Runs that a hook has stopped, and why. */
+  stops: Map<string, string>;
 }
 
 /** Hooks have limits of their own; this one is for all of them together. */
@@ -33,7 +35,7 @@ type Passed = Extract<Checked, { kind: 'passed' }>;
 const passed = (prepared: PreparedCall): Passed => ({ kind: 'passed', prepared, suspend: undefined });
 const STRICTNESS: readonly RuleVerdict['outcome'][] = ['allow', 'ask', 'deny'];
 
-class CallPermission {
+export class CallPermission {
   readonly #scope: Scope;
   readonly #checks: readonly { plugin: string; checks: CallChecks }[];
   readonly #request: GateRequest;
@@ -53,13 +55,18 @@ class CallPermission {
   /** Hooks before the rules: they block, rewrite, or take a side. */
   async before(first: PreparedCall): Promise<Checked> {
     let prepared = first;
+    const stopped = this.#scope.stops.get(this.#request.runId);
+    if (stopped !== undefined) return this.#refused('blocked', `Not run: a hook has stopped the run (${stopped}).`);
     if (this.#request.decision) return passed(prepared);
     for (const { plugin, checks } of this.#checks) {
       const call = await this.#call(prepared);
       const said = await this.#asked(plugin, () => checks.before?.(call));
       if (said.kind === 'failed') return said.value;
-      const { block: why, args, decision } = said.value ?? {};
-      if (why !== undefined) return this.#refused('blocked', why);
+      const { block: why, stop, args, decision } = said.value ?? {};
+      if (why !== undefined) {
+        if (stop) this.#stop(why);
+        return this.#refused(stop ? 'denied' : 'blocked', why);
+      }
       // Of several, one that asks counts.
       if (decision !== undefined && this.#hook !== 'ask') this.#hook = decision;
       if (args === undefined) continue;
@@ -121,7 +128,10 @@ class CallPermission {
     for (const { plugin, checks } of this.#checks) {
       const said = await this.#asked(plugin, () => checks.requested?.(call, verdict));
       if (said.kind === 'failed') return said.value;
-      if (said.value?.decision === 'deny') return this.#refused('denied', `Denied: ${said.value.reason}`);
+      if (said.value?.decision === 'deny') {
+        if (said.value.stop) this.#stop(said.value.reason);
+        return this.#refused('denied', `Denied: ${said.value.reason}`);
+      }
       if (said.value?.decision === 'allow') return { ...result, permission: { by: said.value.by } };
     }
     return { ...result, permission: { asked: this.#approval(result.prepared.definition.name, verdict) } };
@@ -154,6 +164,10 @@ class CallPermission {
     }
   }
 
+  #stop(reason: string): void {
+    this.#scope.stops.set(this.#request.runId, reason);
+  }
+
   #refused(code: string, words: string): GateValue {
     return block(code, this.#bounded(words));
   }
@@ -164,11 +178,13 @@ class CallPermission {
   }
 }
 
-function checksOf(plugins: readonly Plugin[]): { plugin: string; checks: CallChecks }[] {
-  return plugins.flatMap((plugin) => {
+export function checksOf(plugins: readonly Plugin[]): { plugin: string; checks: CallChecks }[] {
+  const found = plugins.flatMap((plugin) => {
     const checks = (plugin as ChecksCalls)[CALL_CHECKS];
     return checks ? [{ plugin: plugin.name, checks }] : [];
   });
+  // Hooks go first wherever they stand.
+  return [...found.filter(({ checks }) => checks.before), ...found.filter(({ checks }) => !checks.before)];
 }
 
 /** Nothing where no plugin has more to say than a phase can. */

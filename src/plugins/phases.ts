@@ -5,17 +5,27 @@
 import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { toJson } from '../json.ts';
+import type { Policies } from '../policies.ts';
 import { within } from '../timeLimit.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
-import { callPermission } from './callPermission.ts';
+import { PHASE_PORTS, type PhasePorts } from './callChecks.ts';
+import { type CallPermission, callPermission, checksOf } from './callPermission.ts';
 import { type Asking, block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
 import { PHASE_MS, type PhaseContext, type Plugin } from './plugin.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
 
-function phaseContext(around: ConversationScope, runId: string, turn: number, signal: AbortSignal): PhaseContext {
-  const { conversationId, cwd, entries, transcript } = around;
+function phaseContext(
+  around: ConversationScope,
+  runId: string,
+  turn: number,
+  signal: AbortSignal,
+  ports: Pick<PhasePorts, 'stop' | 'executed'>,
+): PhaseContext {
+  const { conversationId, cwd, entries, transcript, setTimer, diagnose } = around;
+  const more: { [PHASE_PORTS]: PhasePorts } = { [PHASE_PORTS]: { entries, setTimer, diagnose, ...ports } };
   return {
+    ...more,
     conversationId,
     runId,
     turn,
@@ -26,6 +36,10 @@ function phaseContext(around: ConversationScope, runId: string, turn: number, si
   };
 }
 
+/** Phases behind which a run may end. */
+const MAY_STOP: readonly Phase[] = ['stepStart', 'beforeInference', 'afterInference', 'stepEnd'];
+const CLOSED_MS = 5_000;
+
 type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
 const isOver = ({ failure, termination }: PhaseRequest): boolean => failure !== undefined || termination !== undefined;
 
@@ -34,6 +48,7 @@ export interface PhaseOptions {
   around: ConversationScope;
   toolbox: Toolbox;
   limits: ResultLimits;
+  policies: Pick<Policies, 'maxStopContinues'>;
 }
 
 export class PhaseRunner implements ToolChecks {
@@ -41,10 +56,12 @@ export class PhaseRunner implements ToolChecks {
   readonly #around: ConversationScope;
   readonly #toolbox: Toolbox;
   readonly #limits: ResultLimits;
-  readonly #scope: PhaseOptions;
+  readonly #scope: PhaseOptions & { stops: Map<string, string> };
+  /** Calls pass hooks and rules one by one, so that one that stops the run stops those behind it. */
+  #passing: Promise<unknown> = Promise.resolve();
 
   constructor(options: PhaseOptions) {
-    this.#scope = options;
+    this.#scope = { ...options, stops: new Map() };
     this.#plugins = options.plugins;
     this.#around = options.around;
     this.#toolbox = options.toolbox;
@@ -53,6 +70,7 @@ export class PhaseRunner implements ToolChecks {
 
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
     let terminate: PhaseValue | undefined;
+    let goOn: string | undefined;
     let writes: { [key: string]: Json } = {};
     if (request.phases.includes('beforeInference')) this.#around.next.begin();
     for (const phase of request.phases) {
@@ -64,20 +82,53 @@ export class PhaseRunner implements ToolChecks {
         const verdict = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
         this.#around.next.addContext(verdict.context);
         if (verdict.request) this.#around.next.patch(verdict.request);
+        if (phase === 'naturalEnd') goOn ??= verdict.continue;
         if (phase === 'runStart') writes = { ...writes, ...stateOf(verdict) };
         if (typeof verdict.terminate === 'string') {
           terminate ??= { kind: 'terminate', by: plugin.name, reason: verdict.terminate };
         }
       }
     }
+    if (request.phases.includes('runEnd')) this.#scope.stops.delete(request.runId);
+    const stopped = this.#scope.stops.get(request.runId);
+    if (stopped !== undefined && request.phases.some((phase) => MAY_STOP.includes(phase))) {
+      return { kind: 'terminate', by: 'hook', reason: stopped, stopped: true };
+    }
     if (terminate) return terminate;
+    if (goOn !== undefined && this.#mayGoOn(request.runId)) return { kind: 'continue', text: goOn };
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
+  }
+
+  /** As often as the policy lets one run; then it is told of. */
+  #mayGoOn(runId: string): boolean {
+    const { entries, diagnose } = this.#around;
+    const { maxStopContinues } = this.#scope.policies;
+    let times = 0;
+    for (let at = entries.length - 1; at >= 0; at -= 1) {
+      const entry = entries[at];
+      if (entry?.type === 'run-started' || entry?.type === 'run-resumed') break;
+      if (entry?.type === 'continuation' && entry.why === 'stop_hook') times += 1;
+    }
+    if (times >= maxStopContinues) diagnose('stop_continues', { runId, times });
+    return times < maxStopContinues;
   }
 
   /** The checks of a call: hooks, rules, then each other plugin; what one rewrites is what the next one sees. */
   async beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal, asking: Asking): Promise<Checked> {
     const permission = callPermission(this.#scope, request, signal, asking);
     if (!permission) return this.#gates(first, request, signal);
+    const turn = this.#passing.catch(() => undefined).then(() => this.#permitted(permission, first, request, signal));
+    this.#passing = turn;
+    return turn;
+  }
+
+  async #permitted(
+    permission: CallPermission,
+    first: PreparedCall,
+    request: GateRequest,
+    signal: AbortSignal,
+  ): Promise<Checked> {
+    signal.throwIfAborted();
     const hooked = await permission.before(first);
     if (hooked.kind !== 'passed') return hooked;
     const ruled = await permission.permit(hooked.prepared);
@@ -121,7 +172,7 @@ export class PhaseRunner implements ToolChecks {
     const { call, tool } = prepared;
     const { decision, runId } = request;
     const context = {
-      ...phaseContext(around, runId, around.known.counters.turns, signal),
+      ...phaseContext(around, runId, around.known.counters.turns, signal, this.#ports(runId)),
       call,
       tool,
       ...(decision && { decision }),
@@ -148,7 +199,10 @@ export class PhaseRunner implements ToolChecks {
       if (!plugin.afterToolExecute) continue;
       const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
       const context = {
-        ...phaseContext(this.#around, runId, this.#around.known.counters.turns, signal),
+        ...phaseContext(this.#around, runId, this.#around.known.counters.turns, signal, {
+          ...this.#ports(runId),
+          executed: record?.status === 'started',
+        }),
         call,
         outcome,
         result: content,
@@ -168,10 +222,26 @@ export class PhaseRunner implements ToolChecks {
     return content;
   }
 
+  #ports(runId: string): Pick<PhasePorts, 'stop'> {
+    return { stop: (reason) => void this.#scope.stops.set(runId, reason) };
+  }
+
+  /** The conversation is closed: who wants to know is told, and waited for no longer than for the end of a run. */
+  async closed(): Promise<void> {
+    const { conversationId, cwd, entries, setTimer, diagnose } = this.#around;
+    const { signal } = new AbortController();
+    for (const { plugin, checks } of checksOf(this.#plugins)) {
+      const about = { conversationId, cwd, entries, setTimer, diagnose };
+      await within(CLOSED_MS, { setTimer, signal }, () => checks.closed?.(about)).catch((error) =>
+        diagnose('plugin_error', { plugin, phase: 'closed', message: thrownText(error) }),
+      );
+    }
+  }
+
   #call(plugin: Plugin, phase: Phase, request: PhaseRequest, signal: AbortSignal, sharing: number) {
     const { runId, turn, failure, termination, limitMs } = request;
     const { reply, next } = this.#around;
-    const base = phaseContext(this.#around, runId, turn, signal);
+    const base = phaseContext(this.#around, runId, turn, signal, this.#ports(runId));
     const context =
       phase === 'beforeInference'
         ? { ...base, request: next.preview() }

@@ -63,6 +63,8 @@ export interface Plugin {
     c: PhaseContext & { call: ToolCall; outcome: ToolOutcome | 'suspended'; result: StoredPart[] },
   ): Awaitable<void | { result?: string | ContentPart[]; context?: string }>;
   stepEnd?(c: PhaseContext): Awaitable<void>;
+  /** A reply is about to end the run; `continue` goes on instead, and tells the model why (policy `maxStopContinues`). */
+  naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
   runEnd?(c: PhaseContext & { termination: Termination }): Awaitable<void>;
 }
 
@@ -74,6 +76,7 @@ export const PHASES: readonly Phase[] = [
   'beforeToolExecute',
   'afterToolExecute',
   'stepEnd',
+  'naturalEnd',
   'runEnd',
 ];
 

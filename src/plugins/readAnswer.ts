@@ -19,6 +19,7 @@ export class RequiredPluginError extends Error {
 export interface PhaseAnswer {
   context?: string;
   terminate?: string;
+  continue?: string;
   state?: { [key: string]: Json };
   request?: RequestPatch;
   result?: Content;
@@ -44,6 +45,7 @@ interface Field {
 const FIELDS: readonly Field[] = [
   { path: ['context'], isFit: isText, expected: 'a text' },
   { path: ['terminate'], isFit: isText, expected: 'a text, the reason', phases: IN_STEPS },
+  { path: ['continue'], isFit: isText, expected: 'a text, what the model is told', phases: ['naturalEnd'] },
   { path: ['state'], isFit: isState, expected: 'an object of keys and JSON values', phases: ['runStart'] },
   {
     path: ['result'],

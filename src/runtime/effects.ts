@@ -70,7 +70,7 @@ export class Effects {
     const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
     this.#known = around.known;
-    this.#phases = Phases && new Phases({ plugins, around, toolbox, limits });
+    this.#phases = Phases && new Phases({ plugins, around, toolbox, limits, policies });
     const ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
     this.#gate = new Gate({ phases: this.#phases, around, toolbox, attended, limits, ready });
   }
@@ -78,6 +78,11 @@ export class Effects {
   /** Text of the reply under way. */
   get partial(): string {
     return this.#attempt?.partial ?? '';
+  }
+
+  /** Plugins that want to know hear of the end of the conversation. */
+  async closed(): Promise<void> {
+    await this.#phases?.closed();
   }
 
   /** What the reply under way has streamed. */

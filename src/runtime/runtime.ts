@@ -264,6 +264,10 @@ export class Runtime {
     this.#over({ runId: this.known.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 
+  closed(): Promise<void> {
+    return this.#effects.closed();
+  }
+
   /** What a run that is over streamed and no entry holds never counts. */
   #over(output: RunOutput): void {
     this.#effects.forget();

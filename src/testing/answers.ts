@@ -7,6 +7,7 @@ import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } fr
 const KINDS: Record<EffectValue['kind'], EffectRequest['kind']> = {
   done: 'phase',
   terminate: 'phase',
+  continue: 'phase',
   reply: 'model',
   failed: 'model',
   allow: 'gate',

@@ -19,7 +19,14 @@ const after = (machine: typeof runMachine | typeof toolCallMachine, input: unkno
     nextState(machine, undefined, { input }),
   );
 
-const nobody = { runStart: false, stepStart: false, beforeInference: false, afterInference: false, stepEnd: false };
+const nobody = {
+  runStart: false,
+  stepStart: false,
+  beforeInference: false,
+  afterInference: false,
+  stepEnd: false,
+  naturalEnd: false,
+};
 const input: RunInput = {
   runId: 'r',
   settings: {

@@ -118,6 +118,7 @@ describe('public names', () => {
     expect(await namesOf('src/node.ts')).toMatchInlineSnapshot(`
       [
         "codingTools",
+        "hooks",
         "jsonlStore",
         "permissions",
       ]

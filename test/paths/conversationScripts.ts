@@ -17,6 +17,7 @@ const quiet: Phases = {
   beforeToolExecute: false,
   afterToolExecute: false,
   stepEnd: false,
+  naturalEnd: false,
   runEnd: false,
 };
 const settings = (policies: Partial<ChartPolicies> = {}): ConversationInput['settings'] => ({

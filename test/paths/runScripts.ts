@@ -18,6 +18,7 @@ const quiet: Phases = {
   beforeToolExecute: false,
   afterToolExecute: false,
   stepEnd: false,
+  naturalEnd: false,
   runEnd: false,
 };
 const loud = Object.fromEntries(Object.keys(quiet).map((phase) => [phase, true])) as unknown as Phases;

@@ -1,0 +1,260 @@
+/**
+ * The hooks plugin: what a host, or a command of its user, says at the events of a session. Rule: hooks of an event run one
+ * after the other and the first that ends it is the last; one that fails changes nothing, but for a required check of a call,
+ * which then blocks.
+ */
+import type { LogEntry } from '../../machines/internal.ts';
+import { ConfigurationError } from '../errors.ts';
+import {
+  CALL_CHECKS,
+  type CallChecks,
+  type CheckedCall,
+  type ChecksCalls,
+  type HookVerdict,
+  type PhasePorts,
+  portsOf,
+  type RequestVerdict,
+} from '../plugins/callChecks.ts';
+import type { PhaseContext, Plugin } from '../plugins/plugin.ts';
+import { callback, checkOptionsOf, flag, list, object, text, whole } from '../validation.ts';
+import { type Hook, type HookEvent, type HookInput, type HookOutput, type HookPorts, runHook } from './runHook.ts';
+
+const EVENTS: readonly HookEvent[] = [
+  'SessionStart',
+  'UserPromptSubmit',
+  'PreToolUse',
+  'PermissionRequest',
+  'PostToolUse',
+  'PostToolUseFailure',
+  'Notification',
+  'PreCompact',
+  'SubagentStart',
+  'SubagentStop',
+  'Stop',
+  'SessionEnd',
+];
+
+export type HookOptions = { [E in HookEvent]?: Hook[] };
+
+const hookForm = object({ matcher: text, required: flag, timeoutMs: whole(1), run: callback, command: text });
+const form = object(Object.fromEntries(EVENTS.map((event) => [event, list('hooks')])));
+
+/** Throws ConfigurationError for an event that does not exist, and for a hook that cannot work. */
+export function hooks(options: HookOptions): Plugin {
+  checkOptionsOf('hooks', options, form);
+  const made = new Map<HookEvent, MatchedHook[]>();
+  for (const event of EVENTS)
+    made.set(
+      event,
+      (options[event] ?? []).map((hook) => matched(event, hook)),
+    );
+  return new HooksPlugin(made);
+}
+
+interface MatchedHook {
+  hook: Hook;
+  fits(toolName: string | undefined): boolean;
+}
+
+function matched(event: HookEvent, hook: Hook): MatchedHook {
+  checkOptionsOf(`hooks, a hook of ${event}`, hook, hookForm);
+  const given: { run?: unknown; command?: unknown } = hook;
+  if ((given.run === undefined) === (given.command === undefined) || given.command === '') {
+    throw new ConfigurationError(`a hook of ${event} needs either run, a function, or command, a text`);
+  }
+  const { matcher = '' } = hook;
+  if (matcher === '' || matcher === '*') return { hook, fits: () => true };
+  try {
+    const whole = new RegExp(`^(?:${matcher})$`);
+    return { hook, fits: (toolName) => toolName !== undefined && whole.test(toolName) };
+  } catch (cause) {
+    throw new ConfigurationError(
+      `the matcher ${JSON.stringify(matcher)} of a hook of ${event} is no regular expression`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+interface Session {
+  isChild: boolean;
+  /** Entries of the log that were looked at for prompts. */
+  seen: number;
+  runId: string;
+}
+/** What the hooks of one event have come to. */
+interface Said {
+  outputs: HookOutput[];
+  /** A required hook failed. */
+  failed?: string;
+}
+type Where = HookPorts & Pick<PhasePorts, 'diagnose'>;
+
+const SUPPRESSED = '[a hook has suppressed this output]';
+const GO_ON = 'A hook wants you to go on.';
+
+class HooksPlugin implements Plugin, ChecksCalls {
+  readonly name = 'hooks';
+  readonly #hooks: ReadonlyMap<HookEvent, readonly MatchedHook[]>;
+  readonly #sessions = new Map<string, Session>();
+
+  constructor(hooks: ReadonlyMap<HookEvent, readonly MatchedHook[]>) {
+    this.#hooks = hooks;
+  }
+
+  readonly runStart = async (c: PhaseContext): Promise<{ context?: string } | undefined> => {
+    const { entries } = needed(c);
+    const known = this.#sessions.get(c.conversationId);
+    const first = entries[0];
+    const isChild = first?.type === 'conversation' && first.parent !== undefined;
+    const begins = startOfRun(entries);
+    this.#sessions.set(c.conversationId, { isChild, seen: begins, runId: c.runId });
+    if (known) return undefined;
+    const source = entries.slice(1, begins).some(({ type }) => type === 'run-started') ? 'resume' : 'startup';
+    const event = isChild ? 'SubagentStart' : 'SessionStart';
+    return contextOf(await this.#fire({ ...about(c), event, source }, whereOf(c)));
+  };
+
+  readonly stepStart = async (c: PhaseContext): Promise<{ context?: string } | undefined> => {
+    const { entries, stop } = needed(c);
+    const session = this.#sessions.get(c.conversationId);
+    const outputs: HookOutput[] = [];
+    for (const prompt of promptsFrom(entries, session?.seen ?? 0)) {
+      const said = await this.#fire({ ...about(c), event: 'UserPromptSubmit', prompt }, whereOf(c));
+      outputs.push(...said.outputs);
+      const refused = said.outputs.find(ends);
+      if (refused) stop(reasonOf(refused));
+    }
+    if (session) session.seen = entries.length;
+    return contextOf({ outputs });
+  };
+
+  /** Every call passes the gate; what is said there is said by `CALL_CHECKS`. */
+  readonly beforeToolExecute = (): void => undefined;
+
+  readonly afterToolExecute: NonNullable<Plugin['afterToolExecute']> = async (c) => {
+    const { call, outcome, result } = c;
+    const { executed, stop } = needed(c);
+    const base = { ...about(c), toolName: call.name, callId: call.callId, args: call.args };
+    const words = textOf(result);
+    if (outcome === 'suspended') {
+      await this.#fire({ ...base, event: 'Notification', source: 'suspended' }, whereOf(c));
+      return undefined;
+    }
+    if (!executed || (outcome !== 'succeeded' && outcome !== 'failed')) return undefined;
+    const said =
+      outcome === 'succeeded'
+        ? await this.#fire({ ...base, event: 'PostToolUse', result: words }, whereOf(c))
+        : await this.#fire({ ...base, event: 'PostToolUseFailure', error: words }, whereOf(c));
+    const stopped = said.outputs.find((output) => output.continue === false);
+    if (stopped) stop(reasonOf(stopped));
+    // What a hook objects to has run already: the model is told.
+    const objections = said.outputs.flatMap(({ decision, reason }) => (decision === 'block' && reason ? [reason] : []));
+    const { context } = contextOf(said) ?? {};
+    const added = [...(context === undefined ? [] : [context]), ...objections].join('\n');
+    const isSuppressed = said.outputs.some(({ suppressOutput }) => suppressOutput === true);
+    return { ...(isSuppressed && { result: SUPPRESSED }), ...(added !== '' && { context: added }) };
+  };
+
+  readonly naturalEnd = async (c: PhaseContext): Promise<{ continue: string } | undefined> => {
+    const said = await this.#fire({ ...about(c), event: 'Stop' }, whereOf(c));
+    const goOn = said.outputs.find(goesOn);
+    return goOn && { continue: goOn.reason ?? goOn.additionalContext ?? goOn.stopReason ?? GO_ON };
+  };
+
+  readonly [CALL_CHECKS]: CallChecks = {
+    before: (call) => this.#before(call),
+    requested: (call) => this.#requested(call),
+    closed: async ({ conversationId, cwd, setTimer, diagnose }) => {
+      const session = this.#sessions.get(conversationId);
+      if (!session) return;
+      this.#sessions.delete(conversationId);
+      const { signal } = new AbortController();
+      const event = session.isChild ? 'SubagentStop' : 'SessionEnd';
+      await this.#fire({ event, conversationId, runId: session.runId, cwd }, { setTimer, signal, diagnose });
+    },
+  };
+
+  async #before(call: CheckedCall): Promise<HookVerdict | undefined> {
+    const { outputs, failed } = await this.#fire({ ...ofCall(call), event: 'PreToolUse' }, call);
+    const last = outputs.at(-1);
+    if (last && ends(last)) return { block: `Blocked by a hook: ${reasonOf(last)}`, stop: last.continue === false };
+    if (failed !== undefined) return { block: `A required hook failed, so the call was not run: ${failed}` };
+    const rewritten = outputs.flatMap(({ updatedInput }) => (updatedInput === undefined ? [] : [updatedInput])).at(-1);
+    const decisions = outputs.flatMap(({ decision }) => (decision === undefined ? [] : [decision]));
+    const decision = decisions.includes('ask') ? 'ask' : decisions.includes('allow') ? 'allow' : undefined;
+    return { ...(rewritten !== undefined && { args: rewritten }), ...(decision && { decision }) };
+  }
+
+  async #requested(call: CheckedCall): Promise<RequestVerdict | undefined> {
+    const { outputs } = await this.#fire({ ...ofCall(call), event: 'PermissionRequest' }, call);
+    const last = outputs.at(-1);
+    if (last && ends(last)) return { decision: 'deny', reason: reasonOf(last), stop: last.continue === false };
+    return outputs.some(({ decision }) => decision === 'allow') ? { decision: 'allow', by: 'hook' } : undefined;
+  }
+
+  /** Runs the hooks of an event, until one of them ends it. A rewrite is what the next one sees. */
+  async #fire(given: HookInput, { setTimer, signal, diagnose }: Where): Promise<Said> {
+    let input = given;
+    const said: Said = { outputs: [] };
+    for (const { hook, fits } of this.#hooks.get(given.event) ?? []) {
+      if (!fits(given.toolName)) continue;
+      const answer = await runHook(hook, input, { setTimer, signal });
+      if (answer.kind === 'failed') {
+        diagnose('hook_error', { event: given.event, message: answer.message });
+        if (hook.required === false) continue;
+        said.failed ??= answer.message;
+        if (given.event === 'PreToolUse') break;
+        continue;
+      }
+      const { output } = answer;
+      said.outputs.push(output);
+      if (output.updatedInput !== undefined) input = { ...input, args: output.updatedInput };
+      if (given.event === 'Stop' ? goesOn(output) : ends(output)) break;
+    }
+    return said;
+  }
+}
+
+/** It wants what the event is about not to happen. */
+const ends = (output: HookOutput): boolean => output.continue === false || output.decision === 'block';
+/** Of Stop, it is the end that is blocked. */
+const goesOn = (output: HookOutput): boolean => output.continue === true || output.decision === 'block';
+
+const reasonOf = ({ reason, stopReason }: HookOutput): string => reason ?? stopReason ?? 'a hook refused it';
+
+function needed(c: PhaseContext): PhasePorts {
+  const ports = portsOf(c);
+  if (!ports)
+    throw new TypeError('hooks() must be given to createAgent as it is: a phase was called with a context of its own');
+  return ports;
+}
+
+const whereOf = (c: PhaseContext): Where => ({ ...needed(c), signal: c.signal });
+const about = ({ conversationId, runId, cwd }: PhaseContext) => ({ conversationId, runId, cwd });
+
+function ofCall({ conversationId, runId, cwd, name, callId, args }: CheckedCall) {
+  return { conversationId, runId, cwd, toolName: name, callId, args };
+}
+
+function contextOf({ outputs }: Said): { context: string } | undefined {
+  const texts = outputs.flatMap(({ additionalContext }) => (additionalContext ? [additionalContext] : []));
+  return texts.length === 0 ? undefined : { context: texts.join('\n') };
+}
+
+const textOf = (content: readonly { type: string; text?: string }[]): string =>
+  content.map((part) => part.text ?? `[${part.type}]`).join('\n');
+
+/** Where the entries of the run under way begin. */
+function startOfRun(entries: readonly LogEntry[]): number {
+  for (let at = entries.length - 1; at >= 0; at -= 1) {
+    const type = entries[at]?.type;
+    if (type === 'run-started' || type === 'run-resumed') return at;
+  }
+  return entries.length;
+}
+
+function promptsFrom(entries: readonly LogEntry[], from: number): string[] {
+  return entries.slice(from).flatMap((entry) => (entry.type === 'user-message' ? [textOf(entry.content)] : []));
+}

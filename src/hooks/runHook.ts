@@ -1,0 +1,159 @@
+/**
+ * Runs one hook: a function, or a command that is given the input as JSON and answers JSON. Rule: a hook has a time limit, and
+ * a command that is over it ends with all that it started; whatever goes wrong is a value, never a throw.
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import type { Json } from '../../machines/internal.ts';
+import { thrownText } from '../errors.ts';
+import { toJson } from '../json.ts';
+import { within } from '../timeLimit.ts';
+import { ProcessTree } from '../tools/coding/processTree.ts';
+import { isObject } from '../validation.ts';
+
+export type HookEvent =
+  | 'SessionStart'
+  | 'UserPromptSubmit'
+  | 'PreToolUse'
+  | 'PermissionRequest'
+  | 'PostToolUse'
+  | 'PostToolUseFailure'
+  | 'Notification'
+  | 'PreCompact'
+  | 'SubagentStart'
+  | 'SubagentStop'
+  | 'Stop'
+  | 'SessionEnd';
+
+export interface HookInput {
+  event: HookEvent;
+  conversationId: string;
+  runId: string;
+  cwd: string;
+  toolName?: string;
+  callId?: string;
+  args?: Json;
+  result?: string;
+  error?: string;
+  prompt?: string;
+  source?: string;
+}
+
+export interface HookOutput {
+  continue?: boolean;
+  stopReason?: string;
+  decision?: 'allow' | 'ask' | 'block';
+  reason?: string;
+  updatedInput?: Json;
+  additionalContext?: string;
+  suppressOutput?: boolean;
+}
+
+/** `command` runs in a shell: its input is JSON on stdin, its answer JSON on stdout; exit code 2 blocks, and stderr is the reason. */
+export type Hook = {
+  /** A regular expression that the whole name of the tool must match; every tool where it is not given. */
+  matcher?: string;
+  /** A check that fails blocks the call. True where it is not given. */
+  required?: boolean;
+  /** 5,000 where it is not given. */
+  timeoutMs?: number;
+} & ({ run(input: HookInput): HookOutput | void | Promise<HookOutput | void> } | { command: string });
+
+export type HookAnswer = { kind: 'said'; output: HookOutput } | { kind: 'failed'; message: string };
+
+export interface HookPorts {
+  setTimer(ms: number, fire: () => void): () => void;
+  signal: AbortSignal;
+}
+
+const TIMEOUT_MS = 5_000;
+const BLOCKS = 2;
+const OUTPUT_MAX = 1_048_576;
+const REASON_MAX = 16_384;
+
+/** Rejects only where the signal was aborted. */
+export async function runHook(hook: Hook, input: HookInput, { setTimer, signal }: HookPorts): Promise<HookAnswer> {
+  const ms = hook.timeoutMs ?? TIMEOUT_MS;
+  const ended = new AbortController();
+  try {
+    const act = async (): Promise<unknown> =>
+      'command' in hook ? commandAnswer(hook.command, input, ended.signal) : hook.run(Object.freeze({ ...input }));
+    return { kind: 'said', output: readOutput(await within(ms, { setTimer, signal }, act)) };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { kind: 'failed', message: thrownText(error) };
+  } finally {
+    ended.abort();
+  }
+}
+
+const TEXTS = ['stopReason', 'reason', 'additionalContext'] as const;
+const FLAGS = ['continue', 'suppressOutput'] as const;
+const DECISIONS: readonly unknown[] = ['allow', 'ask', 'block'];
+
+/** Throws for what is no answer: one that could be misread must not count as an allowance. */
+function readOutput(given: unknown): HookOutput {
+  if (given === undefined || given === null) return {};
+  const json = toJson(given);
+  if (json.kind === 'refused') throw new TypeError(`a hook answers JSON: ${json.why}`);
+  const { value } = json;
+  if (!isObject(value)) throw new TypeError('a hook answers an object, or nothing');
+  for (const key of TEXTS) {
+    if (value[key] !== undefined && typeof value[key] !== 'string') throw new TypeError(`${key} must be a text`);
+  }
+  for (const key of FLAGS) {
+    if (value[key] !== undefined && typeof value[key] !== 'boolean')
+      throw new TypeError(`${key} must be true or false`);
+  }
+  if (value.decision !== undefined && !DECISIONS.includes(value.decision)) {
+    throw new TypeError('decision must be "allow", "ask" or "block"');
+  }
+  return value as HookOutput;
+}
+
+interface Printed {
+  code: number | null;
+  by: string | null;
+  stdout: string;
+  stderr: string;
+}
+
+async function commandAnswer(command: string, input: HookInput, ended: AbortSignal): Promise<unknown> {
+  const { code, by, stdout, stderr } = await printed(command, input, ended);
+  if (code === BLOCKS) return { decision: 'block', reason: stderr.trim().slice(0, REASON_MAX) || 'blocked by a hook' };
+  if (code !== 0)
+    throw new Error(`the hook ended with ${by ?? `exit code ${code}`}: ${stderr.trim().slice(0, REASON_MAX)}`);
+  const text = stdout.trim();
+  // What is no object is talk for a person who tries the command out.
+  return text.startsWith('{') ? JSON.parse(text) : undefined;
+}
+
+/** Ends with the command; what it leaves running, and a command that nobody waits for any more, is ended. */
+async function printed(command: string, input: HookInput, ended: AbortSignal): Promise<Printed> {
+  const mark = randomBytes(12).toString('hex');
+  const env = { ...process.env, RUNCHART_CALL: mark, RUNCHART_CWD: input.cwd };
+  const child = spawn('bash', ['-c', command], {
+    cwd: input.cwd,
+    env,
+    detached: true,
+    stdio: 'pipe',
+    windowsHide: true,
+  });
+  const tree = child.pid === undefined ? undefined : new ProcessTree(child.pid, mark);
+  const end = (): void => void tree?.end();
+  ended.addEventListener('abort', end, { once: true });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    if (stdout.length < OUTPUT_MAX) stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (stderr.length < REASON_MAX) stderr += text;
+  });
+  // A command that does not read its input closes the pipe.
+  child.stdin.on('error', () => undefined).end(JSON.stringify(input));
+  return new Promise<Printed>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, by) => resolve({ code, by, stdout, stderr }));
+  });
+}

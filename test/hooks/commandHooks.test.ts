@@ -1,0 +1,104 @@
+/** Hooks that are commands: JSON in, JSON out, exit code 2 blocks, and none outlives its time. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import * as z from 'zod';
+import { defineTool } from '../../src/index.ts';
+import { type Hook, type HookOptions, hooks } from '../../src/node.ts';
+import { bench, only, resultText } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { call, type Reply } from '../support/model.ts';
+
+let cwd = '';
+beforeAll(async () => {
+  cwd = await mkdtemp(join(tmpdir(), 'runchart-hooks-'));
+});
+afterAll(() => rm(cwd, { recursive: true, force: true }));
+
+async function run(
+  options: HookOptions,
+  replies: readonly Reply[] = [[call('c1', 'echo', { text: "it's" })], 'done'],
+  clock = new VirtualClock(),
+) {
+  const ran: string[] = [];
+  const tool = defineTool({
+    name: 'echo',
+    description: 'Echoes',
+    parameters: z.object({ text: z.string() }),
+    execute: ({ text }) => void ran.push(text),
+  });
+  const made = await bench({ tools: [tool], cwd, replies, clock, plugins: [hooks(options)] });
+  const result = await made.conversation.send('go').result;
+  return { ...made, ran, result, log: made.conversation.log() };
+}
+
+describe('command hooks', () => {
+  it('are given the event as JSON on stdin, in the working directory', async () => {
+    await run({ PreToolUse: [{ command: 'cat > input.json' }] });
+    expect(JSON.parse(await readFile(join(cwd, 'input.json'), 'utf8'))).toEqual({
+      event: 'PreToolUse',
+      conversationId: 'c',
+      runId: expect.any(String),
+      cwd,
+      toolName: 'echo',
+      callId: 'c1',
+      args: { text: "it's" },
+    });
+  });
+
+  it('answer JSON on stdout; other words are for a person', async () => {
+    const { ran } = await run({
+      PreToolUse: [{ command: `echo '{"updatedInput":{"text":"b"}}'` }, { command: 'echo fine' }],
+    });
+    expect(ran).toEqual(['b']);
+  });
+
+  it('block with exit code 2, and stderr is the reason', async () => {
+    const { ran, log } = await run({ PreToolUse: [{ command: 'echo "not on a Friday" >&2; exit 2' }] });
+    expect(ran).toEqual([]);
+    expect(resultText(log, 'c1')).toContain('not on a Friday');
+  });
+
+  it.each(['exit 1', 'kill -9 $$', "echo '{broken'", `echo '{"decision":"yes"}'`, 'no-such-command-here'])(
+    'fail by %s: the call is blocked where the hook is required, else it runs',
+    async (command) => {
+      expect((await run({ PreToolUse: [{ command }] })).ran).toEqual([]);
+      const lenient = await run({ PreToolUse: [{ command, required: false }] });
+      expect(lenient.ran).toEqual(["it's"]);
+      expect(only(lenient.log, 'diagnostic')).toEqual(['diagnostic hook_error']);
+    },
+  );
+
+  it('a Stop hook that ends with 2 goes on with its reason', async () => {
+    const command = '[ -e stopped ] || { touch stopped; echo "run the tests" >&2; exit 2; }';
+    const { model } = await run({ Stop: [{ command }] }, [[call('c1', 'echo', { text: 'a' })], 'done', 'done']);
+    expect(model.calls).toHaveLength(3);
+    expect(JSON.stringify(model.calls.at(-1)?.messages.at(-1))).toContain('run the tests');
+  });
+
+  it('H-238 that take too long are ended with all they started, and block', async () => {
+    const slow: Hook = { command: 'echo $$ > pid; sleep 60 & sleep 60', timeoutMs: 60_000 };
+    const clock = new VirtualClock();
+    const running = run({ PreToolUse: [slow] }, undefined, clock);
+    const pid = await vi.waitFor(async () => {
+      const text = await readFile(join(cwd, 'pid'), 'utf8');
+      expect(text).toMatch(/\n/);
+      return Number(text);
+    });
+    await clock.advance(60_000);
+    const { ran, log } = await running;
+    expect(ran).toEqual([]);
+    expect(resultText(log, 'c1')).toContain('took longer than 60000 ms');
+    await expect.poll(() => isAlive(-pid), { timeout: 2_000 }).toBe(false);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
