@@ -6,7 +6,7 @@ import type { ToolCallOutput } from './calls.ts';
 import type { Limits } from './policies.ts';
 import type { Usage } from './vocabulary.ts';
 
-export interface Spent {
+export interface UsageCost {
   usage: Usage;
   /** Null where a price is unknown. */
   costUsd: number | null;
@@ -33,12 +33,12 @@ export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [],
 
 const sum = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
-export const nothingSpent: Spent = {
+export const zeroUsage: UsageCost = {
   usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
   costUsd: 0,
 };
 
-export const together = (a: Spent, b: Spent): Spent => ({
+export const addUsage = (a: UsageCost, b: UsageCost): UsageCost => ({
   usage: {
     inputTokens: a.usage.inputTokens + b.usage.inputTokens,
     outputTokens: a.usage.outputTokens + b.usage.outputTokens,
@@ -50,7 +50,10 @@ export const together = (a: Spent, b: Spent): Spent => ({
 });
 
 /** Adds to counts that limits are held against. */
-export function counted<C extends Pick<Counters, 'tokens' | 'costUsd'>>(counters: C, spent: Spent | undefined): C {
+export function countUsage<C extends Pick<Counters, 'tokens' | 'costUsd'>>(
+  counters: C,
+  spent: UsageCost | undefined,
+): C {
   if (!spent) return counters;
   const { inputTokens, outputTokens } = spent.usage;
   const tokens = counters.tokens + inputTokens + outputTokens;
@@ -78,12 +81,12 @@ export const newCycle = (counters: Counters): Counters => ({
 
 export function countReply(
   counters: Counters,
-  reply: Spent & { empty: boolean; calls: readonly { callId: string }[] },
+  reply: UsageCost & { empty: boolean; calls: readonly { callId: string }[] },
 ): Counters {
   const { empty, calls } = reply;
   const { turns, emptyReplies, rounds } = counters;
   return {
-    ...counted(counters, reply),
+    ...countUsage(counters, reply),
     turns: turns + 1,
     emptyReplies: empty ? emptyReplies + 1 : 0,
     rounds: calls.length > 0 ? [...rounds, { open: calls.map(({ callId }) => callId), prints: [] }] : rounds,

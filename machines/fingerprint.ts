@@ -24,7 +24,7 @@ export function hash(text: string): string {
 }
 
 /** A call with its result, as it is logged. */
-export const printOfResult = (
+export const resultFingerprint = (
   print: string,
   { outcome, code = '', content }: { outcome: ToolOutcome; code?: string; content: readonly StoredPart[] },
 ): string => {
@@ -32,4 +32,4 @@ export const printOfResult = (
   return `${print}:${hash([outcome, code, ...parts].join('\n'))}`;
 };
 
-export const printOf = (name: string, args: Json): string => hash(`${name} ${canonical(args)}`);
+export const fingerprintOf = (name: string, args: Json): string => hash(`${name} ${canonical(args)}`);

@@ -5,11 +5,11 @@
 
 import type { OpenCalls } from '../calls.ts';
 import { noOpenCalls } from '../calls.ts';
-import { counted, newCycle } from '../counters.ts';
+import { countUsage, newCycle } from '../counters.ts';
 import { uncounted } from '../log/usage.ts';
 import type { AppendFailed } from '../ports.ts';
 import type { RunChartOutput, Trigger } from '../run/context.ts';
-import { gatedAgain } from '../tools/openCalls.ts';
+import { withGate } from '../tools/openCalls.ts';
 import type { NewEntry, StoredPart } from '../vocabulary.ts';
 import type { Continued, ConversationArgs, ConversationContext } from './context.ts';
 import { nextFollowUp, queued, runOf } from './context.ts';
@@ -131,7 +131,7 @@ export function settleRetry({ context, event }: Args): Change {
   if (event.type !== 'outcome.settled' || !event.retry) return {};
   const { retry, callId } = event;
   const others = context.retries.filter(({ call }) => call.callId !== callId);
-  return { retries: [...others, { ...retry, call: gatedAgain(retry.call) }] };
+  return { retries: [...others, { ...retry, call: withGate(retry.call) }] };
 }
 
 export const dropLost = ({ context, event }: Args): Change =>
@@ -151,7 +151,7 @@ export const continueRun = ({ context, event }: Args): Change =>
   ownResume({ ...context, ...takeRun({ context, event }) }, context.runId);
 
 export const countSubAgent = ({ context, event }: Args): Change =>
-  event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
+  event.type === 'sub-agent.changed' ? { counters: countUsage(context.counters, event.spent) } : {};
 
 export const leaveReruns = ({ context }: Args): Change => ({ open: { ...context.open, reruns: [] } });
 

@@ -11,7 +11,7 @@ import type { RunEvent } from '../run/context.ts';
 import { stopReason } from '../run/entries.ts';
 import { effectsOfRun } from '../run/requests.ts';
 import { runMachine } from '../run/run.machine.ts';
-import { answers, gateWork } from '../tools/openCalls.ts';
+import { dueReplays, matches } from '../tools/openCalls.ts';
 import { ask, drop, log, type Message, tell, update, verbs } from '../verbs.ts';
 import * as assigns from './assigns.ts';
 import {
@@ -29,7 +29,7 @@ const reasonOf = (event: ConversationEvent) =>
   event.type === 'xstate.done.actor.run' ? stopReason(event.output.end) : 'interrupted';
 
 const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
-  suspended.some((waiting) => !decisions.some((held) => answers(held, waiting)));
+  suspended.some((waiting) => !decisions.some((held) => matches(held, waiting)));
 
 /** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */
 const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
@@ -92,7 +92,7 @@ export const conversationMachine = setup({
     decidedInTail: ({ event }) =>
       event.type === 'xstate.done.actor.run' &&
       event.output.end.termination === 'Suspended' &&
-      gateWork(event.output).length > 0,
+      dueReplays(event.output).length > 0,
     suspended: ({ context, event }) =>
       event.type === 'xstate.done.actor.run' &&
       event.output.end.termination === 'Suspended' &&

@@ -4,12 +4,12 @@
  */
 
 import type { HeldDecision, OpenCalls } from '../calls.ts';
-import { expired } from '../log/decisions.ts';
+import { expiredEntries } from '../log/decisions.ts';
 import { subAgentEntries } from '../log/usage.ts';
 import type { EffectRequest } from '../ports.ts';
 import { syntheticResults } from '../run/closeCalls.ts';
 import type { RunInput, Settings } from '../run/context.ts';
-import { answers } from '../tools/openCalls.ts';
+import { matches } from '../tools/openCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { ConversationArgs, ConversationContext } from './context.ts';
 import { queued, runOf } from './context.ts';
@@ -46,7 +46,7 @@ export const settledEntries = ({ context: { runId }, event }: Args): NewEntry[] 
   event.type === 'outcome.settled' ? [{ runId, type: 'call-settled', callId: event.callId, how: event.how }] : [];
 
 const earlyDecisions = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
-  decisions.filter((held) => !suspended.some((waiting) => answers(held, waiting)));
+  decisions.filter((held) => !suspended.some((waiting) => matches(held, waiting)));
 
 const DENIED = 'This call was denied: the user sent a new message in place of a decision. It was not run.';
 const content = [{ type: 'text' as const, text: DENIED }];
@@ -58,7 +58,7 @@ function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], 
     ...waiting,
     ...syntheticResults(runId, ids(open.kept), 'skipped'),
     ...syntheticResults(runId, ids(open.reruns), 'unknown'),
-    ...expired(runId, earlyDecisions(open)),
+    ...expiredEntries(runId, earlyDecisions(open)),
     { runId, type: 'run-stop', reason: 'interrupted', cause },
     { runId, type: 'checkpoint', boundary: 'RunFinished' },
   ];

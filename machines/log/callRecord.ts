@@ -1,5 +1,5 @@
 /** What a log says of its tool calls. Rule: the last durable record of a call decides where it stands. */
-import { printOf } from '../fingerprint.ts';
+import { fingerprintOf } from '../fingerprint.ts';
 import type { Decision, Json, LogEntry, ToolOutcome } from '../vocabulary.ts';
 
 /** Where a call stands; the last durable record decides. */
@@ -64,7 +64,7 @@ export function learnCall(
     callId,
     name,
     args,
-    print: printOf(name, argsText ?? args),
+    print: fingerprintOf(name, argsText ?? args),
     runId,
     status: 'called',
     suspension: 0,

@@ -23,7 +23,7 @@ function substance(decision: Decision): Json {
 const same = (a: Decision, b: Decision): boolean => canonical(substance(a)) === canonical(substance(b));
 
 /** What is put on record of calls that were decided early and never suspended; of one that did, its suspension tells. */
-export const expired = (runId: string, held: readonly { callId: string; suspension: number }[]): NewEntry[] =>
+export const expiredEntries = (runId: string, held: readonly { callId: string; suspension: number }[]): NewEntry[] =>
   held
     .filter(({ suspension }) => suspension === 1)
     .map(({ callId }) => ({ runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } }));
@@ -40,7 +40,7 @@ function meant(record: CallRecord, decision: Decision): number {
 }
 
 /** What a decision would do to this call now. `applied` and `held` are to be made durable. */
-export function judge(record: CallRecord | undefined, decision: Decision): Judgement {
+export function judgeDecision(record: CallRecord | undefined, decision: Decision): Judgement {
   if (!record) return { receipt: 'unknown', suspension: decision.suspension ?? 1 };
   const suspension = meant(record, decision);
   const told = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });

@@ -4,16 +4,16 @@
  * constant cost an entry.
  */
 
-import { type Counters, counted, countReply, countResults, freshCounters, newCycle } from '../counters.ts';
-import { printOfResult } from '../fingerprint.ts';
+import { type Counters, countReply, countResults, countUsage, freshCounters, newCycle } from '../counters.ts';
+import { resultFingerprint } from '../fingerprint.ts';
 import { warnedBy } from '../transcript/size.ts';
 import { isVisible } from '../transcript/texts.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
 import { type CallsKnown, learnCall, learnExpired, learnOfCall } from './callRecord.ts';
 import { earlierEntries } from './earlierMessages.ts';
-import { spentIn } from './usage.ts';
+import { usageOf } from './usage.ts';
 
-export interface Knowledge extends CallsKnown {
+export interface LogState extends CallsKnown {
   cwd: string;
   createdAt: number;
   updatedAt: number;
@@ -35,7 +35,7 @@ export interface Knowledge extends CallsKnown {
   turns: number;
   /** Without `results`: `countersOf` has both. */
   counters: Counters;
-  /** Of calls, since results were counted last: they are counted by the round, since a round may be long. */
+  /** Of calls, since results were countUsage last: they are counted by the round, since a round may be long. */
   results: { callId: string; print: string }[];
   /** Of the reply under way: something to see, and its calls. */
   reply: { empty: boolean; calls: { callId: string }[] };
@@ -43,9 +43,9 @@ export interface Knowledge extends CallsKnown {
   warned: boolean;
 }
 
-const noReply = (): Knowledge['reply'] => ({ empty: true, calls: [] });
+const noReply = (): LogState['reply'] => ({ empty: true, calls: [] });
 
-export const nothingKnown = (): Knowledge => ({
+export const emptyLogState = (): LogState => ({
   cwd: '',
   createdAt: 0,
   updatedAt: 0,
@@ -73,7 +73,7 @@ export const nothingKnown = (): Knowledge => ({
  * Whether a run at work wrote the entry. What is written in the place of one that a crash or a store cut off says nothing
  * of its time: results that nobody brought, and a stop without a checkpoint behind it.
  */
-function isOfWork({ cycle }: Knowledge, entry: LogEntry): boolean {
+function isOfWork({ cycle }: LogState, entry: LogEntry): boolean {
   if (entry.type === 'checkpoint') return entry.boundary === 'RunFinished' || cycle === 'running';
   if (cycle !== 'running') return false;
   if (entry.type === 'tool-result') return entry.outcome === 'succeeded' || entry.outcome === 'failed';
@@ -81,25 +81,25 @@ function isOfWork({ cycle }: Knowledge, entry: LogEntry): boolean {
 }
 
 /** Clocks may have been set back meanwhile. */
-function learnWork(known: Knowledge, entry: LogEntry) {
+function learnWork(known: LogState, entry: LogEntry) {
   if (!isOfWork(known, entry)) return;
   known.cycleMs += Math.max(0, entry.at - known.workedUntil);
   known.workedUntil = entry.at;
 }
 
 /** A reason of a version that nobody knows here ends its cycle as an error. */
-function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonNullable<Knowledge['stop']> {
+function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonNullable<LogState['stop']> {
   const known = reason === 'completed' || reason === 'interrupted' ? reason : 'error';
   return cause === undefined ? { reason: known } : { reason: known, cause };
 }
 
-function unqueue(known: Knowledge, messageId: string) {
+function unqueue(known: LogState, messageId: string) {
   if (known.queue.some((message) => message.messageId === messageId)) {
     known.queue = known.queue.filter((message) => message.messageId !== messageId);
   }
 }
 
-function learnItem(known: Knowledge, runId: string | null, item: AgentItem) {
+function learnItem(known: LogState, runId: string | null, item: AgentItem) {
   if (item.type === 'assistant') known.reply.empty &&= !isVisible(item.text);
   if (item.type !== 'tool-call') return;
   known.reply.empty = false;
@@ -108,21 +108,21 @@ function learnItem(known: Knowledge, runId: string | null, item: AgentItem) {
 }
 
 /** A result that says that a call did not run, or that nobody knows, is none to compare. */
-function learnCounted(known: Knowledge, { callId, outcome, ...result }: Extract<LogEntry, { type: 'tool-result' }>) {
+function learnCounted(known: LogState, { callId, outcome, ...result }: Extract<LogEntry, { type: 'tool-result' }>) {
   const record = known.calls.get(callId);
   if (!record || (outcome !== 'succeeded' && outcome !== 'failed')) return;
-  known.results.push({ callId, print: printOfResult(record.print, { outcome, ...result }) });
+  known.results.push({ callId, print: resultFingerprint(record.print, { outcome, ...result }) });
 }
 
 /** Outside of every run a call goes on for nobody but itself; a run may take it up again. */
-function learnLate({ calls, cycle }: Knowledge, callId: string) {
+function learnLate({ calls, cycle }: LogState, callId: string) {
   const record = calls.get(callId);
   if (!record) return;
   if (cycle === 'stopped') record.late = true;
   else if (record.late) delete record.late;
 }
 
-function learnOfItsCall(known: Knowledge, entry: LogEntry) {
+function learnOfItsCall(known: LogState, entry: LogEntry) {
   if (entry.type === 'tool-result') learnCounted(known, entry);
   if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(known, entry.callId);
   if ('callId' in entry && entry.callId !== undefined)
@@ -130,7 +130,7 @@ function learnOfItsCall(known: Knowledge, entry: LogEntry) {
 }
 
 /** What limits are held against. */
-export function countersOf(known: Knowledge): Counters {
+export function countersOf(known: LogState): Counters {
   if (known.results.length > 0) {
     known.counters = countResults(known.counters, known.results);
     known.results = [];
@@ -139,7 +139,7 @@ export function countersOf(known: Knowledge): Counters {
 }
 
 /** Takes one more entry into account. */
-export function learn(known: Knowledge, entry: LogEntry): void {
+export function applyEntry(known: LogState, entry: LogEntry): void {
   known.next = entry.seq + 1;
   known.updatedAt = entry.at;
   learnWork(known, entry);
@@ -149,7 +149,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
       known.createdAt = entry.createdAt;
       return;
     case 'history':
-      for (const earlier of earlierEntries(entry)) learn(known, earlier);
+      for (const earlier of earlierEntries(entry)) applyEntry(known, earlier);
       return;
     case 'run-started':
     case 'run-resumed':
@@ -192,7 +192,7 @@ export function learn(known: Knowledge, entry: LogEntry): void {
     case 'context-warning':
     case 'extension':
       known.warned = warnedBy(entry) ?? known.warned;
-      known.counters = counted(known.counters, spentIn(entry));
+      known.counters = countUsage(known.counters, usageOf(entry));
       return;
     case 'diagnostic':
       if (entry.code === 'decision_expired') learnExpired(known, entry.detail);

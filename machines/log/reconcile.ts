@@ -8,7 +8,7 @@
 
 import { ofUnstarted, syntheticResults } from '../run/closeCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
-import type { Knowledge } from './logState.ts';
+import type { LogState } from './logState.ts';
 
 /** Appends without any of these follow anything. */
 const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
@@ -25,7 +25,7 @@ const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
 ]);
 
 /** The end that the last run did not come to write, and the results of its calls. Calls that wait go on waiting. */
-function lostEnd(known: Knowledge): NewEntry[] {
+function lostEnd(known: LogState): NewEntry[] {
   const { runId } = known;
   const ids = (status: 'started' | 'called'): string[] =>
     [...known.open].filter((callId) => known.calls.get(callId)?.status === status);
@@ -36,17 +36,17 @@ function lostEnd(known: Knowledge): NewEntry[] {
   ];
 }
 
-class Sequel {
+class Reconciler {
   readonly entries: NewEntry[] = [];
-  readonly #known: Knowledge;
+  readonly #known: LogState;
   readonly #modelSpokeLast: boolean;
   readonly #answered = new Set<string>();
   #runId: string;
-  #cycle: Knowledge['cycle'];
+  #cycle: LogState['cycle'];
   /** The last end was left out. */
   #endless = false;
 
-  constructor(known: Knowledge, modelSpokeLast: boolean) {
+  constructor(known: LogState, modelSpokeLast: boolean) {
     this.#known = known;
     this.#modelSpokeLast = modelSpokeLast;
     this.#runId = known.runId;
@@ -153,9 +153,9 @@ function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
 const isMark = ({ type }: NewEntry): boolean => type === 'checkpoint';
 
 /** The entries as they may stand behind what is durable. `modelSpokeLast`: its words are the last of the messages. */
-export function sequel(known: Knowledge, entries: readonly NewEntry[], modelSpokeLast: boolean): readonly NewEntry[] {
+export function reconcile(known: LogState, entries: readonly NewEntry[], modelSpokeLast: boolean): readonly NewEntry[] {
   if (!entries.some(({ type }) => BOUND.has(type))) return marked(entries);
-  const made = new Sequel(known, modelSpokeLast);
+  const made = new Reconciler(known, modelSpokeLast);
   for (const entry of entries) made.add(entry);
   return marked(made.entries);
 }

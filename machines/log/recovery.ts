@@ -9,8 +9,8 @@ import { type ConversationInput, runOf } from '../conversation/context.ts';
 import type { Settings } from '../run/context.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { CallRecord } from './callRecord.ts';
-import { expired } from './decisions.ts';
-import { countersOf, type Knowledge } from './logState.ts';
+import { expiredEntries } from './decisions.ts';
+import { countersOf, type LogState } from './logState.ts';
 
 /** A call as gates and replays see it: it always passes the gates again. */
 export function replayable({ callId, name, print }: CallRecord): RoundCall {
@@ -26,7 +26,7 @@ export function rerunOf(record: CallRecord): Rerun {
 }
 
 /** How many entries of a call's own the table knows. */
-function repairOf(record: CallRecord, known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
+function repairOf(record: CallRecord, known: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const { callId, runId, status } = record;
   if (status === 'started') {
     if (idempotent(record.name)) return [];
@@ -39,7 +39,7 @@ function repairOf(record: CallRecord, known: Knowledge, idempotent: (name: strin
 }
 
 /** The message of a promotion that was cut in the middle of its append: its run has begun, and it is still queued. */
-function cutPromotion({ queue, runId }: Knowledge): NewEntry[] {
+function cutPromotion({ queue, runId }: LogState): NewEntry[] {
   const message = queue.find(({ messageId }) => runOf(messageId) === runId);
   return message
     ? [{ runId, type: 'user-message', messageId: message.messageId, kind: 'followUp', content: message.content }]
@@ -47,17 +47,17 @@ function cutPromotion({ queue, runId }: Knowledge): NewEntry[] {
 }
 
 /** Early decisions of calls that have their result, or get it from these repairs. */
-function expiries({ calls, early, open, runId }: Knowledge, repaired: readonly NewEntry[]): NewEntry[] {
+function expiries({ calls, early, open, runId }: LogState, repaired: readonly NewEntry[]): NewEntry[] {
   const closed = new Set(repaired.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
   const over = [...early].filter((callId) => !open.has(callId) || closed.has(callId));
-  return expired(
+  return expiredEntries(
     runId,
     over.map((callId) => ({ callId, suspension: (calls.get(callId)?.suspension ?? 0) + 1 })),
   );
 }
 
 /** The entries that bring the log of a dead process to rest. */
-export function repairs(known: Knowledge, idempotent: (name: string) => boolean): NewEntry[] {
+export function repairs(known: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const entries: NewEntry[] = [];
   for (const callId of known.open) {
     const record = known.calls.get(callId);
@@ -73,7 +73,7 @@ export function repairs(known: Knowledge, idempotent: (name: string) => boolean)
 }
 
 /** The calls that are open in a log at rest. */
-export function openCalls(known: Knowledge): OpenCalls {
+export function openCalls(known: LogState): OpenCalls {
   const suspended: SuspendedCall[] = [];
   const kept: KeptCall[] = [];
   const reruns: Rerun[] = [];
@@ -96,11 +96,11 @@ export function openCalls(known: Knowledge): OpenCalls {
 }
 
 /** Calls whose outcome was unknown, and that the host wants run again. */
-export const retriesOf = (known: Knowledge): Rerun[] =>
+export const retriesOf = (known: LogState): Rerun[] =>
   [...known.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
 
 /** What the conversation's chart starts with, from a log that is at rest. */
-export const restored = (known: Knowledge, settings: Settings): ConversationInput => ({
+export const restored = (known: LogState, settings: Settings): ConversationInput => ({
   settings,
   open: openCalls(known),
   retries: retriesOf(known),
@@ -111,11 +111,11 @@ export const restored = (known: Knowledge, settings: Settings): ConversationInpu
 });
 
 /** A crash ended the last run, and nobody has gone on with its cycle since. Without its message a run has opened none. */
-export const isCutOff = ({ asked, cycle, stop }: Knowledge): boolean =>
+export const isCutOff = ({ asked, cycle, stop }: LogState): boolean =>
   asked && cycle === 'stopped' && stop?.cause === 'crash';
 
 /** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
-export function goesOn({ asked, calls, cycle, open, stop }: Knowledge): boolean {
+export function goesOn({ asked, calls, cycle, open, stop }: LogState): boolean {
   if (cycle === 'suspended') return true;
   // A cycle that is under way though nothing runs has lost its end.
   const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
@@ -124,7 +124,7 @@ export function goesOn({ asked, calls, cycle, open, stop }: Knowledge): boolean 
 }
 
 /** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
-export function isUnfinished(known: Knowledge): boolean {
+export function isUnfinished(known: LogState): boolean {
   const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
   return goesOn(known) || retried || known.open.size > 0;
 }

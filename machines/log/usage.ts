@@ -2,7 +2,7 @@
  * What model calls cost, as a log says it: the replies of its own conversation, and what its sub-agents used. Rule: an
  * entry is read field by field, and one of another form costs nothing; what is counted once is in the log once.
  */
-import type { Counters, Spent } from '../counters.ts';
+import type { Counters, UsageCost } from '../counters.ts';
 import type { LogEntry, NewEntry } from '../vocabulary.ts';
 
 /** A sub-agent of a call begins or ends, or used the model: `upTo` says which entries of its log are counted in. */
@@ -11,7 +11,7 @@ export interface SubAgentChange {
   callId: string;
   conversationId: string;
   phase?: 'started' | 'ended';
-  spent?: Spent & { upTo: number };
+  spent?: UsageCost & { upTo: number };
 }
 
 /** The name of the extension entry that holds what a sub-agent used. */
@@ -24,7 +24,7 @@ const isCount = (value: unknown): value is number => typeof value === 'number' &
 const countOf = (value: unknown): number => (isCount(value) ? value : 0);
 
 /** What the entry says was spent; nothing for most. */
-export function spentIn(entry: NewEntry): Spent | undefined {
+export function usageOf(entry: NewEntry): UsageCost | undefined {
   if (entry.type === 'model-reply') return { usage: entry.usage, costUsd: entry.costUsd };
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { usage, costUsd } = fieldsOf(entry.value);
@@ -42,7 +42,7 @@ export function spentIn(entry: NewEntry): Spent | undefined {
 }
 
 /** Whose use the entry counts, and up to which entry of that log. */
-export function countedIn(entry: LogEntry): { callId: string; conversationId: string; upTo: number } | undefined {
+export function subAgentUsageOf(entry: LogEntry): { callId: string; conversationId: string; upTo: number } | undefined {
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { callId, conversationId, upTo } = fieldsOf(entry.value);
   if (typeof callId !== 'string' || typeof conversationId !== 'string') return undefined;
@@ -53,7 +53,7 @@ export function countedIn(entry: LogEntry): { callId: string; conversationId: st
 export function uncounted(counters: Counters, lost: readonly NewEntry[]): Counters {
   let { tokens, costUsd } = counters;
   for (const entry of lost) {
-    const spent = spentIn(entry);
+    const spent = usageOf(entry);
     if (!spent) continue;
     tokens -= spent.usage.inputTokens + spent.usage.outputTokens;
     costUsd = costUsd === null || spent.costUsd === null ? null : costUsd - spent.costUsd;

@@ -5,7 +5,7 @@
  */
 
 import type { HeldDecision, Slot } from '../calls.ts';
-import { type Counters, counted, countOutputs, countReply } from '../counters.ts';
+import { type Counters, countOutputs, countReply, countUsage } from '../counters.ts';
 import { uncounted } from '../log/usage.ts';
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
 import { afterReplay, followers } from '../tools/openCalls.ts';
@@ -76,7 +76,7 @@ export function settleCall({ context, event }: Args): Change {
 }
 
 export const countSubAgent = ({ context, event }: Args): Change =>
-  event.type === 'sub-agent.changed' ? { counters: counted(context.counters, event.spent) } : {};
+  event.type === 'sub-agent.changed' ? { counters: countUsage(context.counters, event.spent) } : {};
 
 export function openGate({ context }: Args): Change {
   const replays = dueReplaysOf(context);

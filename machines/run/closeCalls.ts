@@ -12,7 +12,7 @@ import {
   type ToolCallOutput,
   type ToolResultEntry,
 } from '../calls.ts';
-import { afterReplay, answers, gatedAgain } from '../tools/openCalls.ts';
+import { afterReplay, matches, withGate } from '../tools/openCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { Lost, RunContext } from './context.ts';
 
@@ -90,7 +90,7 @@ export const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCall
 function consumed({ runId, suspended, reruns, decisions }: RunContext, callId: string): NewEntry[] {
   const again = reruns.find(({ call, decision }) => decision && call.callId === callId);
   const decided = suspended.find(({ call }) => call.callId === callId);
-  const used = again ?? (decided && decisions.find((candidate) => answers(candidate, decided)));
+  const used = again ?? (decided && decisions.find((candidate) => matches(candidate, decided)));
   return used ? [{ runId, type: 'decision-consumed', callId, suspension: used.suspension }] : [];
 }
 
@@ -153,7 +153,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
 function withoutStale(context: RunContext, decisions: OpenCalls['decisions'], waiting: readonly SuspendedCall[]) {
   const came = [...context.suspended, ...waitingInRound(context)];
   const isOf = (calls: readonly SuspendedCall[], held: HeldDecision): boolean =>
-    calls.some((call) => answers(held, call));
+    calls.some((call) => matches(held, call));
   return decisions.filter((held) => !isOf(came, held) || isOf(waiting, held));
 }
 
@@ -167,7 +167,7 @@ export const nothingLeft = (context: RunContext): OpenCalls => ({
 const waitingInRound = ({ slots }: RunContext): SuspendedCall[] =>
   slots.flatMap(({ status, call, output }) =>
     status === 'running' && output?.outcome === 'suspended'
-      ? [{ call: gatedAgain(call), suspension: output.suspension }]
+      ? [{ call: withGate(call), suspension: output.suspension }]
       : [],
   );
 

@@ -3,7 +3,7 @@
  * entries; every way out writes exactly one stop or suspension, and each call has one result or still waits.
  */
 
-import { expired } from '../log/decisions.ts';
+import { expiredEntries } from '../log/decisions.ts';
 import { conflicts, writesOf } from '../tools/stateWrites.ts';
 import { EASED, PRUNED, shareOf } from '../transcript/size.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
@@ -203,7 +203,7 @@ export function closingEntries({ context }: { context: RunContext }): NewEntry[]
   const { runId, end, suspended, trigger } = context;
   const reason = stopReason(end);
   const boundary: NewEntry = { runId, type: 'checkpoint', boundary: 'RunFinished' };
-  const over = expired(runId, expiredDecisions(context));
+  const over = expiredEntries(runId, expiredDecisions(context));
   if (trigger.kind === 'retry') return over;
   if (reason === null) {
     return [...over, { runId, type: 'run-suspended', waiting: suspended.map(({ call }) => call.callId) }, boundary];

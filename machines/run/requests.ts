@@ -5,7 +5,7 @@
 
 import type { Replay } from '../calls.ts';
 import type { EffectRequest, Phase } from '../ports.ts';
-import { gateWork } from '../tools/openCalls.ts';
+import { dueReplays } from '../tools/openCalls.ts';
 import type { ResumeToolCallInput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundInput } from '../tools/toolRound.machine.ts';
 import type { Message, SpawnRequest } from '../verbs.ts';
@@ -100,7 +100,7 @@ export type GateSpawn = SpawnRequest<'resumeToolCall', ResumeToolCallInput>;
 
 /** What a gate that opened now would do. */
 export const dueReplaysOf = (context: RunContext): Replay[] =>
-  context.gate === 'open' || context.failure ? [] : gateWork(context);
+  context.gate === 'open' || context.failure ? [] : dueReplays(context);
 
 export const isImmediate = (context: RunContext): boolean =>
   context.settings.policies.decisionsDuringRound === 'immediate';

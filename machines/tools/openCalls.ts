@@ -6,13 +6,13 @@ import type { HeldDecision, KeptCall, OpenCalls, Replay, SuspendedCall, ToolCall
 
 const byCallId = (a: Replay, b: Replay): number => (a.call.callId < b.call.callId ? -1 : 1);
 
-export const answers = (held: HeldDecision, waiting: SuspendedCall): boolean =>
+export const matches = (held: HeldDecision, waiting: SuspendedCall): boolean =>
   held.callId === waiting.call.callId && held.suspension === waiting.suspension;
 
 function decided(open: OpenCalls): Replay[] {
   const replays: Replay[] = [];
   for (const waiting of open.suspended) {
-    const held = open.decisions.find((candidate) => answers(candidate, waiting));
+    const held = open.decisions.find((candidate) => matches(candidate, waiting));
     if (held) replays.push({ ...waiting, decision: held.decision });
   }
   return replays;
@@ -34,7 +34,7 @@ function freed(open: OpenCalls): Replay[] {
 }
 
 /** Everything that can be done at a gate now. */
-export function gateWork(open: OpenCalls): Replay[] {
+export function dueReplays(open: OpenCalls): Replay[] {
   if (open.suspended.length + open.kept.length + open.reruns.length === 0) return [];
   const first = [...decided(open), ...open.reruns].sort(byCallId);
   return [...first.flatMap((replay) => [replay, ...followers(open.kept, replay.call.callId)]), ...freed(open)];
@@ -46,7 +46,7 @@ export function afterReplay(open: OpenCalls, outputs: readonly ToolCallOutput[])
   const calls = [...open.suspended, ...open.kept, ...open.reruns].map(({ call }) => call);
   const again = outputs.flatMap((output) => {
     const call = calls.find((candidate) => candidate.callId === output.callId);
-    return call && output.outcome === 'suspended' ? [{ call: gatedAgain(call), suspension: output.suspension }] : [];
+    return call && output.outcome === 'suspended' ? [{ call: withGate(call), suspension: output.suspension }] : [];
   });
   const stays = ({ call }: { call: { callId: string } }): boolean => !ids.has(call.callId);
   return {
@@ -63,4 +63,4 @@ export function afterReplay(open: OpenCalls, outputs: readonly ToolCallOutput[])
 }
 
 /** A replay always passes the gates: arguments may be new, and rules are checked again. */
-export const gatedAgain = <C extends { gated: boolean }>(call: C): C => (call.gated ? call : { ...call, gated: true });
+export const withGate = <C extends { gated: boolean }>(call: C): C => (call.gated ? call : { ...call, gated: true });

@@ -7,7 +7,7 @@
 
 import { type DoneActorEvent, setup } from 'xstate';
 import type { CallConcluded, Replay, ToolCallOutput, ToolResultEntry } from '../calls.ts';
-import { printOfResult } from '../fingerprint.ts';
+import { resultFingerprint } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, Phases } from '../ports.ts';
 import { ask, log, type Message, tell, update, verbs } from '../verbs.ts';
@@ -55,7 +55,7 @@ function denied({ context }: Args): Partial<ResumeToolCallContext> {
   const { callId, name, print } = replay.call;
   const { suspension } = replay;
   const [result] = denialOf(context);
-  const as = result ? printOfResult(print, result) : print;
+  const as = result ? resultFingerprint(print, result) : print;
   const output: ToolCallOutput = { callId, name, outcome: 'failed', code: 'denied', print: as, suspension };
   return { outputs: [...context.outputs, output] };
 }
@@ -64,7 +64,9 @@ function denied({ context }: Args): Partial<ResumeToolCallContext> {
 function shown(args: Args): Partial<ResumeToolCallContext> {
   const { outputs, rest } = args.context;
   const [last, [result], print] = [outputs.at(-1), deniedResult(args), rest[0]?.call.print ?? ''];
-  return last && result ? { outputs: [...outputs.slice(0, -1), { ...last, print: printOfResult(print, result) }] } : {};
+  return last && result
+    ? { outputs: [...outputs.slice(0, -1), { ...last, print: resultFingerprint(print, result) }] }
+    : {};
 }
 
 function deniedRequest({ context }: Args): EffectRequest | undefined {

@@ -8,7 +8,7 @@
 
 import { setup } from 'xstate';
 import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '../calls.ts';
-import { printOfResult } from '../fingerprint.ts';
+import { resultFingerprint } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, TimerElapsed } from '../ports.ts';
 import { ask, finalOutput, log, type Message, tell, update, verbs } from '../verbs.ts';
@@ -163,7 +163,7 @@ function resultEntries(args: Args): ToolResultEntry[] {
 function concludedOf(args: Args): ToolCallOutput {
   const [result] = resultEntries(args);
   const output = outputOf(args);
-  return result ? { ...output, print: printOfResult(args.context.call.print, result) } : output;
+  return result ? { ...output, print: resultFingerprint(args.context.call.print, result) } : output;
 }
 
 function suspendedEntries({ context, event }: Args): NewEntry[] {

@@ -7,7 +7,7 @@ import {
   type Decision,
   type DecisionReceipt,
   type Json,
-  judge,
+  judgeDecision,
   type PendingCall,
   type Settlement,
 } from '../../machines/internal.ts';
@@ -46,7 +46,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   if (subAgents && found) return subAgents.decide(decision);
   const command = { type: 'decision.proposed', decision } as const;
   return (await runtime.commands.decisions.run(callId, () => {
-    const { receipt } = judge(known.calls.get(callId), decision);
+    const { receipt } = judgeDecision(known.calls.get(callId), decision);
     // Who says the same again is told so; another word would be one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
     if (isNew && known.held + runtime.commands.countOf(command.type) >= most) {

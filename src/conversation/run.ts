@@ -4,18 +4,18 @@
  * somebody follows.
  */
 import {
-  type Knowledge,
+  addUsage,
   type LogEntry,
-  nothingSpent,
+  type LogState,
   type PendingCall,
   type RunOutput,
   type StopReason,
-  spentIn,
   stopReason,
   type Termination,
   type ToolOutcome,
-  together,
   type Usage,
+  usageOf,
+  zeroUsage,
 } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
@@ -234,7 +234,7 @@ function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
 }
 
 /** Calls that wait for a decision, those of sub-agents behind the conversation's own. */
-export function pendingCalls(known: Knowledge, subAgents?: SubAgents): PendingCall[] {
+export function pendingCalls(known: LogState, subAgents?: SubAgents): PendingCall[] {
   const pending: PendingCall[] = [];
   for (const callId of known.open) {
     const record = known.calls.get(callId);
@@ -248,7 +248,7 @@ export function pendingCalls(known: Knowledge, subAgents?: SubAgents): PendingCa
 }
 
 /** Calls whose outcome is unknown and not settled, those of sub-agents behind the conversation's own. */
-export function unsettledCalls(known: Knowledge, subAgents?: SubAgents): PendingCall[] {
+export function unsettledCalls(known: LogState, subAgents?: SubAgents): PendingCall[] {
   const own = [...known.unsettled].flatMap((callId) => {
     const record = known.calls.get(callId);
     if (!record) return [];
@@ -285,18 +285,18 @@ export const nothingDone = (runId: string): RunOutput => ({
 export function runResult(
   output: RunOutput,
   entries: readonly LogEntry[],
-  known: Knowledge,
+  known: LogState,
   subAgents: SubAgents | undefined,
 ): RunResult {
   const { runId, termination, cause, error } = output;
-  let spent = nothingSpent;
+  let spent = zeroUsage;
   let turns = 0;
   let text = '';
   let open = '';
   const callIds = new Set<string>();
   for (const entry of entries) {
-    const cost = spentIn(entry);
-    if (cost) spent = together(spent, cost);
+    const cost = usageOf(entry);
+    if (cost) spent = addUsage(spent, cost);
     if (entry.type === 'agent-output') {
       if (entry.item.type === 'assistant') open += entry.item.text;
       if (entry.item.type === 'tool-call') callIds.add(entry.item.callId);

@@ -3,12 +3,12 @@
  * called, and what it says of a place is what a process that read the log up to there would have known.
  */
 import {
+  applyEntry,
+  emptyLogState,
   type Json,
   type LogEntry,
-  learn,
   type Message,
   modelMessages,
-  nothingKnown,
   type PendingCall,
   type QueuedMessage,
 } from '../../machines/internal.ts';
@@ -40,8 +40,8 @@ export function pastOf(entries: readonly LogEntry[], until?: number): Past {
   if (!isList(entries)) throw impossible('a log', { wanted: 'a list of entries', secret: true }, entries);
   checkPlace(until, 0);
   const counted = entries.slice(0, until);
-  const known = nothingKnown();
-  for (const entry of counted) learn(known, readable(entry));
+  const known = emptyLogState();
+  for (const entry of counted) applyEntry(known, readable(entry));
   return {
     until: counted.length,
     cycle: known.cycle,

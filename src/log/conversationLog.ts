@@ -5,7 +5,7 @@
  * append that failed may have been followed by others already.
  */
 import { type Observable, Subject } from 'rxjs';
-import { type Knowledge, type LogEntry, type NewEntry, sequel, type Transcript } from '../../machines/internal.ts';
+import { type LogEntry, type LogState, type NewEntry, reconcile, type Transcript } from '../../machines/internal.ts';
 import { deepFreeze } from '../json.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { guarded } from './isolatedObservable.ts';
@@ -19,7 +19,7 @@ export class ConversationLog {
   readonly #id: string;
   readonly #handle: LogHandle;
   readonly #redact: Redact;
-  readonly #known: Knowledge;
+  readonly #known: LogState;
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();
@@ -33,7 +33,7 @@ export class ConversationLog {
     handle: LogHandle;
     entries: LogEntry[];
     redact: Redact;
-    known: Knowledge;
+    known: LogState;
     transcript: Pick<Transcript, 'endsWithAssistant'>;
   }) {
     this.#id = options.id;
@@ -61,7 +61,7 @@ export class ConversationLog {
 
   /** The same for what charts logged: of it stays what may follow when its turn has come. */
   follow(entries: readonly NewEntry[], at: number): void | Promise<void> {
-    return this.#append(() => sequel(this.#known, entries, this.#transcript.endsWithAssistant()), at);
+    return this.#append(() => reconcile(this.#known, entries, this.#transcript.endsWithAssistant()), at);
   }
 
   /** Entries from number `from` on, stored ones first, then live ones: no gap, no repeat. */

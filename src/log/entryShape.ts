@@ -4,7 +4,7 @@
  * log depends on is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its
  * seq.
  */
-import { type Knowledge, type LogEntry, type NewEntry, repairs } from '../../machines/internal.ts';
+import { type LogEntry, type LogState, type NewEntry, repairs } from '../../machines/internal.ts';
 import { CorruptLogError } from '../errors.ts';
 import { type LogHandle, toleratedBy } from '../stores/store.ts';
 import { isObject, shown } from '../validation.ts';
@@ -102,6 +102,6 @@ export function nextEntry(entry: LogEntry, id: string, expected: number): LogEnt
 export const mended = (
   { notices = [] }: LogHandle,
   entries: readonly LogEntry[],
-  known: Knowledge,
+  known: LogState,
   isIdempotent: (name: string) => boolean,
 ): NewEntry[] => [...toleratedBy(notices, entries), ...repairs(known, isIdempotent)];

@@ -11,8 +11,8 @@ import {
   type EffectRequest,
   type GateValue,
   type Json,
-  type Knowledge,
   type LogEntry,
+  type LogState,
   type ToolCall,
   type Transcript,
 } from '../../machines/internal.ts';
@@ -31,7 +31,7 @@ export interface ConversationScope {
   cwd: string;
   entries: readonly LogEntry[];
   transcript: Transcript;
-  known: Knowledge;
+  known: LogState;
   next: RequestDraft;
   /** The reply of the turn under way. */
   reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;

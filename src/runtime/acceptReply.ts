@@ -7,7 +7,7 @@ import {
   type AgentItem,
   isVisible,
   type Json,
-  type Knowledge,
+  type LogState,
   type ModelValue,
   type RoundCall,
   type ToolCall,
@@ -35,7 +35,7 @@ import type { SubAgents } from './subAgentPort.ts';
 export interface ReplyOptions {
   model: Model;
   toolbox: Toolbox;
-  known: Knowledge;
+  known: LogState;
   subAgents: SubAgents | undefined;
   /** Whether the tool was offered in the request that is answered. */
   offered(name: string): boolean;
@@ -64,13 +64,13 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
 
 /** Gives out ids that no other call of the log has, nor one of its sub-agents or their parent. */
 class FreshIds {
-  readonly #known: Knowledge;
+  readonly #known: LogState;
   readonly #subAgents: SubAgents | undefined;
   readonly #given = new Set<string>();
   /** The next number to try, by id. */
   readonly #next = new Map<string, number>();
 
-  constructor(known: Knowledge, subAgents: SubAgents | undefined) {
+  constructor(known: LogState, subAgents: SubAgents | undefined) {
     this.#known = known;
     this.#subAgents = subAgents;
   }

@@ -14,8 +14,8 @@ import {
   type Failure,
   goesOn,
   type Json,
-  judge,
-  type Knowledge,
+  judgeDecision,
+  type LogState,
   type NewEntry,
   openCalls,
   rerunOf,
@@ -66,7 +66,7 @@ export interface ChartState {
   /** A message of this kind starts a run. */
   isStartedBy(kind: 'direct' | 'steer' | 'followUp'): boolean;
   /** The stop of what the chart carries out is in the log, and nothing follows it by itself: the status that is left. */
-  settledStatus(log: Knowledge): 'idle' | 'error' | undefined;
+  settledStatus(log: LogState): 'idle' | 'error' | undefined;
   /** A message would start a run. */
   readonly isIdle: boolean;
   /** A run is under way that can still end otherwise. */
@@ -76,13 +76,13 @@ export interface ChartState {
 }
 
 /** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
-function takesNoAnswer(known: Knowledge, { action, callId, suspension }: Decision): boolean {
+function takesNoAnswer(known: LogState, { action, callId, suspension }: Decision): boolean {
   const record = known.calls.get(callId);
   if (action !== 'answer' || record?.status !== 'suspended' || record.reason !== 'permission') return false;
   return suspension === undefined || suspension === record.suspension;
 }
 
-function admitDecision(known: Knowledge, decision: Decision): Admission {
+function admitDecision(known: LogState, decision: Decision): Admission {
   if (takesNoAnswer(known, decision)) {
     const expected = 'approve, deny or edit';
     return {
@@ -92,14 +92,14 @@ function admitDecision(known: Knowledge, decision: Decision): Admission {
       ),
     };
   }
-  const { receipt, suspension } = judge(known.calls.get(decision.callId), decision);
+  const { receipt, suspension } = judgeDecision(known.calls.get(decision.callId), decision);
   if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer: receipt };
   const held = { callId: decision.callId, suspension, decision };
   const event: ConversationEvent = { type: 'decision.arrived', held };
   return { events: [event], answer: receipt };
 }
 
-function admitSettlement(known: Knowledge, callId: string, how: Settlement): Admission {
+function admitSettlement(known: LogState, callId: string, how: Settlement): Admission {
   const record = known.calls.get(callId);
   if (!record || !known.unsettled.has(callId)) return { events: [], answer: 'unknown' };
   const retry = 'retry' in how ? { retry: rerunOf(record) } : {};
@@ -108,7 +108,7 @@ function admitSettlement(known: Knowledge, callId: string, how: Settlement): Adm
 }
 
 /** Whether a command that is not delivered yet starts a run when it is. `isQueued`: it was not put to the chart yet. */
-export function startsRun(command: Command, chart: ChartState, log: Knowledge, isQueued: boolean): boolean {
+export function startsRun(command: Command, chart: ChartState, log: LogState, isQueued: boolean): boolean {
   // What was put before the end is taken by the chart that has not heard of it.
   if (command.type === 'message.sent')
     return (isQueued && chart.settledStatus(log) !== undefined) || chart.isStartedBy(command.kind);
@@ -116,7 +116,7 @@ export function startsRun(command: Command, chart: ChartState, log: Knowledge, i
 }
 
 /** What a run follows. `isLogged`: the log has heard of everything that the chart has done. */
-function logged(known: Knowledge, isLogged: boolean): Continued {
+function logged(known: LogState, isLogged: boolean): Continued {
   const of = { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) };
   if (!isLogged) return of;
   const { suspended, decisions } = openCalls(known);
@@ -125,7 +125,7 @@ function logged(known: Knowledge, isLogged: boolean): Continued {
 
 export function admitCommand(
   command: { type: string },
-  known: Knowledge,
+  known: LogState,
   chart: ChartState,
   isLogged: boolean,
 ): Admission {
@@ -189,7 +189,7 @@ export class CommandQueue {
   readonly #put: (command: Command) => void;
   readonly #report: (message: string) => void;
   readonly #chart: ChartState;
-  readonly #log: Knowledge;
+  readonly #log: LogState;
   #closed = false;
   /** Not put yet: one whose images are being stored, or that must wait, comes first. */
   readonly #queue = new Set<Command>();
@@ -198,7 +198,7 @@ export class CommandQueue {
 
   /** `report`: hears of what could not be stored. */
   constructor(
-    { chart, log }: { chart: ChartState; log: Knowledge },
+    { chart, log }: { chart: ChartState; log: LogState },
     put: (command: Command) => void,
     report: (message: string) => void,
   ) {

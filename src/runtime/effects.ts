@@ -6,8 +6,8 @@ import type {
   EffectRequest,
   EffectValue,
   Json,
-  Knowledge,
   LogEntry,
+  LogState,
   ModelValue,
   ToolValue,
 } from '../../machines/internal.ts';
@@ -56,7 +56,7 @@ type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 
 export class Effects {
   readonly #options: EffectsOptions;
-  readonly #known: Knowledge;
+  readonly #known: LogState;
   readonly #phases: PhaseRunner | undefined;
   readonly #gate: Gate;
   /** Calls that passed what is before them, until they ran. */

@@ -5,7 +5,7 @@
 import {
   CHARACTERS_A_TOKEN,
   type ContextValue,
-  type Knowledge,
+  type LogState,
   shareOf,
   type Transcript,
 } from '../../machines/internal.ts';
@@ -104,7 +104,7 @@ function sizeOfTools(tools: readonly ToolSpec[]): number {
 
 export function contextUse(
   { pruneAbove = Number.POSITIVE_INFINITY }: { pruneAbove?: number },
-  { next, transcript, known }: { next: NextRequest; transcript: Transcript; known: Knowledge },
+  { next, transcript, known }: { next: NextRequest; transcript: Transcript; known: LogState },
 ): ContextValue {
   const limit = next.window;
   const { system, tools, maxOutputTokens = RESERVE } = next.frame();

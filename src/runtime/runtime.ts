@@ -3,15 +3,15 @@
  * durable entries say; what hosts do enters through the journal and is judged at its delivery.
  */
 import {
+  applyEntry,
   conversationMachine,
   createTranscript,
+  emptyLogState,
   type Journal,
   type Json,
-  type Knowledge,
   type LogEntry,
-  learn,
+  type LogState,
   type NewEntry,
-  nothingKnown,
   type QueuedMessage,
   type RunOutput,
   restored,
@@ -38,7 +38,7 @@ import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {
   readonly log: ConversationLog;
-  readonly known: Knowledge = nothingKnown();
+  readonly known: LogState = emptyLogState();
   readonly transcript: Transcript = createTranscript();
   readonly live: LiveFeed = new LiveFeed(() => this.inFlight);
   readonly images: Images;
@@ -229,7 +229,7 @@ export class Runtime {
   }
 
   #fold(entry: LogEntry): void {
-    learn(this.known, entry);
+    applyEntry(this.known, entry);
     this.transcript.push(entry);
     if (entry.type === 'state-changed') this.#state = undefined;
   }

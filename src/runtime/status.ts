@@ -3,7 +3,7 @@
  * not durable yet; for a host, a run is over once its stop can be read, and a cancel counts from when it is asked for.
  */
 import type { SnapshotFrom } from 'xstate';
-import { type conversationMachine, type Knowledge, type QueuedMessage, runOf } from '../../machines/internal.ts';
+import { type conversationMachine, type LogState, type QueuedMessage, runOf } from '../../machines/internal.ts';
 import type { ConversationStatus } from '../live.ts';
 import type { ChartState, CommandQueue } from './commands.ts';
 import type { ChartRef } from './interpreter/interpreter.ts';
@@ -45,7 +45,7 @@ export class ChartStatus implements ChartState {
     return this.status === 'active' && this.#snapshot?.children.run?.getSnapshot().matches('active') === true;
   }
 
-  settledStatus({ runId, cycle, stop }: Knowledge): 'idle' | 'error' | undefined {
+  settledStatus({ runId, cycle, stop }: LogState): 'idle' | 'error' | undefined {
     const snapshot = this.#snapshot;
     if (!snapshot || cycle !== 'stopped' || !stop || runId !== snapshot.context.runId) return undefined;
     const { children, context } = snapshot;
@@ -77,10 +77,10 @@ export class ChartStatus implements ChartState {
 export class HostStatus {
   readonly #chart: ChartStatus;
   readonly #commands: CommandQueue;
-  readonly #log: Knowledge;
+  readonly #log: LogState;
   #signalled: ConversationStatus = 'idle';
 
-  constructor(chart: ChartStatus, commands: CommandQueue, log: Knowledge) {
+  constructor(chart: ChartStatus, commands: CommandQueue, log: LogState) {
     this.#chart = chart;
     this.#commands = commands;
     this.#log = log;

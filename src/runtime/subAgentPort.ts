@@ -6,8 +6,8 @@ import type {
   CallRecord,
   Decision,
   DecisionReceipt,
-  Knowledge,
   LogEntry,
+  LogState,
   NewEntry,
   PendingCall,
   RunOutput,
@@ -67,7 +67,7 @@ export type OwnProfile = Omit<AgentProfile, 'makeSubAgents'>;
 
 /** A conversation from inside, as far as its sub-agents or its parent need it. */
 export interface ConversationCore {
-  readonly known: Knowledge;
+  readonly known: LogState;
   readonly log: { readonly entries: readonly LogEntry[]; listen(listener: (entry: LogEntry) => void): void };
   readonly live: LiveFeed;
   readonly status: ConversationStatus;

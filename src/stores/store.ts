@@ -4,7 +4,7 @@
  * entry; two writers of one conversation never both append. Entries come from outside, so each field is checked first.
  */
 
-import { spentIn } from '../../machines/internal.ts';
+import { usageOf } from '../../machines/internal.ts';
 import type { Diagnostic, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
 import { StoreConflictError } from '../errors.ts';
 
@@ -93,7 +93,7 @@ export function conversationSummary(id: string): ConversationSummary {
         };
       }
       found.updatedAt = entry.at;
-      const spent = spentIn(entry);
+      const spent = usageOf(entry);
       if (spent) {
         const cost = finite(spent.costUsd);
         found.costUsd = found.costUsd === null || cost === null ? null : found.costUsd + cost;

@@ -3,7 +3,7 @@
  * the place, so that nothing is done twice: where it is not known how far a sub-agent was, the copy goes on to where
  * its parent's log says so next. What waited there for a person waits in the copy.
  */
-import { type CallRecord, countedIn, type LogEntry, learn, nothingKnown } from '../../machines/internal.ts';
+import { applyEntry, type CallRecord, emptyLogState, type LogEntry, subAgentUsageOf } from '../../machines/internal.ts';
 import { fieldsOf, WAITS, waitingPlace } from './subAgentRecords.ts';
 import { childIdOf, tasksOf } from './tasks.ts';
 
@@ -37,7 +37,7 @@ function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: ForkedSu
   for (const entry of rest) {
     if (entry.type === 'sub-agent' && entry.child === from && entry.phase === 'ended') return undefined;
     if (entry.type === 'tool-suspended' && entry.callId === callId) return waitingPlace(entry.payload, taskId);
-    const counted = countedIn(entry);
+    const counted = subAgentUsageOf(entry);
     if (counted?.conversationId === from) return counted.upTo;
   }
   return undefined;
@@ -45,10 +45,10 @@ function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: ForkedSu
 
 /** Those that the first `place` entries know of, under the ids that they have as sub-agents of `to`. */
 export function forkedSubAgents(log: readonly LogEntry[], place: number, from: string, to: string): ForkedFamily {
-  const known = nothingKnown();
+  const known = emptyLogState();
   const family = new Map<string, ForkedSubAgent>();
   for (const entry of log.slice(0, place)) {
-    learn(known, entry);
+    applyEntry(known, entry);
     if (entry.type !== 'sub-agent') continue;
     const { callId, child: id } = entry;
     const task = tasksOf(known.calls.get(callId)?.args ?? null).find((each) => childIdOf(from, callId, each.id) === id);
@@ -72,7 +72,7 @@ export function forkedSubAgents(log: readonly LogEntry[], place: number, from: s
 
 /** An entry of the log, with the ids that its sub-agents have in the copy. */
 export function withForkedIds(entry: LogEntry, family: ForkedSubAgents): LogEntry {
-  const counted = countedIn(entry);
+  const counted = subAgentUsageOf(entry);
   const forked = family.get(entry.type === 'sub-agent' ? entry.child : (counted?.conversationId ?? ''));
   if (!forked) return entry;
   if (entry.type === 'sub-agent') return { ...entry, child: forked.to };

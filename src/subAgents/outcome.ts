@@ -3,14 +3,14 @@
  * log where there is one, so that a restart comes to the same; every sub-agent is listed; an unknown price exceeds every limit.
  */
 import {
+  addUsage,
   type Json,
-  type Knowledge,
   type Limits,
   type LogEntry,
-  nothingSpent,
+  type LogState,
   type RunOutput,
-  type Spent,
-  together,
+  type UsageCost,
+  zeroUsage,
 } from '../../machines/internal.ts';
 import { bytesOf } from '../json.ts';
 import type { Task } from '../runtime/subAgentPort.ts';
@@ -28,7 +28,7 @@ export interface Outcome {
 const textOf = (result: Json): string => (typeof result === 'string' ? result : JSON.stringify(result));
 
 /** What was handed in, in the model's words. */
-export function submissionIn({ calls }: Knowledge): string | undefined {
+export function submissionIn({ calls }: LogState): string | undefined {
   let found: string | undefined;
   for (const { name, outcome, args } of calls.values()) {
     if (name !== SUBMIT || outcome !== 'succeeded') continue;
@@ -54,7 +54,7 @@ const failed = (text: string): Outcome => ({ outcome: 'failed', text });
 
 /** How the log says it ended; nothing where it can go on: it waits, or a crash cut it short. `error`: what its run said. */
 export function outcomeInLog(
-  known: Knowledge,
+  known: LogState,
   log: readonly LogEntry[],
   error?: { code: string; message: string },
 ): Outcome | undefined {
@@ -117,10 +117,10 @@ type Counts = { tokens: number; costUsd: number | null };
 export function overBudget(
   { costUsd, tokens }: Pick<Limits, 'costUsd' | 'tokens'>,
   counted: Counts,
-  uncounted: () => readonly Spent[],
+  uncounted: () => readonly UsageCost[],
 ): boolean {
   if (costUsd === false && tokens === false) return false;
-  const since = uncounted().reduce(together, nothingSpent);
+  const since = uncounted().reduce(addUsage, zeroUsage);
   const spentTokens = counted.tokens + since.usage.inputTokens + since.usage.outputTokens;
   const known = counted.costUsd !== null && since.costUsd !== null;
   const spentUsd = known ? (counted.costUsd ?? 0) + (since.costUsd ?? 0) : Number.POSITIVE_INFINITY;

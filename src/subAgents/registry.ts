@@ -7,7 +7,7 @@ import {
   type CallRecord,
   type Decision,
   type DecisionReceipt,
-  type Knowledge,
+  type LogState,
   type NewEntry,
   type PendingCall,
   type Settlement,
@@ -36,7 +36,7 @@ interface RegistryOptions {
 
 export class SubAgentRegistry implements SubAgents {
   readonly #options: RegistryOptions;
-  readonly #known: Knowledge;
+  readonly #known: LogState;
   readonly #semaphore: Semaphore;
   readonly #records = new SubAgentRecords();
   readonly #groups = new Map<string, SubAgentGroup>();
@@ -237,7 +237,7 @@ function answerTo(
 }
 
 /** For a log whose chart does not run yet. */
-function resumeParentEntries({ calls, runId }: Knowledge, callId: string): NewEntry[] {
+function resumeParentEntries({ calls, runId }: LogState, callId: string): NewEntry[] {
   const decision = answerTo(calls.get(callId));
   return decision ? [{ runId, type: 'decision', callId, suspension: decision.suspension, decision }] : [];
 }

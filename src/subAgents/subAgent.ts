@@ -3,17 +3,17 @@
  * in its parent's log before it begins and once it has ended, with what it used; nothing else of it gets there.
  */
 import {
+  addUsage,
   type CallRecord,
   type Decision,
   type DecisionReceipt,
-  type Knowledge,
+  type LogState,
   openCalls,
   type PendingCall,
   type Settlement,
-  type Spent,
   type SubAgentChange,
-  spentIn,
-  together,
+  type UsageCost,
+  usageOf,
 } from '../../machines/internal.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
@@ -32,7 +32,7 @@ interface SubAgentDependencies {
   /** One of its calls waits for a person. */
   onSuspended(): void;
   /** What its log said when it was closed. */
-  onClosed(known: Knowledge): void;
+  onClosed(known: LogState): void;
 }
 
 /** Its outcome was unknown, and it is to run once more. */
@@ -58,7 +58,7 @@ export class SubAgent {
   }
 
   /** Its log, while it is open. */
-  get known(): Knowledge | undefined {
+  get known(): LogState | undefined {
     return this.#opened?.runtime.known;
   }
 
@@ -89,10 +89,10 @@ export class SubAgent {
   }
 
   /** What it used and the parent's log does not know yet; nothing where it did not use any. */
-  get uncounted(): Spent | undefined {
+  get uncounted(): UsageCost | undefined {
     const entries = this.#opened?.runtime.log.entries.slice(this.#upTo) ?? [];
-    const costs = entries.flatMap((entry) => spentIn(entry) ?? []);
-    return costs.length > 0 ? costs.reduce(together) : undefined;
+    const costs = entries.flatMap((entry) => usageOf(entry) ?? []);
+    return costs.length > 0 ? costs.reduce(addUsage) : undefined;
   }
 
   /** Takes a decision about one of its calls. */

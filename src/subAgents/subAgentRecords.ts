@@ -4,13 +4,13 @@
  */
 import {
   type CallRecord,
-  countedIn,
   type Decision,
   type DecisionReceipt,
   type Json,
-  judge,
-  type Knowledge,
+  judgeDecision,
   type LogEntry,
+  type LogState,
+  subAgentUsageOf,
 } from '../../machines/internal.ts';
 
 export interface SubAgentRecord {
@@ -30,7 +30,7 @@ export class SubAgentRecords {
       if (entry.phase === 'ended') record.ended ??= entry.seq;
       return;
     }
-    const counted = countedIn(entry);
+    const counted = subAgentUsageOf(entry);
     const record = counted && this.of(counted.callId, counted.conversationId);
     if (record) record.upTo = counted.upTo;
   }
@@ -82,21 +82,21 @@ export function waitingPlace(payload: Json | undefined, taskId: string): number 
 
 /** Call ids of a root conversation and all its sub-agents: an id means one call, since a person decides by ids at the root. */
 export class CallIds {
-  readonly #members = new Set<Knowledge>();
+  readonly #members = new Set<LogState>();
   /** Ids of calls that are made and may not be in a log yet. */
-  readonly #reserved = new Map<string, Knowledge>();
+  readonly #reserved = new Map<string, LogState>();
 
-  join(member: Knowledge): void {
+  join(member: LogState): void {
     this.#members.add(member);
   }
 
-  leave(member: Knowledge): void {
+  leave(member: LogState): void {
     this.#members.delete(member);
     for (const [id, owner] of this.#reserved) if (owner === member) this.#reserved.delete(id);
   }
 
   /** Keeps the id for a call of this member; false where it means another one's. */
-  reserve(member: Knowledge, id: string): boolean {
+  reserve(member: LogState, id: string): boolean {
     const owner = this.#reserved.get(id);
     if (owner && owner !== member) return false;
     for (const other of this.#members) if (other !== member && other.calls.has(id)) return false;
@@ -110,7 +110,7 @@ export class EndedCalls {
   readonly #calls = new Map<string, { record: CallRecord; path: string[] }>();
 
   /** Keeps those of a sub-agent whose log is closed. */
-  keep(outer: string, { calls }: Knowledge): void {
+  keep(outer: string, { calls }: LogState): void {
     for (const record of calls.values()) {
       const { callId, suspension, decisions } = record;
       if (suspension === 0 && decisions.size === 0) continue;
@@ -123,6 +123,6 @@ export class EndedCalls {
   }
 
   receipt(decision: Decision): DecisionReceipt {
-    return judge(this.#calls.get(decision.callId)?.record, decision).receipt;
+    return judgeDecision(this.#calls.get(decision.callId)?.record, decision).receipt;
   }
 }

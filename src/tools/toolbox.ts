@@ -5,7 +5,7 @@
  * answers nonsense or does not answer refuses the call.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { type Json, printOf, type RoundCall, type ToolCall } from '../../machines/internal.ts';
+import { fingerprintOf, type Json, type RoundCall, type ToolCall } from '../../machines/internal.ts';
 import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
 import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
@@ -122,7 +122,7 @@ function specOf(tool: Tool): ToolSpec {
 /** How the round sees a call. `pluginGates`: some plugin takes part in BeforeToolExecute. */
 export function roundCall(call: ToolCall, preparation: Preparation, pluginGates: boolean): RoundCall {
   const { callId, name } = call;
-  const print = printOf(name, call.argsText ?? call.args);
+  const print = fingerprintOf(name, call.argsText ?? call.args);
   if (preparation.kind === 'refused') {
     const { code, text } = preparation;
     return { callId, name, gated: false, readOnly: false, refused: { code, text }, print };

@@ -87,7 +87,7 @@ export const charts = [
     id: 'supersede-expired',
     about: 'early decisions of a superseded cycle are not said to have expired',
     witness: 'test/scenarios/earlyDecisions.test.ts',
-    edits: [['...expired(runId, earlyDecisions(open)),', '']],
+    edits: [['...expiredEntries(runId, earlyDecisions(open)),', '']],
   },
   {
     id: 'steer-dropped',

@@ -151,8 +151,8 @@ export const runtime = [
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       [
-        'const cost = spentIn(entry);\n    if (cost)',
-        "const cost = spentIn(entry);\n    if (cost && entry.type === 'model-reply')",
+        'const cost = usageOf(entry);\n    if (cost)',
+        "const cost = usageOf(entry);\n    if (cost && entry.type === 'model-reply')",
       ],
     ],
   },

@@ -39,8 +39,8 @@ export const subAgents = [
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       [
-        'const since = uncounted().reduce(together, nothingSpent);',
-        'const since = nothingSpent;\n  void [uncounted, together];',
+        'const since = uncounted().reduce(addUsage, zeroUsage);',
+        'const since = zeroUsage;\n  void [uncounted, together];',
       ],
     ],
   },

@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  applyEntry,
   createTranscript,
+  emptyLogState,
   type LogEntry,
-  learn,
   type Message,
   modelMessages,
-  nothingKnown,
 } from '../../machines/internal.ts';
 
 type Entry = { type: string; [key: string]: unknown };
@@ -219,8 +219,8 @@ describe('whether a warning stands', () => {
   const warning = { type: 'context-warning', used: 90, limit: 100 };
   const eased = { type: 'extension', name: 'runchart.context-eased', value: { used: 10, limit: 100 } };
   const knows = (entries: readonly Entry[]) => {
-    const known = nothingKnown();
-    for (const entry of of(entries)) learn(known, entry);
+    const known = emptyLogState();
+    for (const entry of of(entries)) applyEntry(known, entry);
     return known.warned;
   };
 

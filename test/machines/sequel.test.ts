@@ -1,6 +1,6 @@
 /** What may follow in a log, whatever was lost before it. */
 import { describe, expect, it } from 'vitest';
-import { type LogEntry, learn, type NewEntry, nothingKnown, sequel } from '../../machines/internal.ts';
+import { applyEntry, emptyLogState, type LogEntry, type NewEntry, reconcile } from '../../machines/internal.ts';
 
 const content = [{ type: 'text' as const, text: 'x' }];
 const begun = (runId: string): NewEntry => ({ runId, type: 'run-started' });
@@ -41,9 +41,10 @@ const returned = (messageId: string): NewEntry => ({ runId: 'r', type: 'message-
 
 /** What is left of `entries` behind this log, as `type subject`. */
 function behind(log: readonly NewEntry[], entries: readonly NewEntry[], modelSpokeLast = false): string[] {
-  const known = nothingKnown();
-  for (const [seq, entry] of log.entries()) learn(known, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
-  return sequel(known, entries, modelSpokeLast).map((entry) => {
+  const known = emptyLogState();
+  for (const [seq, entry] of log.entries())
+    applyEntry(known, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
+  return reconcile(known, entries, modelSpokeLast).map((entry) => {
     const subject = 'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : entry.runId;
     return `${entry.type} ${entry.type === 'agent-output' ? '' : subject}`.trim();
   });

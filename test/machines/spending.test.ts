@@ -1,6 +1,6 @@
 /** What a log says was spent: replies, and what sub-agents used; nothing of another form. */
 import { describe, expect, it } from 'vitest';
-import { countedIn, type LogEntry, learn, nothingKnown, spentIn } from '../../machines/internal.ts';
+import { applyEntry, emptyLogState, type LogEntry, subAgentUsageOf, usageOf } from '../../machines/internal.ts';
 
 const usage = { inputTokens: 3, outputTokens: 2, cachedInputTokens: 1, cacheWriteTokens: 0, reasoningTokens: 0 };
 const entry = (value: unknown, name = 'runchart.sub-agent-usage'): LogEntry =>
@@ -9,31 +9,31 @@ const counts = { callId: 'p', conversationId: 'k', upTo: 7, usage, costUsd: 0.5 
 
 describe('what sub-agents used', () => {
   it('counts in the tokens and the cost of their parent, and in none of its turns', () => {
-    const known = nothingKnown();
-    learn(known, entry(counts));
-    learn(known, { ...entry(counts), seq: 1 });
+    const known = emptyLogState();
+    applyEntry(known, entry(counts));
+    applyEntry(known, { ...entry(counts), seq: 1 });
     expect(known).toMatchObject({ turns: 0, counters: { tokens: 10, costUsd: 1, turns: 0 } });
   });
 
   it('of unknown price makes the cost unknown', () => {
-    const known = nothingKnown();
-    learn(known, entry({ ...counts, costUsd: null }));
+    const known = emptyLogState();
+    applyEntry(known, entry({ ...counts, costUsd: null }));
     expect(known.counters).toMatchObject({ tokens: 5, costUsd: null });
   });
 
   it.each([null, 1, 'x', [], {}, { usage: [], costUsd: '1' }, { usage: { inputTokens: -1, outputTokens: '2' } }])(
     'an entry that holds %j counts no token, and no price is made up',
     (value) => {
-      expect(spentIn(entry(value))).toEqual({
+      expect(usageOf(entry(value))).toEqual({
         usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
         costUsd: null,
       });
-      expect(countedIn(entry(value))).toBeUndefined();
+      expect(subAgentUsageOf(entry(value))).toBeUndefined();
     },
   );
 
   it("an application's own extension counts nothing", () => {
-    expect(spentIn(entry(counts, 'usage'))).toBeUndefined();
-    expect(countedIn(entry(counts, 'usage'))).toBeUndefined();
+    expect(usageOf(entry(counts, 'usage'))).toBeUndefined();
+    expect(subAgentUsageOf(entry(counts, 'usage'))).toBeUndefined();
   });
 });

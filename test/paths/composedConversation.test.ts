@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import {
+  applyEntry,
   type ConversationInput,
   conversationMachine,
-  type Knowledge,
+  emptyLogState,
   type LogEntry,
-  learn,
-  nothingKnown,
+  type LogState,
   openCalls,
 } from '../../machines/internal.ts';
 import { sampled, volume } from '../support/tier.ts';
@@ -18,9 +18,9 @@ const ends = (entries: readonly LogEntry[]): string[] =>
     entry.type === 'run-stop' ? [entry.reason] : entry.type === 'run-suspended' ? ['suspended'] : [],
   );
 
-function known(entries: readonly LogEntry[]): Knowledge {
-  const knowledge = nothingKnown();
-  for (const entry of entries) learn(knowledge, entry);
+function known(entries: readonly LogEntry[]): LogState {
+  const knowledge = emptyLogState();
+  for (const entry of entries) applyEntry(knowledge, entry);
   return knowledge;
 }
 

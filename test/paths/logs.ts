@@ -3,34 +3,34 @@
  * logs are drawn from one seed, likely and unlikely orders alike; nothing in them depends on the code that reads them.
  */
 import {
+  addUsage,
+  applyEntry,
   canonical,
-  countedIn,
   createTranscript,
   type Decision,
   defaultPolicies,
-  gateWork,
+  dueReplays,
+  emptyLogState,
+  fingerprintOf,
   goesOn,
   isCutOff,
   isUnfinished,
   type Json,
-  judge,
-  type Knowledge,
+  judgeDecision,
   type LogEntry,
-  learn,
+  type LogState,
   type Message,
   modelMessages,
   type NewEntry,
-  nothingKnown,
   openCalls,
-  printOf,
+  reconcile,
   repairs,
   rerunOf,
   restored,
   type StoredPart,
-  sequel,
   shareOf,
-  spentIn,
-  together,
+  subAgentUsageOf,
+  usageOf,
 } from '../../machines/internal.ts';
 import { prunableIn } from '../../machines/transcript/size.ts';
 import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
@@ -43,7 +43,7 @@ const image: StoredPart = { type: 'image', mediaType: 'image/png', data: 'aGk=' 
 /** Enough that three of them are worth removing. */
 const LARGE = 'x'.repeat(90_000);
 
-function usageOf(draw: Chance) {
+function drawnUsage(draw: Chance) {
   const [inputTokens, outputTokens] = [draw.below(900), draw.below(90)];
   return {
     inputTokens,
@@ -153,7 +153,7 @@ function ofConversation(draw: Chance): object {
       turn: 1,
       model: 'm',
       finish: 'stop',
-      usage: usageOf(draw),
+      usage: drawnUsage(draw),
       costUsd: draw.one([0, 0.25, null]),
     }),
     () => ({ type: 'continuation', text: 'Go on.', why: draw.one(['pause', 'resume']) }),
@@ -176,7 +176,7 @@ function ofConversation(draw: Chance): object {
 
 function spentValue(draw: Chance): Json {
   const upTo = draw.one<Json>([3, -1, 'x']);
-  const usage = draw.one<Json>([usageOf(draw), null, { inputTokens: -4, outputTokens: 'y' }]);
+  const usage = draw.one<Json>([drawnUsage(draw), null, { inputTokens: -4, outputTokens: 'y' }]);
   return draw.one<Json>([
     { callId: 'a', conversationId: 'k', upTo, usage, costUsd: draw.one<Json>([0.5, null, -1]) },
     { callId: 1 },
@@ -196,7 +196,7 @@ const roundWithResults = (draw: Chance): object[] => [
     type: 'agent-output',
     item: { type: 'tool-call', callId, name: 'write', args: {} },
   })),
-  { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: usageOf(draw), costUsd: 0.5 },
+  { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: drawnUsage(draw), costUsd: 0.5 },
   ...['a', 'b', 'c'].map((callId) => ({ type: 'tool-result', callId, outcome: 'succeeded', content: [] })),
   { type: 'agent-output', item: { type: 'assistant', text: 'I see' } },
   {
@@ -204,7 +204,7 @@ const roundWithResults = (draw: Chance): object[] => [
     turn: 2,
     model: 'm',
     finish: 'stop',
-    usage: { ...usageOf(draw), inputTokens: draw.one([900, 90_000]) },
+    usage: { ...drawnUsage(draw), inputTokens: draw.one([900, 90_000]) },
     costUsd: 0.5,
   },
   ...(draw.odds(0.4) ? [{ type: 'compaction', upToSeq: draw.below(9), summary: 'before' }] : []),
@@ -285,7 +285,7 @@ function livesOf(draw: Chance): object[] {
     const next = lives[draw.below(lives.length)]?.shift();
     if (next) made.push(next);
     if (draw.odds(0.08))
-      made.push({ type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage: usageOf(draw), costUsd: 0.5 });
+      made.push({ type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage: drawnUsage(draw), costUsd: 0.5 });
     if (draw.odds(0.1))
       made.push(
         ...draw.one([
@@ -322,7 +322,7 @@ function logOf(seed: number): LogEntry[] {
           type: 'agent-output',
           item: { type: 'tool-call', callId, name: 'write', args: { path: callId } },
         })),
-        { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: usageOf(draw), costUsd: 0.5 },
+        { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: drawnUsage(draw), costUsd: 0.5 },
       ]
     : [];
   const length = 6 + draw.below(16);
@@ -350,9 +350,9 @@ function stampedAs(seed: number, draw: Chance, made: readonly object[]): LogEntr
 }
 
 const settings = { conversationId: 'c', policies: defaultPolicies, phases: {} as never, models: ['m'] };
-function knowledgeOf(log: readonly LogEntry[]): Knowledge {
-  const known = nothingKnown();
-  for (const entry of log) learn(known, entry);
+function knowledgeOf(log: readonly LogEntry[]): LogState {
+  const known = emptyLogState();
+  for (const entry of log) applyEntry(known, entry);
   return known;
 }
 
@@ -377,7 +377,7 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
       [isUnfinished(known), isCutOff(known), goesOn(known)],
       openCalls(known),
       start,
-      gateWork(start.open),
+      dueReplays(start.open),
       [isUnfinished(rest), isCutOff(rest), goesOn(rest)],
       [...rest.calls.values()].map(rerunOf),
     ];
@@ -386,7 +386,7 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     const known = knowledgeOf(log);
     return ['a', 'b', 'c', 'd'].flatMap((callId) =>
       [undefined, 1, 2, 3].map((suspension) =>
-        judge(known.calls.get(callId), { ...decisionOf(draw, callId), ...(suspension && { suspension }) }),
+        judgeDecision(known.calls.get(callId), { ...decisionOf(draw, callId), ...(suspension && { suspension }) }),
       ),
     );
   },
@@ -396,7 +396,7 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     const goOn: NewEntry = { runId: 'r9', type: 'continuation', text: 'Go on.', why: 'resume' };
     const tails = [log.slice(at), [...log.slice(at), goOn], [{ ...goOn, type: 'run-resumed', of: 'r1' }, goOn]];
     return tails.flatMap((tail) =>
-      [true, false].map((spokeLast) => sequel(knowledgeOf(before), tail as NewEntry[], spokeLast)),
+      [true, false].map((spokeLast) => reconcile(knowledgeOf(before), tail as NewEntry[], spokeLast)),
     );
   },
   pruning: (_, draw) => {
@@ -414,11 +414,11 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     return prunableIn([{ role: 'user', content: text('hi') }, ...results], (callId) => callId !== '1');
   },
   frozen: (log) => modelMessages(log).map((message) => Object.isFrozen(message)),
-  spent: (log) => log.map((entry) => [spentIn(entry), countedIn(entry), together(spentIn(entry) ?? none, none)]),
+  spent: (log) => log.map((entry) => [usageOf(entry), subAgentUsageOf(entry), addUsage(usageOf(entry) ?? none, none)]),
   prints: (log) =>
     log.map((entry) => [
       canonical(entry as unknown as Json).length,
-      printOf(entry.type, { seq: entry.seq, a: [entry.at] }),
+      fingerprintOf(entry.type, { seq: entry.seq, a: [entry.at] }),
       shareOf({ used: entry.seq, limit: entry.at % 3 }),
     ]),
 };

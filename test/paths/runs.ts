@@ -21,7 +21,7 @@ import { contextOf, outputOf } from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
 import * as requests from '../../machines/run/requests.ts';
-import { afterReplay, gateWork } from '../../machines/tools/openCalls.ts';
+import { afterReplay, dueReplays } from '../../machines/tools/openCalls.ts';
 import * as toolRetry from '../../machines/tools/retry.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
@@ -184,7 +184,7 @@ function momentOf(draw: Chance): RunContext {
   ];
   const queued = slots.filter(({ status }) => status === 'queued');
   const kept = [...start.kept, ...queued.map(({ call }) => ({ call, behind: here[0]?.call.callId ?? '' }))];
-  const work = gateWork({ ...start, suspended, kept }).map(({ call }) => call.callId);
+  const work = dueReplays({ ...start, suspended, kept }).map(({ call }) => call.callId);
   const open = work.length > 0 && draw.odds(0.5);
   const replaying = open ? work.slice(draw.below(work.length + 1)) : [];
   const first = replaying[0];
@@ -376,7 +376,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
   model: (moment) => unnamed(answersOf(modelCall, moment)),
   output: ({ context }) => outputOf(context),
   gate: ({ context }, draw) => {
-    const work = gateWork(context);
+    const work = dueReplays(context);
     const outputs = some(draw, 0.6, work).map(({ call }) => outputOfCall(draw, call.callId));
     return [work, afterReplay(context, outputs)];
   },
@@ -448,7 +448,7 @@ const clauses: readonly Clause<RunArgs>[] = [
   {
     says: 'run-lifecycle, RESUME_TOOL_CALL: a gate does each call once, and each of its suspension’s decision',
     holds: ({ context }) => {
-      const work = gateWork(context);
+      const work = dueReplays(context);
       const ids = idsOf(work);
       hold(new Set(ids).size === ids.length, `twice: ${ids}`);
       for (const { call, suspension, decision } of work) {

@@ -1,7 +1,7 @@
 /** What TOOL_CALL must and must not do (run-lifecycle, TOOL_CALL Sub-State Machine; semantics 5, 6 and 14). */
 
 import type { ToolCallOutput } from '../../machines/calls.ts';
-import { printOfResult } from '../../machines/fingerprint.ts';
+import { resultFingerprint } from '../../machines/fingerprint.ts';
 import type { EffectRequest, GateValue, NewEntry, ToolValue } from '../../machines/index.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
 import type { Sent } from '../../src/testing/answers.ts';
@@ -202,7 +202,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       const output = outputOf(trace);
       const [result] = trace.all('tool-result');
       if (!output || !result) return;
-      const told = printOfResult(inputOf(trace).call.print, result);
+      const told = resultFingerprint(inputOf(trace).call.print, result);
       hold(output.print === told, `${output.print} is not ${told}, the print of what is logged`);
     },
   },

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Counters, countersOf, type LogEntry, learn, nothingKnown } from '../../machines/internal.ts';
+import { applyEntry, type Counters, countersOf, emptyLogState, type LogEntry } from '../../machines/internal.ts';
 import { defineTool, type ModelPart, type Plugin, type Tool } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, restart, storeWith } from '../support/agent.ts';
 import { call, during, finish, type Reply, scripted, t } from '../support/model.ts';
@@ -153,8 +153,8 @@ const ordered = ({ streaks, rounds, ...rest }: Counters) => ({
   rounds: rounds.map(({ open, prints }) => ({ open: open.slice().sort(), prints: prints.slice().sort() })),
 });
 function reloaded(log: readonly LogEntry[]) {
-  const known = nothingKnown();
-  for (const each of log) learn(known, each);
+  const known = emptyLogState();
+  for (const each of log) applyEntry(known, each);
   return ordered(countersOf(known));
 }
 const inMemory = (on: Bench) => ordered((on.contextOf('run') as { counters: Counters }).counters);

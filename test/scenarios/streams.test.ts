@@ -1,6 +1,6 @@
 /** What watchers see: the log, the signals, the view and the iteration of a run, whenever they come (request-cycle-model). */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { nothingKnown } from '../../machines/internal.ts';
+import { emptyLogState } from '../../machines/internal.ts';
 import { RunFeed, RunHandle } from '../../src/conversation/run.ts';
 import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
 import { LiveFeed } from '../../src/live.ts';
@@ -267,7 +267,7 @@ describe('a reader that leaves a run', () => {
   it('by break leaves no observer of the signals, so that none is made for it; the last one counts', async () => {
     const live = new LiveFeed(() => null);
     const log = { entries: [], listen: () => undefined };
-    const feed = new RunFeed({ log, live, runId: 'r', known: nothingKnown() } as unknown as Runtime);
+    const feed = new RunFeed({ log, live, runId: 'r', known: emptyLogState() } as unknown as Runtime);
     const run = new RunHandle('r', feed, async () => undefined);
     const left = async () => {
       for await (const _ of run) break;

@@ -113,8 +113,8 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        'return this.#append(() => sequel(this.#known, entries, this.#transcript.endsWithAssistant()), at);',
-        "const due = [...entries.filter(({ type }) => type !== 'decision'), ...(this.held ?? [])];\n        this.held = entries.filter(({ type }) => type === 'decision');\n        return this.#append(() => sequel(this.#known, due, this.#transcript.endsWithAssistant()), at);",
+        'return this.#append(() => reconcile(this.#known, entries, this.#transcript.endsWithAssistant()), at);',
+        "const due = [...entries.filter(({ type }) => type !== 'decision'), ...(this.held ?? [])];\n        this.held = entries.filter(({ type }) => type === 'decision');\n        return this.#append(() => reconcile(this.#known, due, this.#transcript.endsWithAssistant()), at);",
       ],
     ],
   },
@@ -539,8 +539,8 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        'return this.#append(() => sequel(this.#known, entries, this.#transcript.endsWithAssistant()), at);',
-        "return this.#append(() => [...sequel(this.#known, entries, this.#transcript.endsWithAssistant())].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
+        'return this.#append(() => reconcile(this.#known, entries, this.#transcript.endsWithAssistant()), at);',
+        "return this.#append(() => [...reconcile(this.#known, entries, this.#transcript.endsWithAssistant())].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
       ],
     ],
   },
