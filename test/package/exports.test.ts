@@ -145,6 +145,14 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/transports', async () => {
+    expect(await namesOf('src/transports/index.ts')).toMatchInlineSnapshot(`
+      [
+        "sessions",
+      ]
+    `);
+  });
+
   it('runchart/schema', async () => {
     expect(await namesOf('src/schema.ts')).toMatchInlineSnapshot(`
       [

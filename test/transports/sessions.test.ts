@@ -1,0 +1,227 @@
+/** Sessions: one living conversation shared by many, closed when idle, never at the cost of a run. */
+import { describe, expect, it } from 'vitest';
+import { type Conversation, createAgent, LimitError, type LogStore, memoryStore } from '../../src/index.ts';
+import { sessions } from '../../src/transports/index.ts';
+import { flush, VirtualClock } from '../support/clock.ts';
+import { during, scripted } from '../support/model.ts';
+import { proves } from '../support/tier.ts';
+
+/** A store that counts its open handles. */
+function countedStore(): LogStore & { open: LogStore['open']; now: number; most: number } {
+  const store = memoryStore();
+  const counted = {
+    now: 0,
+    most: 0,
+    list: () => store.list(),
+    delete: (id: string) => store.delete(id),
+    async open(id: string) {
+      const handle = await store.open(id);
+      counted.now += 1;
+      counted.most = Math.max(counted.most, counted.now);
+      return {
+        read: (from?: number) => handle.read(from),
+        append: (entries: Parameters<typeof handle.append>[0], seq: number) => handle.append(entries, seq),
+        close: async () => {
+          await handle.close();
+          counted.now -= 1;
+        },
+      };
+    },
+  };
+  return counted;
+}
+
+function place(replies: Parameters<typeof scripted>[0] = [], options: { idleMs?: number; openMax?: number } = {}) {
+  const clock = new VirtualClock();
+  const store = countedStore();
+  const agent = createAgent({ model: scripted(replies), store, ports: { now: clock.now, setTimer: clock.setTimer } });
+  return { agent, store, clock, shared: sessions(agent, { setTimer: clock.setTimer, ...options }) };
+}
+
+/** A model call that goes on when it is told to. */
+function held(text: string) {
+  let goOn = (): void => {};
+  const wait = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  return { reply: during(() => wait, text), goOn: () => goOn() };
+}
+
+describe('a conversation that many acquire', () => {
+  it('is one and the same, whoever comes while it opens or afterwards', async () => {
+    const { shared, store } = place();
+    const [first, second] = await Promise.all([shared.acquire('a'), shared.acquire('a')]);
+    expect(second).toBe(first);
+    expect(await shared.acquire('a')).toBe(first);
+    expect(store.now).toBe(1);
+  });
+
+  it('stays open while one of them holds it, and is closed when it has been idle for idleMs', async () => {
+    const { shared, store, clock } = place([], { idleMs: 1000 });
+    const conversation = await shared.acquire('a');
+    await shared.acquire('a');
+    shared.release(conversation);
+    await clock.advance(5000);
+    expect(store.now).toBe(1);
+    shared.release(conversation);
+    await clock.advance(999);
+    expect(store.now).toBe(1);
+    await clock.advance(1);
+    expect(store.now).toBe(0);
+    expect(clock.live).toBe(0);
+  });
+
+  it('is joined again before it was idle for long, and counts its idleness anew', async () => {
+    const { shared, store, clock } = place([], { idleMs: 1000 });
+    shared.release(await shared.acquire('a'));
+    await clock.advance(900);
+    const again = await shared.acquire('a');
+    await clock.advance(900);
+    expect(store.now).toBe(1);
+    shared.release(again);
+    await clock.advance(900);
+    expect(store.now).toBe(1);
+    await clock.advance(100);
+    expect(store.now).toBe(0);
+  });
+
+  it('is opened anew by who comes while it closes', async () => {
+    const { shared, store, clock } = place([], { idleMs: 10 });
+    const first = await shared.acquire('a');
+    shared.release(first);
+    const closing = clock.advance(10);
+    const second = await shared.acquire('a');
+    await closing;
+    expect(store.now).toBe(1);
+    expect(second.status).toBe('idle');
+    expect(second.log().length).toBe(1);
+  });
+
+  it('cannot be given back more often than it was acquired', async () => {
+    const { shared } = place();
+    const conversation = await shared.acquire('a');
+    shared.release(conversation);
+    expect(() => shared.release(conversation)).toThrow(/more often/);
+  });
+
+  it('is opened anew where somebody else closed it', async () => {
+    const { shared, store } = place();
+    const first = await shared.acquire('a');
+    await first.close();
+    const second = await shared.acquire('a');
+    expect(second).not.toBe(first);
+    shared.release(first);
+    expect(store.now).toBe(1);
+  });
+
+  it('whose opening fails is an error for all who asked, and takes no place', async () => {
+    const { agent, shared } = place([], { openMax: 1 });
+    const other = await agent.open('a');
+    const tries = await Promise.allSettled([shared.acquire('a'), shared.acquire('a')]);
+    expect(tries.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await other.close();
+    expect((await shared.acquire('a')).id).toBe('a');
+  });
+});
+
+describe('a run', () => {
+  it('goes on when everybody has gone, and its conversation is closed idleMs after its end', async () => {
+    const { reply, goOn } = held('done');
+    const { shared, store, clock } = place([reply], { idleMs: 1000 });
+    const conversation = await shared.acquire('a');
+    const run = conversation.send('go');
+    shared.release(conversation);
+    await clock.advance(20_000);
+    expect([conversation.status, store.now]).toEqual(['active', 1]);
+    goOn();
+    expect((await run.result).termination).toBe('NaturalEnd');
+    await clock.advance(999);
+    expect(store.now).toBe(1);
+    await clock.advance(1);
+    expect(store.now).toBe(0);
+  });
+
+  it('is not ended for a place: who needs one waits until the run is over', async () => {
+    const { reply, goOn } = held('done');
+    const { shared, clock } = place([reply], { openMax: 1 });
+    const conversation = await shared.acquire('a');
+    const run = conversation.send('go');
+    shared.release(conversation);
+    let other: Conversation | undefined;
+    const waiting = shared.acquire('b').then((opened) => {
+      other = opened;
+    });
+    await clock.advance(5000);
+    expect(other).toBeUndefined();
+    goOn();
+    expect((await run.result).reason).toBe('completed');
+    await waiting;
+    expect(other?.id).toBe('b');
+  });
+});
+
+describe('places', () => {
+  const known = proves ? 10_000 : 2_000;
+  it(`${known} conversations are known and at most 200 open at once`, async () => {
+    const { shared, store, agent } = place();
+    let next = 0;
+    const visitor = async (): Promise<void> => {
+      while (next < known) {
+        next += 1;
+        shared.release(await shared.acquire(`c${next}`));
+      }
+    };
+    await Promise.all(Array.from({ length: 300 }, visitor));
+    expect(store.most).toBe(200);
+    expect((await agent.list()).length).toBeGreaterThanOrEqual(known);
+    await shared.close();
+    expect(store.now).toBe(0);
+  });
+
+  it('the one that was idle for longest makes room', async () => {
+    const { shared } = place([], { openMax: 2 });
+    const [a, b] = [await shared.acquire('a'), await shared.acquire('b')];
+    shared.release(b);
+    shared.release(a);
+    await shared.acquire('c');
+    expect(await shared.acquire('a')).toBe(a);
+  });
+
+  it('who waits is let in, in order, when one is given back, and is refused when none comes free in time', async () => {
+    const { shared, clock } = place([], { openMax: 1 });
+    const first = await shared.acquire('a');
+    const order: string[] = [];
+    const waiters = ['b', 'c'].map(async (id) => {
+      const opened = await shared.acquire(id);
+      order.push(id);
+      shared.release(opened);
+    });
+    const late = shared.acquire('d').catch((error: unknown) => error);
+    await flush();
+    shared.release(first);
+    await Promise.all(waiters);
+    expect(order).toEqual(['b', 'c']);
+    const d = (await late) as Conversation;
+    const refused = shared.acquire('e').catch((error: unknown) => error);
+    await clock.advance(10_000);
+    expect(await refused).toBeInstanceOf(LimitError);
+    shared.release(d);
+    expect((await shared.acquire('e')).id).toBe('e');
+  });
+
+  it('closing ends what is open and refuses who waits and who comes', async () => {
+    const { shared, store, clock } = place([], { openMax: 1 });
+    await shared.acquire('a');
+    const waiting = shared.acquire('b').catch((error: { code: string }) => error.code);
+    await shared.close();
+    expect(await waiting).toBe('closed');
+    await expect(shared.acquire('a')).rejects.toMatchObject({ code: 'closed' });
+    expect([store.now, clock.live]).toEqual([0, 0]);
+  });
+
+  it('options that cannot work are refused', () => {
+    const { agent } = place();
+    expect(() => sessions(agent, { openMax: 0 })).toThrow(/openMax/);
+    expect(() => sessions(agent, { idle: 5 } as object)).toThrow(/idle/);
+  });
+});
