@@ -5,8 +5,7 @@ export { type Cases, type EventCases, type Surroundings, surroundings } from './
 export { chartCases } from './cases/index.ts';
 export type { ConversationEvent, ConversationInput } from './conversation/context.ts';
 export { conversationMachine } from './conversation/conversation.machine.ts';
-export type { Counters, Round } from './counters.ts';
-export type { SubAgentChange } from './log/usage.ts';
+export type { Counters, Round, SubAgentChange } from './counters.ts';
 export { modelCallMachine } from './modelCall.machine.ts';
 export { type ChartEffect, type NextState, nextState } from './nextState.ts';
 export * from './policies.ts';

@@ -75,7 +75,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ['src/models/openai', [...FACE, ...LEAVES, ...ADAPTERS]],
   ['src/tools/coding', [...FACE, ...LEAVES, 'src/tools']],
   ['src/permissions', [...FACE, ...LEAVES, 'src/plugins', 'src/tools/coding']],
-  ['src/hooks', [...FACE, ...LEAVES, ...RULES]],
+  ['src/hooks', [...FACE, ...LEAVES, ...RULES, 'src/tools/coding']],
   ['src/runtime/interpreter', FACE],
   ['src/runtime', [...FACE, ...LEAVES, ...RULES, 'src/runtime/interpreter']],
   ['src/options.ts', [...FACE, ...LEAVES, ...LOOP]],

@@ -4,8 +4,7 @@
  */
 
 import { type HeldDecision, noOpenCalls, type OpenCalls, type RoundCall } from '../calls.ts';
-import { freshCounters } from '../counters.ts';
-import type { SubAgentChange } from '../log/usage.ts';
+import { freshCounters, type SubAgentChange } from '../counters.ts';
 import { type ChartPolicies, defaultPolicies, type Limits } from '../policies.ts';
 import type { Phases } from '../ports.ts';
 import type { RunInput, Settings } from '../run/context.ts';

@@ -13,7 +13,7 @@ import { effectsOfRun } from '../run/requests.ts';
 import { runMachine } from '../run/run.machine.ts';
 import { dueReplays, matches } from '../tools/openCalls.ts';
 import { ask, drop, log, type Message, tell, update, verbs } from '../verbs.ts';
-import * as assigns from './assigns.ts';
+import * as assigns from './context.ts';
 import {
   type ConversationArgs,
   type ConversationContext,

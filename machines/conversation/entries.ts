@@ -4,15 +4,14 @@
  */
 
 import type { HeldDecision, OpenCalls } from '../calls.ts';
-import { expiredEntries } from '../log/decisions.ts';
-import { subAgentEntries } from '../log/usage.ts';
+import { subAgentEntries } from '../counters.ts';
+import { expiredEntries } from '../log/callRecord.ts';
 import type { EffectRequest } from '../ports.ts';
 import { syntheticResults } from '../run/closeCalls.ts';
 import type { RunInput, Settings } from '../run/context.ts';
 import { matches } from '../tools/openCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
-import type { ConversationArgs, ConversationContext } from './context.ts';
-import { queued, runOf } from './context.ts';
+import { type ConversationArgs, type ConversationContext, queued, runOf } from './context.ts';
 
 type Args = ConversationArgs;
 

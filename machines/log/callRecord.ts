@@ -1,6 +1,7 @@
 /** What a log says of its tool calls. Rule: the last durable record of a call decides where it stands. */
-import { fingerprintOf } from '../fingerprint.ts';
-import type { Decision, Json, LogEntry, ToolOutcome } from '../vocabulary.ts';
+import type { Rerun, RoundCall } from '../calls.ts';
+import { canonical, fingerprintOf } from '../fingerprint.ts';
+import type { Decision, DecisionReceipt, Json, LogEntry, NewEntry, ToolOutcome } from '../vocabulary.ts';
 
 /** Where a call stands; the last durable record decides. */
 export interface CallRecord {
@@ -156,4 +157,70 @@ function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
       if (record.settled === 'retry') forgetEarly(known, record);
       return;
   }
+}
+
+/** The part of a decision that two of them are compared by. */
+function substance(decision: Decision): Json {
+  switch (decision.action) {
+    case 'approve':
+      return ['approve'];
+    case 'deny':
+      return ['deny', decision.reason ?? null];
+    case 'edit':
+      return ['edit', decision.args];
+    case 'answer':
+      return ['answer', decision.payload];
+  }
+}
+const same = (a: Decision, b: Decision): boolean => canonical(substance(a)) === canonical(substance(b));
+
+/** What is put on record of calls that were decided early and never suspended; of one that did, its suspension tells. */
+export const expiredEntries = (runId: string, held: readonly { callId: string; suspension: number }[]): NewEntry[] =>
+  held
+    .filter(({ suspension }) => suspension === 1)
+    .map(({ callId }) => ({ runId, type: 'diagnostic', code: 'decision_expired', detail: { callId } }));
+
+export interface Judgement {
+  receipt: DecisionReceipt;
+  /** The suspension that the decision is for. */
+  suspension: number;
+}
+
+/** The suspension a decision without a number means: the current one, or the first that may come. */
+function meant(record: CallRecord, decision: Decision): number {
+  return decision.suspension ?? Math.max(1, record.suspension);
+}
+
+/** What a decision would do to this call now. `applied` and `held` are to be made durable. */
+export function judgeDecision(record: CallRecord | undefined, decision: Decision): Judgement {
+  if (!record) return { receipt: 'unknown', suspension: decision.suspension ?? 1 };
+  const suspension = meant(record, decision);
+  const told = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });
+  const first = record.decisions.get(suspension);
+  if (suspension < record.suspension) return told('stale');
+  // A call that was cancelled, or never suspended, ended without its decision.
+  if (first && record.status === 'ended' && !record.used.has(suspension)) return told('stale');
+  if (first) return told(same(first, decision) ? 'duplicate' : 'conflict');
+  const current = record.suspension;
+  switch (record.status) {
+    case 'ended':
+      return told(suspension > Math.max(1, current) ? 'unknown' : 'stale');
+    case 'suspended':
+      return told(suspension === current ? 'applied' : 'unknown');
+    default:
+      return told(suspension === current + 1 ? 'held' : suspension <= current ? 'stale' : 'unknown');
+  }
+}
+
+/** A call as gates and replays see it: it always passes the gates again. */
+export function replayable({ callId, name, print }: CallRecord): RoundCall {
+  return { callId, name, gated: true, readOnly: false, print };
+}
+
+/** The call as it runs once more. Nobody is asked again for what was decided already. */
+export function rerunOf(record: CallRecord): Rerun {
+  const { suspension, idempotencyKey } = record;
+  const decision = record.decisions.get(suspension);
+  const rerun = { call: replayable(record), suspension, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+  return decision ? { ...rerun, decision } : rerun;
 }

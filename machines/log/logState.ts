@@ -3,15 +3,13 @@
  * The same fold serves a living conversation and a restored one, so that a restart cannot know anything else. Rule:
  * constant cost an entry.
  */
-
-import { type Counters, countReply, countResults, countUsage, freshCounters, newCycle } from '../counters.ts';
+import type { HeldDecision, KeptCall, OpenCalls, Rerun, SuspendedCall } from '../calls.ts';
+import { type Counters, countReply, countResults, countUsage, freshCounters, newCycle, usageOf } from '../counters.ts';
 import { resultFingerprint } from '../fingerprint.ts';
-import { warnedBy } from '../transcript/size.ts';
-import { isVisible } from '../transcript/texts.ts';
+import { isVisible, warnedBy } from '../transcript/transcript.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
-import { type CallsKnown, learnCall, learnExpired, learnOfCall } from './callRecord.ts';
+import { type CallsKnown, learnCall, learnExpired, learnOfCall, replayable, rerunOf } from './callRecord.ts';
 import { earlierEntries } from './earlierMessages.ts';
-import { usageOf } from './usage.ts';
 
 export interface LogState extends CallsKnown {
   cwd: string;
@@ -203,4 +201,42 @@ export function applyEntry(known: LogState, entry: LogEntry): void {
     default:
       return learnOfItsCall(known, entry);
   }
+}
+
+/** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
+export function goesOn({ asked, calls, cycle, open, stop }: LogState): boolean {
+  if (cycle === 'suspended') return true;
+  // A cycle that is under way though nothing runs has lost its end.
+  const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
+  // Without its message a run has opened no cycle.
+  return (asked && stopped) || [...open].some((callId) => !calls.get(callId)?.late);
+}
+
+/** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
+export function isUnfinished(known: LogState): boolean {
+  const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
+  return goesOn(known) || retried || known.open.size > 0;
+}
+
+/** The calls that are open in a log at rest. */
+export function openCalls(known: LogState): OpenCalls {
+  const suspended: SuspendedCall[] = [];
+  const kept: KeptCall[] = [];
+  const reruns: Rerun[] = [];
+  const held: HeldDecision[] = [];
+  let last = '';
+  for (const callId of known.open) {
+    const record = known.calls.get(callId);
+    if (!record) continue;
+    const { suspension, status } = record;
+    const call = replayable(record);
+    if (status === 'suspended') suspended.push({ call, suspension });
+    else if (status === 'started') reruns.push(rerunOf(record));
+    else kept.push({ call, behind: last });
+    last = callId;
+    const awaited = status === 'suspended' ? suspension : suspension + 1;
+    const decision = record.decisions.get(awaited);
+    if (decision) held.push({ callId, suspension: awaited, decision });
+  }
+  return { suspended, kept, reruns, decisions: held };
 }

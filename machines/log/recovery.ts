@@ -4,26 +4,12 @@
  * an entry.
  */
 
-import type { HeldDecision, KeptCall, OpenCalls, Rerun, RoundCall, SuspendedCall } from '../calls.ts';
+import type { Rerun } from '../calls.ts';
 import { type ConversationInput, runOf } from '../conversation/context.ts';
 import type { Settings } from '../run/context.ts';
 import type { NewEntry } from '../vocabulary.ts';
-import type { CallRecord } from './callRecord.ts';
-import { expiredEntries } from './decisions.ts';
-import { countersOf, type LogState } from './logState.ts';
-
-/** A call as gates and replays see it: it always passes the gates again. */
-export function replayable({ callId, name, print }: CallRecord): RoundCall {
-  return { callId, name, gated: true, readOnly: false, print };
-}
-
-/** The call as it runs once more. Nobody is asked again for what was decided already. */
-export function rerunOf(record: CallRecord): Rerun {
-  const { suspension, idempotencyKey } = record;
-  const decision = record.decisions.get(suspension);
-  const rerun = { call: replayable(record), suspension, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-  return decision ? { ...rerun, decision } : rerun;
-}
+import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';
+import { countersOf, type LogState, openCalls } from './logState.ts';
 
 /** How many entries of a call's own the table knows. */
 function repairOf(record: CallRecord, known: LogState, idempotent: (name: string) => boolean): NewEntry[] {
@@ -72,29 +58,6 @@ export function repairs(known: LogState, idempotent: (name: string) => boolean):
   ];
 }
 
-/** The calls that are open in a log at rest. */
-export function openCalls(known: LogState): OpenCalls {
-  const suspended: SuspendedCall[] = [];
-  const kept: KeptCall[] = [];
-  const reruns: Rerun[] = [];
-  const held: HeldDecision[] = [];
-  let last = '';
-  for (const callId of known.open) {
-    const record = known.calls.get(callId);
-    if (!record) continue;
-    const { suspension, status } = record;
-    const call = replayable(record);
-    if (status === 'suspended') suspended.push({ call, suspension });
-    else if (status === 'started') reruns.push(rerunOf(record));
-    else kept.push({ call, behind: last });
-    last = callId;
-    const awaited = status === 'suspended' ? suspension : suspension + 1;
-    const decision = record.decisions.get(awaited);
-    if (decision) held.push({ callId, suspension: awaited, decision });
-  }
-  return { suspended, kept, reruns, decisions: held };
-}
-
 /** Calls whose outcome was unknown, and that the host wants run again. */
 export const retriesOf = (known: LogState): Rerun[] =>
   [...known.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
@@ -113,18 +76,3 @@ export const restored = (known: LogState, settings: Settings): ConversationInput
 /** A crash ended the last run, and nobody has gone on with its cycle since. Without its message a run has opened none. */
 export const isCutOff = ({ asked, cycle, stop }: LogState): boolean =>
   asked && cycle === 'stopped' && stop?.cause === 'crash';
-
-/** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
-export function goesOn({ asked, calls, cycle, open, stop }: LogState): boolean {
-  if (cycle === 'suspended') return true;
-  // A cycle that is under way though nothing runs has lost its end.
-  const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
-  // Without its message a run has opened no cycle.
-  return (asked && stopped) || [...open].some((callId) => !calls.get(callId)?.late);
-}
-
-/** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
-export function isUnfinished(known: LogState): boolean {
-  const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
-  return goesOn(known) || retried || known.open.size > 0;
-}

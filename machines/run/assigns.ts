@@ -5,8 +5,7 @@
  */
 
 import type { HeldDecision, Slot } from '../calls.ts';
-import { type Counters, countOutputs, countReply, countUsage } from '../counters.ts';
-import { uncounted } from '../log/usage.ts';
+import { type Counters, countOutputs, countReply, countUsage, uncounted } from '../counters.ts';
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
 import { afterReplay, followers } from '../tools/openCalls.ts';
 import type { Failure } from '../vocabulary.ts';

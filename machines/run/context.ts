@@ -6,8 +6,7 @@
 
 import type { DoneActorEvent } from 'xstate';
 import type { CallConcluded, HeldDecision, OpenCalls, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
-import { type Counters, limitReached } from '../counters.ts';
-import type { SubAgentChange } from '../log/usage.ts';
+import { type Counters, limitReached, type SubAgentChange } from '../counters.ts';
 import { type Attempts, firstAttempt } from '../modelCall.machine.ts';
 import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, ContextValue, EffectDone, EffectFailed, Phases, TimerElapsed } from '../ports.ts';

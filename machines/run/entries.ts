@@ -3,9 +3,9 @@
  * entries; every way out writes exactly one stop or suspension, and each call has one result or still waits.
  */
 
-import { expiredEntries } from '../log/decisions.ts';
-import { conflicts, writesOf } from '../tools/stateWrites.ts';
-import { EASED, PRUNED, shareOf } from '../transcript/size.ts';
+import { expiredEntries } from '../log/callRecord.ts';
+import { conflicts, writesOf } from '../tools/toolRound.machine.ts';
+import { EASED, PRUNED, shareOf } from '../transcript/transcript.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
 import { closeCalls, syntheticResults } from './closeCalls.ts';
 import {

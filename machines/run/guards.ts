@@ -5,8 +5,8 @@
 
 import { fallsBack, replies, retries, waitIsOver } from '../modelCall.machine.ts';
 import type { AppendFailed } from '../ports.ts';
-import { conflicts } from '../tools/stateWrites.ts';
-import { shareOf } from '../transcript/size.ts';
+import { conflicts } from '../tools/toolRound.machine.ts';
+import { shareOf } from '../transcript/transcript.ts';
 import {
   deadlineId,
   failureInRound,

@@ -12,8 +12,8 @@ import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, Phases } from '../ports.ts';
 import { ask, log, type Message, tell, update, verbs } from '../verbs.ts';
 import type { NewEntry, StoredPart } from '../vocabulary.ts';
-import { writesOf } from './stateWrites.ts';
 import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+import { writesOf } from './toolRound.machine.ts';
 
 export interface ResumeToolCallInput {
   conversationId: string;

@@ -9,11 +9,56 @@
 import { setup } from 'xstate';
 import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '../calls.ts';
 import { resultFingerprint } from '../fingerprint.ts';
-import type { ToolRetry } from '../policies.ts';
-import type { EffectDone, EffectRequest, EffectValue, TimerElapsed } from '../ports.ts';
+import { backoffMs, type ToolRetry } from '../policies.ts';
+import type { EffectDone, EffectRequest, EffectValue, TimerElapsed, ToolValue } from '../ports.ts';
 import { ask, finalOutput, log, type Message, tell, update, verbs } from '../verbs.ts';
 import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
-import { askWait, retries, retryNotice, waitIsOver } from './retry.ts';
+
+export interface ToolAttempts {
+  runId: string;
+  /** Prefix of the ids of everything the call asks for. */
+  id: string;
+  call: RoundCall;
+  retry: false | ToolRetry;
+  /** Counts from 1. */
+  attempt: number;
+}
+type RetryArgs = { context: ToolAttempts; event: EffectDone | TimerElapsed };
+type Erred = Extract<ToolValue, { kind: 'erred' }>;
+
+/** A failure that the host allows to be repeated. */
+function repeatable(event: RetryArgs['event']): Erred | undefined {
+  return event.type === 'effect.done' && event.value.kind === 'erred' && event.value.retry ? event.value : undefined;
+}
+
+/** The tool failed, and another execution is allowed and left. */
+export const retries = ({ context: { retry, attempt }, event }: RetryArgs): boolean =>
+  repeatable(event) !== undefined && retry !== false && attempt < retry.attempts;
+
+/** `attempt` already counts the execution that follows. */
+function waitMs({ retry, attempt }: ToolAttempts, { retry: allowed }: Erred): number {
+  return retry === false ? 0 : backoffMs(retry, attempt - 1, allowed?.random ?? 0);
+}
+
+export function retryNotice({ context, event }: RetryArgs): NewEntry[] {
+  const { runId, call, retry, attempt } = context;
+  const erred = repeatable(event);
+  if (!erred || retry === false) return [];
+  const again = `attempt ${attempt} of ${retry.attempts} follows in ${waitMs(context, erred)} ms`;
+  const text = `The tool ${call.name} failed in call ${call.callId} (${erred.code}); ${again}.`;
+  return [{ runId, type: 'notice', code: 'tool_retry', text }];
+}
+
+const waitId = ({ id, attempt }: ToolAttempts): string => `${id}/wait/${attempt}`;
+
+/** The timer is the wait that this call asked for. */
+export const waitIsOver = ({ context, event }: RetryArgs): boolean =>
+  event.type === 'timer.elapsed' && event.id === waitId(context);
+
+export function askWait({ context, event }: RetryArgs): EffectRequest | undefined {
+  const erred = repeatable(event);
+  return erred && { kind: 'timer', id: waitId(context), ms: waitMs(context, erred) };
+}
 
 export interface ToolCallInput {
   conversationId: string;

@@ -6,10 +6,31 @@
 
 import { type DoneActorEvent, setup } from 'xstate';
 import type { CallConcluded, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
+import { canonical } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { Phases } from '../ports.ts';
 import { finalOutput, type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import type { NewEntry } from '../vocabulary.ts';
 import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+
+type Outputs = readonly (ToolCallOutput | undefined)[];
+
+export function conflicts(outputs: Outputs): boolean {
+  const written = new Map<string, string>();
+  for (const output of outputs) {
+    for (const [key, value] of Object.entries(output?.writes ?? {})) {
+      const form = canonical(value);
+      if ((written.get(key) ?? form) !== form) return true;
+      written.set(key, form);
+    }
+  }
+  return false;
+}
+
+export const writesOf = (runId: string, outputs: Outputs): NewEntry[] =>
+  outputs.flatMap((output) =>
+    output?.writes ? [{ runId, type: 'state-changed' as const, callId: output.callId, writes: output.writes }] : [],
+  );
 
 export interface ToolRoundInput {
   conversationId: string;

@@ -5,7 +5,6 @@
 import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { toJson } from '../json.ts';
-import type { Policies } from '../policies.ts';
 import { within } from '../timeLimit.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
@@ -48,7 +47,7 @@ export interface PhaseOptions {
   around: ConversationScope;
   toolbox: Toolbox;
   limits: ResultLimits;
-  policies: Pick<Policies, 'maxStopContinues'>;
+  policies: { readonly maxStopContinues: number };
 }
 
 export class PhaseRunner implements ToolChecks {

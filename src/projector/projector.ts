@@ -7,9 +7,8 @@
 import type { GroupName, QueuedMessage } from '../../machines/vocabulary.ts';
 import { apply, branchProjection, emptyProjection, noteIn, type Policy, type Projection } from './apply.ts';
 import { cycleViews } from './cycles.ts';
-import { notesView } from './notes.ts';
-import { queueView } from './queue.ts';
 import { type Entry, readEntry, UNREADABLE } from './readEntry.ts';
+import { notesView, queueView } from './records.ts';
 import type { ConversationView, RequestCycle } from './view.ts';
 
 export interface ProjectorOptions {

@@ -1,10 +1,17 @@
 /**
- * The records that the folds have built so far. Rule: only the last cycle grows, so every list is one for the whole
- * conversation; a record says where its part begins, and the next record's beginning is its end. Records are immutable,
- * but for the view made of them last.
+ * The records that the folds have built so far, the queue of messages, and notes on what was odd. Rule: only the last cycle
+ * grows, so every list is one for the whole conversation, and the next record's beginning is the end of the one before. Messages
+ * leave the queue first in, first out. Notes are in order, and behind the first thousand stands one counter of the rest.
+ *
+ * Codes: `unknown` (no such entry), `reserved` (a name of the machinery), `unreadable` (reading it threw), `malformed`
+ * (a known type, a field of another shape), `bad_seq`, `gap`, `conversation_missing` (an entry that says no
+ * conversation among others that do), `orphan` (output, result or suspension that belongs to nothing),
+ * `stop_while_idle`, `kind-overridden`, `message_repeated`, `message_missing`, `call_repeated`, `result_repeated`,
+ * `result_missing`, `settled_already`, `not_last` (only the last cycle reopens), `diagnostics_dropped`.
+ * Diagnostics that the log itself holds stand among them under their own codes.
  */
-import type { GroupName, StopReason, Usage } from '../../machines/vocabulary.ts';
-import { List } from './collections.ts';
+import type { Diagnostic, GroupName, Json, QueuedMessage, StopReason, Usage } from '../../machines/vocabulary.ts';
+import { freezeList, List, Lookup } from './collections.ts';
 import type {
   BlockText,
   InferenceRound,
@@ -172,4 +179,141 @@ function holder<R>(list: List<R>, position: number, begin: (record: R) => number
     else low = middle;
   }
   return low;
+}
+
+const NOTES_MAX = 1000;
+
+export interface Notes {
+  list: List<Diagnostic>;
+  dropped: number;
+  /** The view made last, until something is added. */
+  view: readonly Diagnostic[] | undefined;
+}
+
+export const noNotes = (owner: number): Notes => ({ list: new List(owner), dropped: 0, view: undefined });
+
+export function note(notes: Notes, owner: number, code: string, seq: number | undefined, detail?: Json): void {
+  notes.view = undefined;
+  if (notes.list.size >= NOTES_MAX) {
+    notes.dropped++;
+    return;
+  }
+  const diagnostic: Diagnostic = { code };
+  if (seq !== undefined) diagnostic.seq = seq;
+  // Details are flat, or were copied and so frozen when they were read.
+  if (detail !== undefined) diagnostic.detail = typeof detail === 'object' ? frozen(detail) : detail;
+  notes.list = notes.list.push(owner, Object.freeze(diagnostic));
+}
+
+function frozen(detail: Json): Json {
+  Object.freeze(detail);
+  return detail;
+}
+
+export function notesView(notes: Notes): readonly Diagnostic[] {
+  if (notes.view !== undefined) return notes.view;
+  const { list, dropped } = notes;
+  const views = list.slice(0, list.size);
+  if (dropped > 0) views.push(Object.freeze({ code: 'diagnostics_dropped', detail: frozen({ count: dropped }) }));
+  notes.view = freezeList(views);
+  return notes.view;
+}
+
+interface Place {
+  readonly message: QueuedMessage;
+  readonly promotable: boolean;
+}
+
+/** Taken places stay empty until the queue is packed. */
+export interface Queue {
+  places: List<Place | undefined>;
+  /** No place before it is taken. */
+  head: number;
+  /** No place before it is promotable. */
+  promotableFrom: number;
+  size: number;
+  /** The view made last, until something changes. */
+  view: readonly QueuedMessage[] | undefined;
+  /** Message id to place; out of date where another message stands there now. */
+  index: Lookup<string>;
+}
+
+const SLACK = 64;
+
+export const emptyQueue = (owner: number): Queue => ({
+  places: new List(owner),
+  head: 0,
+  promotableFrom: 0,
+  size: 0,
+  view: undefined,
+  index: new Lookup(),
+});
+
+/** A queue that changes on its own from here. */
+export const branchQueue = (queue: Queue): Queue => ({ ...queue, index: new Lookup(queue.index) });
+
+/** Appends it; a message already there under this id is replaced and loses its place. Says whether there was one. */
+export function enqueue(queue: Queue, owner: number, message: QueuedMessage, promotable: boolean): boolean {
+  const repeated = dequeue(queue, owner, message.messageId);
+  queue.index.set(message.messageId, queue.places.size);
+  queue.places = queue.places.push(owner, { message, promotable });
+  queue.size++;
+  queue.view = undefined;
+  return repeated;
+}
+
+/** Removes the message with this id. Says whether it was there. */
+export function dequeue(queue: Queue, owner: number, messageId: string): boolean {
+  if (queue.size === 0) return false;
+  const at = queue.index.get(messageId);
+  if (at === undefined || at >= queue.places.size || queue.places.at(at)?.message.messageId !== messageId) return false;
+  empty(queue, owner, at);
+  return true;
+}
+
+/** Takes the first message a stop promotes. */
+export function promote(queue: Queue, owner: number): QueuedMessage | undefined {
+  for (let at = Math.max(queue.promotableFrom, queue.head); at < queue.places.size; at++) {
+    queue.promotableFrom = at + 1;
+    const place = queue.places.at(at);
+    if (place?.promotable) {
+      empty(queue, owner, at);
+      return place.message;
+    }
+  }
+  return undefined;
+}
+
+export function queueView(queue: Queue): readonly QueuedMessage[] {
+  if (queue.view !== undefined) return queue.view;
+  const views: QueuedMessage[] = [];
+  for (let at = queue.head; at < queue.places.size; at++) {
+    const place = queue.places.at(at);
+    if (place !== undefined) views.push(place.message);
+  }
+  queue.view = freezeList(views);
+  return queue.view;
+}
+
+function empty(queue: Queue, owner: number, at: number): void {
+  queue.places = queue.places.replace(owner, at, undefined);
+  queue.size--;
+  queue.view = undefined;
+  while (queue.head < queue.places.size && queue.places.at(queue.head) === undefined) queue.head++;
+  if (queue.places.size > 2 * queue.size + SLACK) pack(queue, owner);
+}
+
+function pack(queue: Queue, owner: number): void {
+  const { places, head, promotableFrom } = queue;
+  let packed = new List<Place | undefined>(owner);
+  queue.promotableFrom = 0;
+  for (let at = head; at < places.size; at++) {
+    const place = places.at(at);
+    if (place === undefined) continue;
+    queue.index.set(place.message.messageId, packed.size);
+    packed = packed.push(owner, place);
+    if (at < promotableFrom) queue.promotableFrom = packed.size;
+  }
+  queue.places = packed;
+  queue.head = 0;
 }

@@ -24,9 +24,8 @@ import { callClock, executeTool, type ToolRetrying, toolSignal } from '../tools/
 import { erred, withEditNote } from '../tools/result.ts';
 import type { ToolContext } from '../tools/tool.ts';
 import type { PreparedCall, Waiting } from '../tools/toolbox.ts';
-import { replyValue } from './acceptReply.ts';
 import type { Execute } from './journal.ts';
-import { contextUse, type NextRequest } from './modelRequest.ts';
+import { contextUse, type NextRequest, replyValue } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
 import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 

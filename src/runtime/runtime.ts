@@ -19,7 +19,7 @@ import {
 } from '../../machines/internal.ts';
 import { Images } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
-import { type ConversationStatus, type InFlight, type Live, LiveFeed } from '../live.ts';
+import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { ConversationLog } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import type { TextCalls } from '../models/textCalls.ts';
@@ -31,9 +31,9 @@ import { Driver } from './driver.ts';
 import { Effects, type RuntimeScope } from './effects.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
-import { NextRequest } from './modelRequest.ts';
+import { NextRequest } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
-import { ChartStatus, HostStatus } from './status.ts';
+import { ChartStatus, HostStatus, LiveFeed } from './status.ts';
 import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {

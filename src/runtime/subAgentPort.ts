@@ -13,13 +13,14 @@ import type {
   RunOutput,
   Settlement,
 } from '../../machines/internal.ts';
-import type { ConversationStatus, LiveFeed } from '../live.ts';
+import type { ConversationStatus } from '../live.ts';
 import type { Model } from '../models/model.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
 import { definitionOf, type Tool, type ToolContext, type ToolDefinition, type ToolResult } from '../tools/tool.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { Command } from './commands.ts';
+import type { LiveFeed } from './status.ts';
 
 /** A task of a spawn call. */
 export interface Task {

@@ -1,7 +1,6 @@
 /** What a run has heard and the store then refused. */
 import { describe, expect, it } from 'vitest';
-import { freshCounters } from '../../machines/counters.ts';
-import { SUB_AGENT_USAGE } from '../../machines/log/usage.ts';
+import { freshCounters, SUB_AGENT_USAGE } from '../../machines/counters.ts';
 import { releaseLost } from '../../machines/run/assigns.ts';
 
 type Given = Parameters<typeof releaseLost>[0];

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { knownModel } from '../../src/models/prices.ts';
-import { costOf } from '../../src/runtime/acceptReply.ts';
+import { costOf } from '../../src/runtime/modelTurn.ts';
 import { bench } from '../support/agent.ts';
 import { finish, scripted, t } from '../support/model.ts';
 

@@ -3,8 +3,8 @@
  * exported function is asked, none by its name, and a clause looks at what is logged and what a run is given.
  */
 
-import * as assigns from '../../machines/conversation/assigns.ts';
 import type { ConversationContext, ConversationEvent } from '../../machines/conversation/context.ts';
+import * as assigns from '../../machines/conversation/context.ts';
 import { conversationMachine } from '../../machines/conversation/conversation.machine.ts';
 import * as entries from '../../machines/conversation/entries.ts';
 import type { NewEntry } from '../../machines/index.ts';

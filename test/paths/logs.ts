@@ -32,8 +32,7 @@ import {
   subAgentUsageOf,
   usageOf,
 } from '../../machines/internal.ts';
-import { prunableIn } from '../../machines/transcript/size.ts';
-import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
+import { PRUNED_RESULT, prunableIn } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';

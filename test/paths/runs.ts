@@ -2,6 +2,7 @@
  * What the functions of a run say of many drawn moments of one: what it logs, asks, keeps and answers there. Rule: moments
  * are drawn from one seed, likely and unlikely ones alike; every exported function is asked, none by its name.
  */
+
 import type {
   HeldDecision,
   KeptCall,
@@ -16,13 +17,19 @@ import type { EffectValue, NewEntry } from '../../machines/index.ts';
 import * as modelCall from '../../machines/modelCall.machine.ts';
 import { backoffMs, defaultPolicies } from '../../machines/policies.ts';
 import * as assigns from '../../machines/run/assigns.ts';
-import type { RunArgs, RunContext, RunEvent, RunInput } from '../../machines/run/context.ts';
-import { contextOf, outputOf } from '../../machines/run/context.ts';
+import {
+  contextOf,
+  outputOf,
+  type RunArgs,
+  type RunContext,
+  type RunEvent,
+  type RunInput,
+} from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
 import * as requests from '../../machines/run/requests.ts';
 import { afterReplay, dueReplays } from '../../machines/tools/openCalls.ts';
-import * as toolRetry from '../../machines/tools/retry.ts';
+import * as toolRetry from '../../machines/tools/toolCall.machine.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';

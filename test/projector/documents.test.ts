@@ -18,7 +18,7 @@ it('every code that the projector gives has its row in the table of diagnostics,
     sources.flatMap((source) => [...source.matchAll(/'([a-z]+(?:[-_][a-z]+)*)'/g)].map(([, word]) => word)),
   );
   expect(told.filter((code) => !quoted.has(code))).toEqual([]);
-  const listed = /Codes: (.*?)\n \* Diagnostics that/s.exec(read('src/projector/notes.ts'))?.[1] ?? '';
+  const listed = /Codes: (.*?)\n \* Diagnostics that/s.exec(read('src/projector/records.ts'))?.[1] ?? '';
   const header = [...listed.matchAll(/`([\w-]+)`/g)].map(([, code]) => code).filter((code) => code !== undefined);
   expect([...told].sort()).toEqual(header.sort());
 });

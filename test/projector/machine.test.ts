@@ -1,6 +1,6 @@
 /** request-cycle-model, Deterministic Construction, as the table of the machine. */
 import { describe, expect, it } from 'vitest';
-import { next, type Phase, type Signal, signalOf } from '../../src/projector/machine.ts';
+import { next, type Phase, type Signal, signalOf } from '../../src/projector/apply.ts';
 import { readEntry } from '../../src/projector/readEntry.ts';
 import { A, R, S, U } from './events.ts';
 

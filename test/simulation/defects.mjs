@@ -627,8 +627,8 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        'const { finish, usage } = raw;',
-        'const { finish } = raw;\n  const usage = { ...raw.usage, inputTokens: 2 * raw.usage.inputTokens };',
+        'const { finish, usage, extra } = raw;',
+        'const { finish, extra } = raw;\n  const usage = { ...raw.usage, inputTokens: 2 * raw.usage.inputTokens };',
       ],
     ],
   },

@@ -2,8 +2,8 @@
 import { merge } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Live, type LogEntry, subAgents } from '../../src/index.ts';
-import { LiveFeed } from '../../src/live.ts';
 import { type LiveView, withLiveText } from '../../src/projector/index.ts';
+import { LiveFeed } from '../../src/runtime/status.ts';
 import { bench, entry } from '../support/agent.ts';
 import { byTask, spawn, submit } from '../support/family.ts';
 import { call, deaf, finish, type Reply, t } from '../support/model.ts';
