@@ -84,6 +84,10 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ['src/conversation', [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/subAgents']],
   ['src/agent.ts', [...FACE, ...LEAVES, ...LOOP, 'src/options.ts', 'src/conversation']],
   [
+    'src/transports',
+    [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/conversation', 'src/agent.ts'],
+  ],
+  [
     'src/index.ts',
     [
       'machines/index.ts',
@@ -127,6 +131,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       'src/conversation',
       'src/agent.ts',
       'src/index.ts',
+      'src/transports',
       'src/testing',
     ],
   ],
