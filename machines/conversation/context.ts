@@ -97,10 +97,17 @@ export const nextFollowUp = (queue: readonly QueuedMessage[]): QueuedMessage | u
 type Args = ConversationArgs;
 type Change = Partial<ConversationContext>;
 
-/** A store may have lost what this chart had done with what waits: then the log has it still. */
+/**
+ * A store may have lost what this chart had done with what waits: then the log has it still. A decision is taken as it
+ * was given: the log may have it without its secrets.
+ */
 function asLogged(context: ConversationContext, of: Continued | undefined): ConversationContext {
   if (!of?.waits) return context;
-  const { suspended, decisions, queue } = of.waits;
+  const { suspended, queue } = of.waits;
+  const given = context.open.decisions;
+  const decisions = of.waits.decisions.map(
+    (held) => given.find(({ callId, suspension }) => callId === held.callId && suspension === held.suspension) ?? held,
+  );
   return { ...context, queue, open: { ...context.open, suspended, decisions } };
 }
 

@@ -203,14 +203,13 @@ class OpenReply {
 interface Slot {
   index: number;
   name: string;
-  /** The reply it stands behind, counted; what comes of the call behind a later one is told there. */
+  /** The reply it stands behind, counted. */
   reply: number;
+  /** Told behind a later reply. */
+  late?: boolean;
   /** none, a placeholder, or a result. */
   holds: 'nothing' | 'placeholder' | 'result';
 }
-
-/** Of a call that was summed up, or whose result was told late: what else comes of it is told behind that. */
-const NO_PLACE = 0;
 
 export interface Transcript {
   push(entry: LogEntry): void;
@@ -346,10 +345,16 @@ class MessageList implements Transcript {
     const slot = this.#slots.get(callId);
     if (!slot) return;
     slot.holds = 'result';
-    if (slot.reply === this.#reply) {
-      return this.#replace(slot.index, { role: 'tool', callId, content, isError: outcome !== 'succeeded' });
+    const spoken = slot.reply !== this.#reply;
+    if (!spoken) {
+      const message: Message = slot.late
+        ? lateMessage(callId, slot.name, outcome, content)
+        : { role: 'tool', callId, content, isError: outcome !== 'succeeded' };
+      return this.#replace(slot.index, message);
     }
-    slot.reply = NO_PLACE;
+    slot.late = true;
+    slot.index = this.#messages.length;
+    slot.reply = this.#reply;
     this.#add(lateMessage(callId, slot.name, outcome, content));
   }
 
@@ -365,7 +370,8 @@ class MessageList implements Transcript {
     const moved = cut - 1;
     for (const slot of this.#slots.values()) {
       if (slot.index >= cut) slot.index -= moved;
-      else slot.reply = NO_PLACE;
+      // What is summed up has no place any more; what comes of it later is told behind it.
+      else slot.reply = 0;
     }
   }
 }

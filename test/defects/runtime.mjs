@@ -245,17 +245,6 @@ export const runtime = [
     edits: [['if (!of?.waits) return context;', 'if (of !== undefined || !of?.waits) return context;']],
   },
   {
-    id: 'late-result-changed',
-    about: 'a result that was told late is told otherwise in its place, though the model has seen it',
-    witness: 'test/scenarios/whatWaits.test.ts',
-    edits: [
-      [
-        '    slot.reply = NO_PLACE;\n    this.#add(lateMessage(callId, slot.name, outcome, content));',
-        '    slot.index = this.#messages.length;\n    slot.reply = this.#reply;\n    this.#add(lateMessage(callId, slot.name, outcome, content));',
-      ],
-    ],
-  },
-  {
     id: 'queue-limit-of-the-chart',
     about: 'messages that the log has not given back do not count against the limit of the queue',
     witness: 'test/scenarios/whatWaits.test.ts',

@@ -3,7 +3,7 @@
  * calls, decisions and messages that the log has, whatever the charts had done with them in the meantime.
  */
 import { describe, expect, it } from 'vitest';
-import { createTranscript, type LogEntry, modelMessages } from '../../machines/index.ts';
+import type { LogEntry } from '../../src/index.ts';
 import { bench, only } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { restFaults } from '../support/logRules.ts';
@@ -104,31 +104,4 @@ describe('I4: limits count what is stored', () => {
     expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
     expect(await next.result).toMatchObject({ termination: 'NaturalEnd' });
   });
-});
-
-it('INV-2: a result that is told late is never changed: what is known later is told behind it', () => {
-  const at = { v: 1, id: 'x', conversationId: 'c', at: 0, runId: 'r' } as const;
-  let seq = 0;
-  const next = (entry: object): LogEntry => ({ ...at, seq: seq++, ...entry }) as unknown as LogEntry;
-  const text = (word: string) => [{ type: 'text' as const, text: word }];
-  const log = [
-    next({ type: 'user-message', messageId: 'm', kind: 'direct', content: text('go') }),
-    next({ type: 'agent-output', item: { type: 'tool-call', callId: 'c1', name: 'pay', args } }),
-    next({ type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: {}, costUsd: 0 }),
-    next({ type: 'tool-result', callId: 'c1', outcome: 'unknown', content: text('unknown') }),
-    next({ type: 'agent-output', item: { type: 'assistant', text: 'well' } }),
-    next({ type: 'model-reply', turn: 2, model: 'm', finish: 'stop', usage: {}, costUsd: 0 }),
-    next({ type: 'call-settled', callId: 'c1', how: { retry: true } }),
-    next({ type: 'tool-result', callId: 'c1', outcome: 'unknown', content: text('unknown again') }),
-    next({ type: 'call-settled', callId: 'c1', how: { ran: { paid: 5 } } }),
-  ];
-  const transcript = createTranscript();
-  let before = modelMessages([]);
-  for (const [index, entry] of log.entries()) {
-    transcript.push(entry);
-    const now = transcript.messages();
-    if (index > 5) expect(now.slice(0, before.length)).toEqual(before);
-    before = now;
-  }
-  expect(lines(before).slice(-2).join()).toMatch(/unknown again.*paid/s);
 });

@@ -231,8 +231,8 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        "return this.#replace(slot.index, { role: 'tool', callId, content, isError: outcome !== 'succeeded' });",
-        "this.#messages.splice(slot.index, 1);\n            for (const other of this.#slots.values()) if (other.index > slot.index) other.index -= 1;\n            slot.index = this.#messages.length;\n            return this.#add({ role: 'tool', callId, content, isError: outcome !== 'succeeded' });",
+        'return this.#replace(slot.index, message);',
+        'this.#messages.splice(slot.index, 1);\n            for (const other of this.#slots.values()) if (other.index > slot.index) other.index -= 1;\n            slot.index = this.#messages.length;\n            return this.#add(message);',
       ],
     ],
   },
@@ -251,7 +251,7 @@ export const defects = [
     id: 'past-rewritten',
     about: 'a result that comes late takes the place of what the model has answered already',
     fault: 'decide',
-    edits: [['if (slot.reply === this.#reply) {', 'if (slot.reply !== NO_PLACE) {']],
+    edits: [['if (!spoken) {', 'if (!slot.late) {']],
   },
   {
     id: 'partial-text-kept',

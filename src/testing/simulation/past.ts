@@ -9,12 +9,16 @@ const same = (a: Message | undefined, b: Message | undefined): boolean =>
 
 const lastWords = (messages: readonly Message[]): number => messages.map(({ role }) => role).lastIndexOf('assistant');
 
+/** A result that is told behind what was said since. */
+const isQuoted = ({ role, content }: Message): boolean =>
+  role === 'user' && content.some((part) => part.type === 'text' && part.text.includes('follows as quoted data'));
+
 /** Where `now` tells the past otherwise than `before` did; nothing where it only goes on. */
 function rewritten(before: readonly Message[], now: readonly Message[]): number | undefined {
   const answered = lastWords(before);
   for (const [index, message] of before.entries()) {
     const later = now[index];
-    const mayChange = index > answered && message.role === 'tool';
+    const mayChange = index > answered && (message.role === 'tool' || isQuoted(message));
     if (mayChange ? message.role !== later?.role : !same(message, later)) return index;
   }
   return undefined;
