@@ -71,13 +71,11 @@ export function limitReached(counters: Counters, limits: Limits): string | undef
 }
 
 /** A new request counts its turns anew. */
-export const newCycle = (counters: Counters): Counters => ({
-  ...counters,
-  turns: 0,
-  emptyReplies: 0,
-  streaks: [],
-  rounds: [],
-});
+export function newCycle(counters: Counters): Counters {
+  const { turns, emptyReplies, streaks, rounds } = counters;
+  if (turns + emptyReplies + streaks.length + rounds.length === 0) return counters;
+  return { ...counters, turns: 0, emptyReplies: 0, streaks: [], rounds: [] };
+}
 
 export function countReply(
   counters: Counters,

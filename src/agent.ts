@@ -8,6 +8,7 @@ import { type AgentEnvironment, openConversation } from './conversation/open.ts'
 import type { RunResult } from './conversation/run.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import { withoutRedaction } from './log/conversationLog.ts';
+import type { Redact } from './log/redact.ts';
 import type { Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
 import { type AgentOptions, checkOpening, checkOptions, type InspectObserver, type OpenOptions } from './options.ts';
@@ -59,7 +60,11 @@ function redactionOf(given: readonly string[] = [], models: readonly Model[]): A
   const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
   if (given.length + ofModels.length === 0) return async () => withoutRedaction;
   const own = [...given];
-  return async () => (await loadRedact()).redactor(own, ofModels);
+  let redact: Redact | undefined;
+  return async () => {
+    redact ??= (await loadRedact()).redactor(own, ofModels);
+    return redact;
+  };
 }
 
 class OpenAgent implements Agent {

@@ -163,6 +163,7 @@ export function exactJson(value: unknown, bytesMax: number): Parsed {
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value)) return value;
   Object.freeze(value);
-  for (const child of Object.values(value)) deepFreeze(child);
+  if (Array.isArray(value)) for (let index = 0; index < value.length; index++) deepFreeze(value[index]);
+  else for (const key in value) deepFreeze((value as { [key: string]: unknown })[key]);
   return value;
 }

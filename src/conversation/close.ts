@@ -1,6 +1,6 @@
 /**
  * Closes a conversation. Rule: what was asked for before is answered first, and queued messages are given back; a store is
- * waited for as long as it settledAppends; one that is silent is given up, every promise settles all the same, and the caller is told.
+ * waited for as long as it answers; one that is silent is given up, every promise settles all the same, and the caller is told.
  */
 
 import { RunchartError } from '../errors.ts';
@@ -15,15 +15,17 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   let silence: unknown;
   commands.withdrawHeld();
   try {
-    await timeout.wait(settled(runtime, runs));
+    if (!runtime.isAtRest) await timeout.wait(settled(runtime, runs));
   } catch (error) {
     silence = error;
     commands.close(error as Error);
     await runtime.subAgents?.close();
   }
   try {
+    const isAtRest = silence === undefined && runtime.isAtRest;
     runtime.stop();
-    if (silence === undefined) await timeout.wait(runtime.settled()).catch((error: unknown) => (silence = error));
+    if (silence === undefined && !isAtRest)
+      await timeout.wait(runtime.settled()).catch((error: unknown) => (silence = error));
     await timeout.release(log.close());
   } finally {
     runs.close(silence);

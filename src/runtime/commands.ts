@@ -247,6 +247,10 @@ export class CommandQueue {
   }
 
   /** Resolves when everything that is on its way now is answered. */
+  get isIdle(): boolean {
+    return this.#waiting.size + this.#delivered.size === 0 && !this.hasStartingCommand;
+  }
+
   async allAnswered(): Promise<void> {
     const pending = [...this.#waiting.values(), ...this.#delivered.values()];
     await Promise.allSettled(pending.map(({ answered }) => answered));
@@ -336,7 +340,7 @@ export class CommandQueue {
   }
 
   /** Nothing is put any more: what has no answer yet is refused for this reason, and whatever comes as closed. */
-  close(why: Error): void {
+  close(why?: Error): void {
     this.#closed = true;
     this.#queue.clear();
     for (const open of [this.#waiting, this.#delivered]) {

@@ -199,6 +199,13 @@ export class Runtime {
     if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
 
+  /** Nothing runs, waits for its turn or is on its way into the log: there is nothing to wait for. */
+  get isAtRest(): boolean {
+    const { status } = this;
+    const isQuiet = (status === 'idle' || status === 'waiting') && this.queue.length === 0 && !this.subAgents;
+    return isQuiet && this.commands.isIdle && this.#driver?.isLogged === true && !this.log.hasPendingAppend;
+  }
+
   /** Resolves when nothing is on its way into the log. */
   async settled(): Promise<void> {
     await this.#driver?.settled();
@@ -218,7 +225,10 @@ export class Runtime {
 
   /** Nothing is taken any more: commands are refused as closed. */
   stop(): void {
-    this.commands.close(new RunchartError('closed', `the conversation ${this.#options.id} is closed; open it again`));
+    const { isIdle } = this.commands;
+    const { id } = this.#options;
+    const why = isIdle ? undefined : new RunchartError('closed', `the conversation ${id} is closed; open it again`);
+    this.commands.close(why);
     this.#driver?.stop();
     for (const resolve of this.#onCancelled.splice(0)) resolve();
     this.live.complete();

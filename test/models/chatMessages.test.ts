@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
-import { wireMessages } from '../../src/models/openai/chatRequest.ts';
+import { chatRequestBody, wireMessages } from '../../src/models/openai/chatRequest.ts';
 import { userSays } from './sse.ts';
 
 const text = (words: string): StoredPart => ({ type: 'text', text: words });
@@ -60,12 +60,32 @@ describe('a conversation on the wire', () => {
     expect(fine).toEqual({ role: 'tool', tool_call_id: 'b', content: 'ok' });
   });
 
-  it('converts a message once', () => {
-    const messages = [userSays('a'), asks(call()), result('a', [text('b')])];
-    const first = wireMessages('x', messages);
-    const second = wireMessages('y', [...messages, userSays('c')]);
-    expect(second.slice(1, 4).every((message, at) => message === first[at + 1])).toBe(true);
-    expect(second).toHaveLength(5);
+  it('writes what was sent before only once, and the same as if it were written anew, for each model', () => {
+    let reads = 0;
+    const counted = {
+      role: 'user' as const,
+      get content() {
+        reads += 1;
+        return [text('a')];
+      },
+    };
+    const shown = (id: string) => result(id, [text('b'), image('aGVsbG8=')]);
+    const all = [counted, asks(call()), shown('a'), result('b', [text('c')]), userSays('d'), asks(call()), shown('e')];
+    const json = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+    const sent = (messages: readonly Message[], modelName: string): unknown => {
+      const options = { modelName, limitField: 'max_tokens', maxOutputTokens: 1, sent: {} } as const;
+      return JSON.parse(chatRequestBody({ system: 'x', messages, tools: [] }, options)).messages;
+    };
+    for (const model of ['m', 'n']) {
+      for (let count = 1; count <= all.length; count++) {
+        const before = reads;
+        const written = sent(all.slice(0, count), model);
+        expect(reads > before, `message ${count} for ${model}`).toBe(count === 1);
+        expect(written).toEqual(json(wireMessages('x', all.slice(0, count), model)));
+      }
+    }
+    const others = [all[0] as Message, userSays('other'), ...all.slice(1)];
+    expect(sent(others, 'n')).toEqual(json(wireMessages('x', others, 'n')));
   });
 });
 

@@ -1,6 +1,6 @@
 /**
- * Turns a model request into the body of a chat completions request. Rule: pure; each message is converted once and
- * JSON is written once. What the wire cannot say becomes text: a failed result gets a marker, and images of a result
+ * Turns a model request into the body of a chat completions request. Rule: pure; the text of messages that were sent
+ * before, and of the same tools, is used again. What the wire cannot say becomes text: a failed result gets a marker, and images of a result
  * follow in a user message after the results.
  */
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
@@ -79,15 +79,23 @@ export function chatRequestBody(request: ModelRequest, options: ChatRequestOptio
     ...fieldsOf(sent, SENT),
     ...(hasTools && fieldsOf(sent, SENT_WITH_TOOLS)),
     model: options.modelName,
-    messages: wireMessages(request.system, request.messages, options.modelName),
-    ...(hasTools && { tools: request.tools.map(wireTool) }),
+    messages: undefined,
+    ...(hasTools && { tools: undefined }),
     ...(limit === undefined ? {} : { [options.limitField]: limit }),
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
     stream: true,
     stream_options: { include_usage: true },
   };
   try {
-    return JSON.stringify(body);
+    const texts: { readonly [field: string]: () => string } = {
+      messages: () => messagesText(request.system, request.messages, options.modelName),
+      tools: () => toolsText(request.tools),
+    };
+    const fields = Object.entries(body).flatMap(([field, value]) => {
+      const text = value === undefined && Object.hasOwn(texts, field) ? texts[field]?.() : JSON.stringify(value);
+      return text === undefined ? [] : [`${JSON.stringify(field)}:${text}`];
+    });
+    return `{${fields.join(',')}}`;
   } catch (cause) {
     throw new ModelError({
       code: 'bad-request',
@@ -101,6 +109,17 @@ const wireTool = ({ name, description, parameters }: ModelRequest['tools'][numbe
   type: 'function',
   function: { name, description, parameters },
 });
+
+const writtenTools = new WeakMap<ModelRequest['tools'], string>();
+
+function toolsText(tools: ModelRequest['tools']): string {
+  const known = writtenTools.get(tools);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(tools.map(wireTool));
+  // A list that may still change has another text the next time.
+  if (Object.isFrozen(tools)) writtenTools.set(tools, text);
+  return text;
+}
 
 type WireContent =
   | { readonly type: 'text'; readonly text: string }
@@ -123,29 +142,59 @@ interface Converted {
   readonly images: WireMessage | undefined;
 }
 
-const converted = new WeakMap<Message, Converted>();
+/** What was written of a conversation: its first messages, and their text for a model, without brackets. */
+interface Written {
+  readonly model: string;
+  readonly messages: readonly Message[];
+  readonly text: string;
+}
+/** By the first message of each. */
+const written = new WeakMap<Message, Written>();
+
+/** Messages are never changed: where the same ones come first, their text is the same. */
+function messagesText(system: string, messages: readonly Message[], model: string): string {
+  const [first] = messages;
+  const known = first && written.get(first);
+  const isSame = known?.model === model && known.messages.every((message, index) => message === messages[index]);
+  const before = isSame ? known.messages.length : 0;
+  const { wire, done, wireDone } = converted(messages, before, model);
+  const textOfAll = (list: readonly WireMessage[]): string => JSON.stringify(list).slice(1, -1);
+  const joined = (...texts: string[]): string => texts.filter((text) => text !== '').join(',');
+  const text = joined(isSame ? known.text : '', textOfAll(wire.slice(0, wireDone)));
+  if (first && done > before) written.set(first, { model, messages: messages.slice(0, done), text });
+  const head = system === '' ? '' : textOfAll([{ role: 'system', content: system }]);
+  return `[${joined(head, text, textOfAll(wire.slice(wireDone)))}]`;
+}
 
 /** The whole list as the wire takes it, the system text first. `model`: the name of the one that is asked. */
-export function wireMessages(system: string, messages: readonly Message[], model = ''): WireMessage[] {
-  const wire: WireMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
+export const wireMessages = (system: string, messages: readonly Message[], model = ''): WireMessage[] => [
+  ...(system === '' ? [] : [{ role: 'system' as const, content: system }]),
+  ...converted(messages, 0, model).wire,
+];
+
+/** Messages from the one at `from` on. Of them, up to message `done`, so many (`wireDone`) stay what they are whatever follows. */
+function converted(messages: readonly Message[], from: number, model: string) {
+  const wire: WireMessage[] = [];
   let held: WireMessage[] = [];
-  for (const message of messages) {
+  let done = from;
+  let wireDone = 0;
+  for (let index = from; index < messages.length; index++) {
+    const message = messages[index] as Message;
     // Results must follow their calls without a gap, so images wait for the last of them.
     if (held.length > 0 && message.role !== 'tool') {
       wire.push(...held);
       held = [];
     }
-    let known = converted.get(message);
-    if (known === undefined) {
-      known = convert(message);
-      converted.set(message, known);
-    }
+    const made = convert(message);
     const fields = fieldsFor(message, model);
-    wire.push(fields === undefined ? known.wire : { ...fields, ...known.wire });
-    if (known.images !== undefined) held.push(known.images);
+    wire.push(fields === undefined ? made.wire : { ...fields, ...made.wire });
+    if (made.images !== undefined) held.push(made.images);
+    if (held.length > 0) continue;
+    done = index + 1;
+    wireDone = wire.length;
   }
   wire.push(...held);
-  return wire;
+  return { wire, done, wireDone };
 }
 
 function convert(message: Message): Converted {
