@@ -4,7 +4,7 @@
  */
 
 import type { ConversationContext, ConversationEvent } from '../../machines/conversation/context.ts';
-import * as assigns from '../../machines/conversation/context.ts';
+import * as conversationContext from '../../machines/conversation/context.ts';
 import { conversationMachine } from '../../machines/conversation/conversation.machine.ts';
 import * as entries from '../../machines/conversation/entries.ts';
 import type { NewEntry } from '../../machines/index.ts';
@@ -24,6 +24,9 @@ import {
   text,
   unnamed,
 } from './runs.ts';
+
+/** What changes a context; the others read its parts. */
+const { contextOf: _c, runOf: _r, queued: _q, nextFollowUp: _n, ...assigns } = conversationContext;
 
 interface Moment {
   context: ConversationContext;
