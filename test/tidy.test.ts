@@ -37,7 +37,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/models\/prices/, [/^@pydantic\/genai-prices$/]],
   [/^src\/models\/openai\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
-  [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/]],
+  [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/, /^diff$/]],
   [/^src\/permissions\//, [/^node:/, /^unbash$/, /^ignore$/]],
   [/^src\/(node\.ts|stores\/jsonl\/|hooks\/)/, [/^node:/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],

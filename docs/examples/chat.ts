@@ -12,7 +12,7 @@ import { openai } from 'runchart/openai';
 const agent = createAgent({
   model: openai(process.env.OPENAI_MODEL ?? 'gpt-5.2'),
   instructions: 'You explain the files of the current directory.',
-  tools: codingTools().filter(({ name }) => name !== 'Bash'),
+  tools: codingTools().filter(({ name }) => !['Bash', 'Write', 'Edit'].includes(name)),
   store: jsonlStore('.runchart'),
 });
 // #endregion

@@ -6,9 +6,11 @@
 import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
+import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './listing.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
 import { type Place, placeOf, refusal, refused } from './workspace.ts';
+import { FILE_BYTES_MAX } from './writeFile.ts';
 
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
@@ -32,27 +34,39 @@ interface Excerpt {
   seen: number;
 }
 
-export const readTool: Tool = defineTool({
-  name: 'Read',
-  description:
-    `Reads a text file of the working directory and numbers its lines. At most ${LINES_MAX} lines are given unless ` +
-    'limit says otherwise; long lines are cut. Read on with offset.',
-  parameters,
-  readOnly: true,
-  idempotent: true,
-  group: 'read-group',
-  async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
-    const place = await placeOf(context.cwd, file_path);
-    if (place.kind === 'refused') return refusal(place);
-    const opened = await openText(place);
-    if (opened.kind === 'refused') return refusal(opened);
-    try {
-      return await answer(opened.file, place, { first: offset, count: limit }, context);
-    } finally {
-      await opened.file.close();
-    }
-  },
-});
+export const readTool = (known: KnownFiles): Tool =>
+  defineTool({
+    name: 'Read',
+    description:
+      `Reads a text file of the working directory and numbers its lines. At most ${LINES_MAX} lines are given unless ` +
+      'limit says otherwise; long lines are cut. Read on with offset.',
+    parameters,
+    readOnly: true,
+    idempotent: true,
+    group: 'read-group',
+    async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
+      const place = await placeOf(context.cwd, file_path);
+      if (place.kind === 'refused') return refusal(place);
+      const opened = await openText(place);
+      if (opened.kind === 'refused') return refusal(opened);
+      try {
+        const hash = await hashOfFile(opened.file);
+        if (hash !== undefined) known.saw(context.conversationId, place.path, hash);
+        return await answer(opened.file, place, { first: offset, count: limit }, context);
+      } finally {
+        await opened.file.close();
+      }
+    },
+  });
+
+/** Of all of it, before any of it is shown: what changes in between is found when the file is to be changed. */
+async function hashOfFile(file: FileHandle): Promise<string | undefined> {
+  const { size } = await file.stat();
+  if (size > FILE_BYTES_MAX) return undefined;
+  const bytes = Buffer.alloc(size);
+  const { bytesRead } = await file.read(bytes, 0, size, 0);
+  return hashOf(bytes.subarray(0, bytesRead));
+}
 
 type Range = { first: number; count: number };
 

@@ -19,6 +19,11 @@ export type RefusalCode =
   | 'not_a_directory'
   | 'unreadable'
   | 'binary'
+  | 'too_large'
+  | 'not_read'
+  | 'stale_read'
+  | 'no_match'
+  | 'not_unique'
   | 'timeout';
 
 export interface Refusal {

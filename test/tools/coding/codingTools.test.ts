@@ -41,7 +41,7 @@ describe('codingTools', () => {
   });
 
   it('a sandbox that is required and not there is a ConfigurationError, and so is an unknown one', () => {
-    for (const sandbox of ['off', 'auto'] as const) expect(codingTools({ sandbox })).toHaveLength(5);
+    for (const sandbox of ['off', 'auto'] as const) expect(codingTools({ sandbox })).toHaveLength(7);
     expect(() => codingTools({ sandbox: 'required' })).toThrow(ConfigurationError);
     expect(() => codingTools({ sandbox: 'on' as 'off' })).toThrow(ConfigurationError);
   });

@@ -1,0 +1,76 @@
+/**
+ * Edit: one text of a file replaced by another. Rule: the text must stand there exactly once, or every place is meant; the
+ * file must have been read as it is now, and all else in it stays byte for byte.
+ */
+import * as z from 'zod';
+import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
+import { bytesOfText, diffOf, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
+import { hashOf, type KnownFiles } from './knownFiles.ts';
+import { shownName } from './listing.ts';
+import { type Place, placeOf, refusal, refused } from './workspace.ts';
+import { currentContent, putFile } from './writeFile.ts';
+
+const LINES_SHOWN = 10;
+
+const parameters = z.object({
+  file_path: z.string().describe('The file, relative to the working directory or absolute inside it.'),
+  old_string: z.string().min(1).describe('The text to replace, without line numbers; it must stand in the file once.'),
+  new_string: z.string().describe('What takes its place.'),
+  replace_all: z.boolean().optional().describe('Replace every place where old_string stands.'),
+});
+type Change = z.infer<typeof parameters>;
+
+export const editTool = (known: KnownFiles): Tool =>
+  defineTool({
+    name: 'Edit',
+    description:
+      'Replaces a text in a file that was read before. old_string must stand there exactly once: give enough of the lines ' +
+      'around it, or set replace_all.',
+    parameters,
+    group: 'write-group',
+    async execute(change, context) {
+      if (change.old_string === change.new_string) {
+        return refusal(
+          refused('invalid_arguments', 'old_string and new_string are the same: there is nothing to change'),
+        );
+      }
+      const place = await placeOf(context.cwd, change.file_path);
+      if (place.kind === 'refused') return refusal(place);
+      return known.alone(place.path, () => edit(place, change, known, context));
+    },
+  });
+
+async function edit(
+  place: Place,
+  { old_string, new_string, replace_all = false }: Change,
+  known: KnownFiles,
+  { conversationId, signal }: ToolContext,
+): Promise<ToolResult> {
+  const name = shownName(place.name);
+  const current = await currentContent(place);
+  if (current.kind === 'missing') return refusal(refused('not_found', `there is no ${name}; make it with Write`));
+  if (current.kind === 'refused') return refusal(current);
+  const before = readText(current.bytes, place.name);
+  if (before.kind === 'refused') return refusal(before);
+  const fault = known.fault(conversationId, place.path, hashOf(current.bytes), name);
+  if (fault) return refusal(fault);
+  const places = placesIn(before, old_string);
+  const [first, ...others] = places;
+  if (!first) {
+    const message = `old_string does not stand in ${name}: it must be the text of the file, blanks and all, without line numbers`;
+    return refusal(refused('no_match', message));
+  }
+  if (others.length > 0 && !replace_all) {
+    const lines = places.slice(0, LINES_SHOWN).map(({ at }) => lineOf(before.text, at));
+    const message = `old_string stands in ${name} ${places.length} times (lines ${lines.join(', ')}${places.length > LINES_SHOWN ? ', …' : ''}): give more of the lines around the one you mean, or set replace_all`;
+    return refusal(refused('not_unique', message));
+  }
+  const after = replacedIn(before, places, new_string);
+  const bytes = bytesOfText(after, before);
+  signal.throwIfAborted();
+  const failed = await putFile(place, bytes, current);
+  if (failed) return refusal(failed);
+  known.saw(conversationId, place.path, hashOf(bytes));
+  const times = places.length === 1 ? '' : ` in ${places.length} places`;
+  return toolResult.success(`Changed ${name}${times}\n${diffOf(place.name, before.text, after)}`);
+}

@@ -1,0 +1,84 @@
+/**
+ * The text of a file with its line endings and byte order mark, and what changed between two of them. Rule: what is no UTF-8
+ * is refused, since it could not be written back; the model's text has LF, and a file keeps the endings it has.
+ */
+import { createTwoFilesPatch } from 'diff';
+import { shownName } from './listing.ts';
+import { type Refusal, refused } from './workspace.ts';
+
+export interface FileText {
+  /** Without the byte order mark; line ends as they are. */
+  text: string;
+  hasMark: boolean;
+  /** Every line that ends, ends with CR LF. */
+  isCrlf: boolean;
+}
+
+const MARK = '\uFEFF';
+
+export function readText(bytes: Uint8Array, name: string): ({ kind: 'text' } & FileText) | Refusal {
+  if (bytes.includes(0)) return refused('binary', `${shownName(name)} is no text (it holds NUL bytes)`);
+  try {
+    const whole = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    const hasMark = whole.startsWith(MARK);
+    const text = hasMark ? whole.slice(1) : whole;
+    return { kind: 'text', text, hasMark, isCrlf: text.includes('\r\n') && !/(^|[^\r])\n/.test(text) };
+  } catch {
+    return refused('binary', `${shownName(name)} is no UTF-8 text`);
+  }
+}
+
+export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>): Buffer =>
+  Buffer.from(hasMark ? MARK + text : text, 'utf8');
+
+/** A new content with the line ends of the old one. */
+export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
+  isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
+
+/** The places of `wanted`, whatever line ends the file has there. */
+export function placesIn({ text }: FileText, wanted: string): { at: number; length: number }[] {
+  const lines = wanted.replace(/\r\n/g, '\n').split('\n');
+  const source = lines.map((line) => line.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('\\r?\\n');
+  return [...text.matchAll(new RegExp(source, 'g'))].map(({ 0: found, index }) => ({
+    at: index,
+    length: found.length,
+  }));
+}
+
+/** Each place replaced; line ends are those of the place, else of the file. */
+export function replacedIn(
+  { text, isCrlf }: FileText,
+  places: readonly { at: number; length: number }[],
+  replacement: string,
+): string {
+  const plain = replacement.replace(/\r\n/g, '\n');
+  let result = '';
+  let from = 0;
+  for (const { at, length } of places) {
+    const old = text.slice(at, at + length);
+    const end = isCrlf || /\r\n/.test(old) ? '\r\n' : '\n';
+    result += text.slice(from, at) + plain.replaceAll('\n', end);
+    from = at + length;
+  }
+  return result + text.slice(from);
+}
+
+export const lineOf = (text: string, at: number): number => text.slice(0, at).split('\n').length;
+
+const DIFF_CHARACTERS = 20_000;
+const EDITS_MAX = 2_000;
+
+/** A unified diff, cut where it is long. */
+export function diffOf(name: string, before: string, after: string): string {
+  const plain = (text: string): string => text.replace(/\r\n/g, '\n');
+  const shown = shownName(name);
+  const patch = createTwoFilesPatch(shown, shown, plain(before), plain(after), undefined, undefined, {
+    context: 3,
+    maxEditLength: EDITS_MAX,
+  });
+  if (patch === undefined) return '[the change is too large to be shown]';
+  const body = patch.replace(/^(Index: .*\n)?=+\n/, '').trimEnd();
+  return body.length > DIFF_CHARACTERS
+    ? `${body.slice(0, DIFF_CHARACTERS)}\n[the rest of the change is not shown]`
+    : body;
+}

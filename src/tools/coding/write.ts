@@ -1,0 +1,60 @@
+/**
+ * Write: a whole file, new or in place of another. Rule: it stays inside the working directory by where a path leads; a file
+ * that is there must have been read as it is now, and keeps its line ends, byte order mark and permissions.
+ */
+import * as z from 'zod';
+import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
+import { bytesOfText, diffOf, readText, withLineEnds } from './fileText.ts';
+import { hashOf, type KnownFiles } from './knownFiles.ts';
+import { shownName } from './listing.ts';
+import { type Place, placeOf, refusal } from './workspace.ts';
+import { currentContent, putFile } from './writeFile.ts';
+
+const CONTENT_CHARACTERS_MAX = 4 * 1_048_576;
+
+const parameters = z.object({
+  file_path: z.string().describe('The file, relative to the working directory or absolute inside it.'),
+  content: z.string().max(CONTENT_CHARACTERS_MAX).describe('All that the file is to hold.'),
+});
+
+export const writeTool = (known: KnownFiles): Tool =>
+  defineTool({
+    name: 'Write',
+    description:
+      'Writes a whole file inside the working directory, with the directories above it. One that is there must have been ' +
+      'read before. To change a part of a file use Edit.',
+    parameters,
+    group: 'write-group',
+    async execute({ file_path, content }, context) {
+      const place = await placeOf(context.cwd, file_path);
+      if (place.kind === 'refused') return refusal(place);
+      return known.alone(place.path, () => write(place, content, known, context));
+    },
+  });
+
+async function write(
+  place: Place,
+  content: string,
+  known: KnownFiles,
+  { conversationId, signal }: ToolContext,
+): Promise<ToolResult> {
+  const name = shownName(place.name);
+  const current = await currentContent(place);
+  if (current.kind === 'refused') return refusal(current);
+  const isNew = current.kind === 'missing';
+  const fault = isNew ? undefined : known.fault(conversationId, place.path, hashOf(current.bytes), name);
+  if (fault) return refusal(fault);
+  const before = isNew ? undefined : readText(current.bytes, place.name);
+  const old = before?.kind === 'text' ? before : undefined;
+  const text = old ? withLineEnds(content, old) : content;
+  const bytes = old ? bytesOfText(text.replace(/^\uFEFF/, ''), old) : Buffer.from(text, 'utf8');
+  signal.throwIfAborted();
+  const failed = await putFile(place, bytes, isNew ? undefined : current);
+  if (failed) return refusal(failed);
+  known.saw(conversationId, place.path, hashOf(bytes));
+  const lines = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length;
+  if (isNew) return toolResult.success(`Created ${name} (${lines} lines)`);
+  if (!old) return toolResult.success(`Replaced ${name} (${lines} lines); it was no text before`);
+  if (old.text === text) return toolResult.success(`${name} had this content already`);
+  return toolResult.success(`Replaced ${name} (${lines} lines)\n${diffOf(place.name, old.text, text)}`);
+}

@@ -1,0 +1,113 @@
+/**
+ * Puts a whole file in the place of another, or where none was. Rule: the directory is opened and checked before anything is
+ * created in it; the content is complete under a name of its own before it takes the file's; a reader sees the old file or
+ * the new one. Permissions of a file stay as they are.
+ */
+import { randomBytes } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { shownName } from './listing.ts';
+import { failure, isInside, openFile, type Place, type Refusal, refused } from './workspace.ts';
+
+/** More is not written, and not read to be changed. */
+export const FILE_BYTES_MAX = 10 * 1_048_576;
+const PERMISSIONS = 0o7777;
+
+/** What stands in a file, or why it cannot be changed. */
+export type Current = ({ kind: 'content'; bytes: Buffer } & Replaced) | { kind: 'missing' } | Refusal;
+
+/** The file that another one takes the place of. */
+export interface Replaced {
+  mode: number;
+  /** Changes with the file. */
+  stamp: string;
+}
+
+export async function currentContent(place: Place): Promise<Current> {
+  if (place.type === 'missing') return { kind: 'missing' };
+  const opened = await openFile(place);
+  if (opened.kind === 'refused') return opened;
+  try {
+    const found = await opened.file.stat();
+    const { size, mode } = found;
+    if (size > FILE_BYTES_MAX) {
+      return refused(
+        'too_large',
+        `${shownName(place.name)} is larger than ${FILE_BYTES_MAX} bytes, and is not changed`,
+      );
+    }
+    return { kind: 'content', bytes: await opened.file.readFile(), mode: mode & PERMISSIONS, stamp: stampOf(found) };
+  } catch (error) {
+    return failure(error, place.name);
+  } finally {
+    await opened.file.close();
+  }
+}
+
+const stampOf = ({ ino, size, mtimeMs }: Stats): string => `${ino}/${size}/${mtimeMs}`;
+
+/** Undefined when it is done. */
+export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replaced): Promise<Refusal | undefined> {
+  const directory = dirname(place.path);
+  let opened: { handle: FileHandle | undefined; path: string } | undefined;
+  try {
+    await mkdir(directory, { recursive: true });
+    opened = await openDirectory(directory, place.root);
+    if (!opened) return moved(place);
+    return await replace(opened.path, place, bytes, replaced);
+  } catch (error) {
+    return failure(error, place.name);
+  } finally {
+    await opened?.handle?.close();
+  }
+}
+
+/** Where files of a directory are reached whatever becomes of its path; undefined where it does not stand where it should. */
+async function openDirectory(directory: string, root: string) {
+  if (process.platform !== 'linux') {
+    const real = await realpath(directory);
+    return real === directory && isInside(root, real) ? { handle: undefined, path: directory } : undefined;
+  }
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  const path = `/proc/self/fd/${handle.fd}`;
+  const real = await readlink(path);
+  if (real === directory && isInside(root, real)) return { handle, path };
+  await handle.close();
+  return undefined;
+}
+
+async function replace(directory: string, place: Place, bytes: Uint8Array, replaced: Replaced | undefined) {
+  const mode = replaced?.mode;
+  const name = basename(place.path);
+  const made = join(directory, `.runchart-${randomBytes(8).toString('hex')}.tmp`);
+  const file = await open(made, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode ?? 0o666);
+  try {
+    await file.writeFile(bytes);
+    // What the process's mask took away was there before.
+    if (mode !== undefined) await file.chmod(mode);
+    await file.sync();
+    const fault = await changed(join(directory, name), place, replaced);
+    if (fault) throw fault;
+    await rename(made, join(directory, name));
+    return undefined;
+  } catch (error) {
+    await unlink(made).catch(() => undefined);
+    if (isRefusal(error)) return error;
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Somebody else wrote there since it was looked at. */
+async function changed(path: string, place: Place, replaced: Replaced | undefined): Promise<Refusal | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  if ((found && stampOf(found)) === replaced?.stamp) return undefined;
+  return refused('stale_read', `${shownName(place.name)} was changed meanwhile: read it again, then change it`);
+}
+
+const isRefusal = (value: unknown): value is Refusal => (value as Refusal | null)?.kind === 'refused';
+
+const moved = ({ name }: Place): Refusal =>
+  refused('unreadable', `the directory of ${shownName(name)} was moved while it was opened; look again`);

@@ -1,0 +1,236 @@
+/** Write and Edit: what they change, what they leave as it was, and what they refuse. */
+import { chmod, link, lstat, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { codingTools } from '../../../src/tools/coding/index.ts';
+import { answerOf, definitionOf } from '../../../src/tools/tool.ts';
+import { type Bench, makeBench, type Reply, SECRET } from './bench.ts';
+
+let bench: Bench;
+let tools: ReturnType<typeof codingTools>;
+beforeEach(async () => {
+  bench = await makeBench();
+  tools = codingTools();
+});
+afterEach(() => bench.remove());
+
+async function call(name: string, args: object, conversationId = 'c'): Promise<Reply> {
+  const found = tools.find((tool) => tool.name === name);
+  const definition = found && definitionOf(found);
+  if (!definition) throw new Error(`no tool ${name}`);
+  const checked = await definition.parameters['~standard'].validate(args);
+  if (checked.issues)
+    return { status: 'invalid', code: undefined, text: checked.issues.map((each) => each.message).join() };
+  const { signal } = new AbortController();
+  const given = { callId: 'c1', conversationId, runId: 'r', cwd: bench.root, signal, idempotencyKey: 'k', state: {} };
+  const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
+  const answer = answerOf(await definition.execute(checked.value, { ...given, ...more }));
+  if (!answer || answer.status === 'pending') throw new Error('no result');
+  return {
+    status: answer.status,
+    code: answer.status === 'error' ? answer.code : undefined,
+    text: String(answer.content),
+  };
+}
+const read = (file_path: string, conversationId?: string) => call('Read', { file_path }, conversationId);
+const write = (file_path: string, content: string) => call('Write', { file_path, content });
+const edit = (file_path: string, old_string: string, new_string: string, replace_all?: boolean) =>
+  call('Edit', { file_path, old_string, new_string, ...(replace_all !== undefined && { replace_all }) });
+const content = (name: string): Promise<string> => readFile(join(bench.root, name), 'utf8');
+
+describe('Write', () => {
+  it('makes a new file and the directories above it, and leaves nothing else behind', async () => {
+    expect(await write('a/b/new.txt', 'one\ntwo\n')).toEqual({
+      status: 'success',
+      code: undefined,
+      text: 'Created a/b/new.txt (2 lines)',
+    });
+    expect(await content('a/b/new.txt')).toBe('one\ntwo\n');
+    expect(await readdir(join(bench.root, 'a/b'))).toEqual(['new.txt']);
+  });
+
+  it('replaces a file that was read, shows what changed, and keeps its permissions', async () => {
+    await bench.write('run.sh', 'one\ntwo\n');
+    await chmod(join(bench.root, 'run.sh'), 0o755);
+    await read('run.sh');
+    const reply = await write('run.sh', 'one\n2\n');
+    expect(reply.text).toContain('-two\n+2');
+    expect(await content('run.sh')).toBe('one\n2\n');
+    expect((await stat(join(bench.root, 'run.sh'))).mode & 0o777).toBe(0o755);
+  });
+
+  it('keeps CR LF and the byte order mark of the file that it replaces', async () => {
+    await bench.write('dos.txt', '\uFEFFa\r\nb\r\n');
+    await read('dos.txt');
+    await write('dos.txt', 'a\nc\n');
+    expect(await content('dos.txt')).toBe('\uFEFFa\r\nc\r\n');
+  });
+
+  it('does not replace a file that was not read, or has changed since', async () => {
+    await bench.write('a.txt', 'one');
+    expect(await write('a.txt', 'two')).toMatchObject({ status: 'error', code: 'not_read' });
+    await read('a.txt');
+    await bench.write('a.txt', 'changed');
+    expect(await write('a.txt', 'two')).toMatchObject({ status: 'error', code: 'stale_read' });
+    expect(await content('a.txt')).toBe('changed');
+  });
+
+  it('what one conversation has read another one has not', async () => {
+    await bench.write('a.txt', 'one');
+    await read('a.txt', 'other');
+    expect(await write('a.txt', 'two')).toMatchObject({ code: 'not_read' });
+  });
+
+  it('a file that it wrote may be written again', async () => {
+    await write('a.txt', 'one');
+    expect(await write('a.txt', 'two')).toMatchObject({ status: 'success' });
+    expect(await content('a.txt')).toBe('two');
+  });
+
+  it('H-260 H-261 H-262 H-267 nothing is written outside, through no link and no spelling', async () => {
+    await bench.link('d', bench.evil);
+    await bench.link('dangling', join(bench.evil, 'new'));
+    await bench.link('file', join(bench.evil, 's'));
+    for (const path of ['../ws-evil/s', '../ws-evil/new', 'd/s', 'd/new', 'd/x/new', 'dangling', 'file', '/etc/new']) {
+      expect([path, await write(path, 'x')]).toEqual([path, expect.objectContaining({ code: 'outside_workspace' })]);
+    }
+    expect(await write('a\0b', 'x')).toMatchObject({ code: 'invalid_arguments' });
+    expect(await readdir(bench.evil)).toEqual(['s']);
+    expect(await readFile(join(bench.evil, 's'), 'utf8')).toBe(`${SECRET}\n`);
+  });
+
+  it('a link inside stays a link, and the file it leads to is written', async () => {
+    await bench.write('real.txt', 'one');
+    await bench.link('alias', 'real.txt');
+    await read('alias');
+    await write('alias', 'two');
+    expect((await lstat(join(bench.root, 'alias'))).isSymbolicLink()).toBe(true);
+    expect(await content('real.txt')).toBe('two');
+  });
+
+  it('a hard link into the workspace is parted from the file outside, which stays as it was', async () => {
+    await link(join(bench.evil, 's'), join(bench.root, 'hard'));
+    await read('hard');
+    await write('hard', 'x');
+    expect(await readFile(join(bench.evil, 's'), 'utf8')).toBe(`${SECRET}\n`);
+  });
+
+  it('H-265 H-269 H-270 odd names are plain names inside', async () => {
+    for (const path of ['..foo', '...', 'a/..b/c', '~/x', '$HOME/x', '%2e%2e/f', 'file:x']) {
+      expect([path, (await write(path, path)).status]).toEqual([path, 'success']);
+      expect(await content(path)).toBe(path);
+    }
+  });
+
+  it('a directory, and what is no regular file, is refused', async () => {
+    await mkdir(join(bench.root, 'dir'));
+    expect(await write('dir', 'x')).toMatchObject({ code: 'not_a_file' });
+    expect(await write('.', 'x')).toMatchObject({ code: 'not_a_file' });
+    await bench.write('plain', 'x');
+    expect((await write('plain/below', 'x')).status).toBe('error');
+  });
+});
+
+describe('Edit', () => {
+  it('replaces the one place where a text stands, and shows the change', async () => {
+    await bench.write('a.ts', 'const a = 1;\nconst b = 2;\n');
+    await read('a.ts');
+    const reply = await edit('a.ts', 'b = 2', 'b = 3');
+    expect(reply.text).toBe(
+      'Changed a.ts\n--- a.ts\n+++ a.ts\n@@ -1,2 +1,2 @@\n const a = 1;\n-const b = 2;\n+const b = 3;',
+    );
+    expect(await content('a.ts')).toBe('const a = 1;\nconst b = 3;\n');
+  });
+
+  it('a text that stands there more than once is refused with its lines, or replaced everywhere', async () => {
+    await bench.write('a.txt', 'x\ny\nx\n');
+    await read('a.txt');
+    const reply = await edit('a.txt', 'x', 'z');
+    expect(reply).toMatchObject({ code: 'not_unique' });
+    expect(reply.text).toContain('2 times (lines 1, 3)');
+    expect(await edit('a.txt', 'x', 'z', true)).toMatchObject({ status: 'success' });
+    expect(await content('a.txt')).toBe('z\ny\nz\n');
+  });
+
+  it('H-276 a file that was not read, or has changed since it was read, is not changed', async () => {
+    await bench.write('a.txt', 'one');
+    expect(await edit('a.txt', 'one', 'two')).toMatchObject({ code: 'not_read' });
+    await read('a.txt');
+    await writeFile(join(bench.root, 'a.txt'), 'one, and more');
+    expect(await edit('a.txt', 'one', 'two')).toMatchObject({ code: 'stale_read' });
+    expect(await content('a.txt')).toBe('one, and more');
+    await read('a.txt');
+    expect(await edit('a.txt', 'one', 'two')).toMatchObject({ status: 'success' });
+  });
+
+  it('its own change counts as read, and changes of one round follow one another', async () => {
+    await bench.write('a.txt', 'one two three');
+    await read('a.txt');
+    const replies = await Promise.all([
+      edit('a.txt', 'one', '1'),
+      edit('a.txt', 'two', '2'),
+      edit('a.txt', 'three', '3'),
+    ]);
+    expect(replies.map(({ status }) => status)).toEqual(['success', 'success', 'success']);
+    expect(await content('a.txt')).toBe('1 2 3');
+  });
+
+  it('keeps the byte order mark and the line ends of each place', async () => {
+    await bench.write('dos.txt', '\uFEFFa\r\nb\r\nc\r\n');
+    await read('dos.txt');
+    await edit('dos.txt', 'a\nb', 'a\nx\nb');
+    expect(await content('dos.txt')).toBe('\uFEFFa\r\nx\r\nb\r\nc\r\n');
+    await bench.write('mixed.txt', 'a\r\nb\nc\nd\n');
+    await read('mixed.txt');
+    await edit('mixed.txt', 'c\nd', 'c\nx\nd');
+    expect(await content('mixed.txt')).toBe('a\r\nb\nc\nx\nd\n');
+  });
+
+  it('what is no text, is not there, or does not change is refused', async () => {
+    await bench.write('bin', new Uint8Array([0x41, 0, 0x42]));
+    await bench.write('latin', new Uint8Array([0x41, 0xe9, 0x42]));
+    await bench.write('a.txt', 'one');
+    await read('latin');
+    await read('a.txt');
+    expect(await edit('bin', 'A', 'C')).toMatchObject({ code: 'binary' });
+    expect(await edit('latin', 'A', 'C')).toMatchObject({ code: 'binary' });
+    expect(await edit('missing', 'A', 'C')).toMatchObject({ code: 'not_found' });
+    expect(await edit('a.txt', 'two', 'three')).toMatchObject({ code: 'no_match' });
+    expect(await edit('a.txt', 'one', 'one')).toMatchObject({ code: 'invalid_arguments' });
+    expect(await edit('a.txt', '', 'one')).toMatchObject({ status: 'invalid' });
+    expect(await edit('../ws-evil/s', 'secret', 'x')).toMatchObject({ code: 'outside_workspace' });
+  });
+
+  it('texts are taken literally, and all else stays byte for byte', async () => {
+    const odd = fc.string({ unit: fc.constantFrom(...'ab$&\\.*+?()[]{}|^/\n\r\t-é'.split('')), maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(odd, odd, odd, odd, async (before, found, after, replacement) => {
+        const old = `<${found}>`;
+        const whole = `${before.replaceAll('<', '')}${old}${after.replaceAll('<', '')}`;
+        await bench.write('p.txt', whole);
+        await read('p.txt');
+        if (old === `<${replacement}>`) return;
+        const reply = await edit('p.txt', old, `<${replacement}>`);
+        expect(reply.status).toBe('success');
+        const made = await content('p.txt');
+        expect(made.startsWith(before)).toBe(true);
+        expect(made.endsWith(after)).toBe(true);
+        const plain = (text: string): string => text.replaceAll('\r', '');
+        const middle = made.slice(before.length, made.length - after.length);
+        expect(plain(middle)).toBe(plain(`<${replacement}>`));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('a long change is shown in part', async () => {
+    const lines = Array.from({ length: 3_000 }, (_, index) => `line ${index}`);
+    await bench.write('long.txt', lines.join('\n'));
+    await read('long.txt');
+    const reply = await edit('long.txt', 'line', 'row', true);
+    expect(reply.status).toBe('success');
+    expect(reply.text.length).toBeLessThan(25_000);
+    expect((await content('long.txt')).split('\n')).toHaveLength(3_000);
+  });
+});
