@@ -102,10 +102,10 @@ export function continuationEntries({ context }: Args): NewEntry[] {
   ];
 }
 
-/** What the model is told where a plugin goes on. */
-export const endHeardEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
-  event.type === 'effect.done' && event.value.kind === 'continue'
-    ? [{ runId, type: 'continuation', text: event.value.text, why: 'stop_hook' }]
+/** What the model is told where a plugin goes on; at a limit it is not called again. */
+export const endHeardEntries = ({ context, event }: Args): NewEntry[] =>
+  event.type === 'effect.done' && event.value.kind === 'continue' && limitOf(context) === undefined
+    ? [{ runId: context.runId, type: 'continuation', text: event.value.text, why: 'stop_hook' }]
     : [];
 
 const skippedText = (messageId: string): string =>

@@ -42,7 +42,7 @@ export const askAfterPhases = ({ context }: Args): EffectRequest | undefined =>
   askPhases(context, 'after', ['afterInference', 'stepEnd']);
 
 export const askNaturalEnd = ({ context }: Args): EffectRequest | undefined =>
-  askPhases(context, 'end', ['naturalEnd']);
+  askPhases(context, 'natural-end', ['naturalEnd']);
 
 /** Plugins hear of a model call that failed for good. */
 export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {

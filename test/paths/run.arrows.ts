@@ -75,7 +75,10 @@ const ARROWS: readonly Arrow[] = [
       facts.terminated || (facts.made.length === 0 && facts.reply?.finish === 'length' && !goesOn(trace, facts)),
   ],
   ['CommitAssistant → ToolRound', (_, facts) => facts.made.length > 0 && !facts.terminated],
-  ['CommitAssistant → LoopTop', (trace, facts) => isPlain(facts) && goesOn(trace, facts) && !facts.stillOpen],
+  [
+    'CommitAssistant → LoopTop',
+    (trace, facts) => isPlain(facts) && (goesOn(trace, facts) || trace.answer?.kind === 'continue') && !facts.stillOpen,
+  ],
   [
     'CommitAssistant → Suspended',
     (trace, facts) => isPlain(facts) && !goesOn(trace, facts) && facts.suspended.length > 0 && !facts.stillOpen,
@@ -83,7 +86,13 @@ const ARROWS: readonly Arrow[] = [
   [
     'CommitAssistant → NaturalEnd',
     (trace, facts) =>
-      isPlain(facts) && hasReply(facts) && !goesOn(trace, facts) && facts.suspended.length === 0 && !facts.stillOpen,
+      isPlain(facts) &&
+      hasReply(facts) &&
+      !goesOn(trace, facts) &&
+      trace.answer?.kind !== 'continue' &&
+      (isQuiet(trace, 'naturalEnd') || facts.reply?.finish !== 'stop' || trace.answer?.kind === 'done') &&
+      facts.suspended.length === 0 &&
+      !facts.stillOpen,
   ],
   [
     'ToolRound → CommitTool',

@@ -50,6 +50,9 @@ function turnOf(trace: Trace): Turn & { models: number } {
   return { runId, turn, models: settings.models.length, retry: settings.policies.modelRetry, failures, asked };
 }
 
+/** Plugins hear that the reply would end the run. */
+const hearsEnd = ({ state }: Trace): boolean => state.matches({ active: { CommitAssistant: 'hearing' } } as never);
+
 const roundsBegun = ({ spawned }: Trace): ToolRoundInput[] =>
   spawned.flatMap(({ src, input }) => (src === 'toolRound' ? [input as ToolRoundInput] : []));
 
@@ -149,6 +152,7 @@ export const runInvariants: readonly ChartInvariant[] = [
           ? (['afterInference', 'stepEnd'] as Phase[]).filter((phase) => phases[phase])
           : [];
       if (afterError.length > 0) due.unshift(afterError);
+      if (hearsEnd(trace) && !(trace.before && hearsEnd(trace.before))) due.push(['naturalEnd']);
       const asked = asksOf(trace, 'phase');
       // A phase whose state is left at once is not asked; it is the last that is.
       same(
@@ -297,6 +301,11 @@ export const runInvariants: readonly ChartInvariant[] = [
       if (limitOf(trace, facts) !== undefined) return hold(entries.length === 0, 'the model is not called again');
       const notice = isEmpty(trace, facts) && inputOf(trace).settings.policies.onEmptyReply === 'notice';
       const results = !reply?.empty && settled > 0 && settled === untold && steers.length === 0;
+      const { answer } = trace;
+      if (answer?.kind === 'continue' && steers.length === 0 && settled === 0) {
+        const told = entries.map(({ why, text }) => [why, text]);
+        return same('a plugin goes on', told, [['stop_hook', answer.text]]);
+      }
       const why = reply?.finish === 'pause' ? ['pause'] : results ? ['results'] : notice ? ['empty'] : [];
       hold(entries.length === why.length, `${json(entries)}, and ${why} is due`);
       hold(
