@@ -148,6 +148,7 @@ describe('public names', () => {
   it('runchart/transports', async () => {
     expect(await namesOf('src/transports/index.ts')).toMatchInlineSnapshot(`
       [
+        "createHandlers",
         "sessions",
       ]
     `);

@@ -1,0 +1,120 @@
+/**
+ * What a client may ask of a conversation. Rule: nothing from outside reaches a conversation unparsed; an answer is given once what it
+ * tells is durable, and a failure is told by its stable code, without the inside of the process.
+ */
+import { type Decision, type Json, type LogEntry, runOf, type Settlement } from '../../machines/internal.ts';
+import type { Content } from '../content/content.ts';
+import type { Conversation } from '../conversation/conversation.ts';
+import { RunchartError, thrownMessage } from '../errors.ts';
+
+/** What is no request in the form of this protocol. */
+export const malformed = (expected: string): RunchartError =>
+  new RunchartError('malformed', `expected ${expected}; nothing was changed`);
+
+export type Fields = { readonly [name: string]: unknown };
+
+/** An object with these keys and no others; own keys only. Throws RunchartError, code malformed. */
+export function fieldsOf(given: unknown, keys: readonly string[]): Fields {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw malformed('a JSON object');
+  const stray = Object.keys(given).find((key) => !keys.includes(key));
+  if (stray !== undefined)
+    throw malformed(`no other fields than ${keys.join(', ')}, got ${JSON.stringify(stray.slice(0, 40))}`);
+  return Object.fromEntries(Object.entries(given));
+}
+
+const ID_MAX = 200;
+
+export function textOf(fields: Fields, key: string): string | undefined {
+  const value = fields[key];
+  if (value === undefined || (typeof value === 'string' && value !== '' && value.length <= ID_MAX)) return value;
+  throw malformed(`${key} to be a text of 1 to ${ID_MAX} characters`);
+}
+
+export function kindOf(fields: Fields): 'steer' | 'followUp' | undefined {
+  const { kind } = fields;
+  if (kind === undefined || kind === 'steer' || kind === 'followUp') return kind;
+  throw malformed('kind to be "steer" or "followUp"');
+}
+
+/** Where it is accepted: in the log. The run is nothing where the message is for one under way. */
+export interface Accepted {
+  messageId?: string;
+  runId?: string;
+}
+
+/** Content is judged by the conversation; bytes cannot come as JSON. */
+const contentOf = (fields: Fields): Content => {
+  if (fields.content === undefined) throw malformed('content, a text or a list of parts');
+  return fields.content as Content;
+};
+
+type Message = Extract<LogEntry, { type: 'user-message' | 'message-queued' }>;
+
+/** Resolves with the first message from `from` on that is wanted; with nothing where the conversation ends or gives up before. */
+async function durableMessage(
+  conversation: Conversation,
+  { from, isWanted, over }: { from: number; isWanted(entry: Message): boolean; over: Promise<unknown> },
+): Promise<string | undefined> {
+  let stop = (): void => {};
+  const stored = new Promise<string | undefined>((resolve) => {
+    const following = conversation.log$(from).subscribe({
+      next: (entry) => {
+        if ((entry.type === 'user-message' || entry.type === 'message-queued') && isWanted(entry))
+          resolve(entry.messageId);
+      },
+      complete: () => resolve(undefined),
+    });
+    stop = () => following.unsubscribe();
+  });
+  const last = over.then(
+    () => undefined,
+    () => undefined,
+  );
+  try {
+    return await Promise.race([stored, last]);
+  } finally {
+    stop();
+  }
+}
+
+const notStored = (): RunchartError =>
+  new RunchartError('store', 'the message could not be stored, or was given back before it counted: send it again');
+
+/** `send`, `steer` or `followUp`. Answers once the message is durable. */
+export async function sendMessage(conversation: Conversation, fields: Fields): Promise<Accepted> {
+  const kind = kindOf(fields);
+  const content = contentOf(fields);
+  const from = conversation.log().length;
+  if (kind !== undefined) {
+    const receipt = kind === 'steer' ? conversation.steer(content) : conversation.followUp(content);
+    const { messageId } = receipt;
+    const isWanted = (entry: Message): boolean => entry.messageId === messageId;
+    if (await durableMessage(conversation, { from, isWanted, over: receipt.delivered })) return { messageId };
+    if ((await receipt.delivered.catch(() => 'returned')) === 'delivered') return { messageId };
+    throw notStored();
+  }
+  const run = conversation.send(content);
+  // By policy it may be a steer of the run under way.
+  const isWanted = (entry: Message): boolean => runOf(entry.messageId) === run.id || entry.kind === 'steer';
+  const messageId = await durableMessage(conversation, { from, isWanted, over: run.result });
+  if (messageId !== undefined) return { messageId, runId: run.id };
+  const { error } = await run.result;
+  throw error ? new RunchartError(error.code, error.message) : notStored();
+}
+
+/** `by` is who the transport knows it to be: a client cannot give itself another name. */
+export async function decideCall(conversation: Conversation, given: unknown, by?: string): Promise<Json> {
+  const named = by === undefined || typeof given !== 'object' || given === null ? given : { ...given, by };
+  return { receipt: await conversation.decide(named as Decision) };
+}
+
+export async function settleCall(conversation: Conversation, fields: Fields): Promise<Json> {
+  return { receipt: await conversation.settle(fields.callId as string, fields.how as Settlement) };
+}
+
+/** What a client is told of a failure: what is no error of the library may hold anything, so only its kind is told. */
+export function failureOf(error: unknown): { type: 'error'; code: string; message: string } {
+  if (!RunchartError.isRunchartError(error))
+    return { type: 'error', code: 'internal', message: 'the request failed inside the server' };
+  return { type: 'error', code: error.code, message: thrownMessage(error) };
+}

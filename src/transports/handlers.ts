@@ -1,0 +1,273 @@
+/**
+ * Conversations over HTTP, as one function from Request to Response. Rule: nobody reads or acts without being authorized; a request is
+ * bounded and read whole before it acts; a client that goes away ends nothing but its own request.
+ */
+import type { Json } from '../../machines/internal.ts';
+import type { Agent } from '../agent.ts';
+import type { Conversation } from '../conversation/conversation.ts';
+import { ConfigurationError, RunchartError } from '../errors.ts';
+import { type Ports, platformPorts } from '../runtime/ports.ts';
+import { callback, checkOptionsOf, object, span, text, whole, withMethods } from '../validation.ts';
+import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './acts.ts';
+import { eventStream } from './eventStream.ts';
+import { type Sessions, sessions } from './sessions.ts';
+
+export interface HandlerOptions {
+  /** True, or the name of who asks, which stands as `by` in the decisions of that request. A false, an empty name and a throw refuse it. */
+  authorize(request: Request): boolean | string | Promise<boolean | string>;
+  /** What stands before `/conversations`. */
+  basePath?: string;
+  /** Of one request: 8 MiB, room for an image. */
+  bodyBytesMax?: number;
+  /** Characters of live signals that may wait for one reader: 1 MiB. */
+  waitingMax?: number;
+  /** How long a reader may take nothing, and how long it may hear nothing: 15 s. */
+  beatMs?: number;
+  /** Shared with other transports of the same agent; its own where it is not given. */
+  sessions?: Sessions;
+  setTimer?: Ports['setTimer'];
+}
+
+const form = object({
+  authorize: callback,
+  basePath: text,
+  bodyBytesMax: whole(1),
+  waitingMax: whole(1),
+  beatMs: span(1),
+  sessions: { wanted: 'what sessions() answers', takes: (value) => withMethods(value, 'acquire', 'release') },
+  setTimer: callback,
+});
+
+/** Throws ConfigurationError for an option that cannot work. */
+export function createHandlers(agent: Agent, options: HandlerOptions): (request: Request) => Promise<Response> {
+  checkOptionsOf('createHandlers', options, form);
+  if (options.authorize === undefined)
+    throw new ConfigurationError('createHandlers needs authorize, which says who may ask');
+  const handlers = new Handlers(agent, options);
+  return (request) => handlers.answer(request);
+}
+
+const STATUS: Readonly<Record<string, number>> = {
+  ...{ malformed: 400, configuration: 400, invalid_decision: 400, unauthorized: 401, decision_refused: 403 },
+  ...{ not_found: 404, method: 405, agent_busy: 409, cancellation_in_progress: 409, session_busy: 409 },
+  ...{ too_large: 413, content_type: 415, limit: 429, closed: 503 },
+};
+
+const json = (status: number, value: unknown, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify(value), {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    },
+  });
+
+function refusal(error: unknown): Response {
+  const failure = failureOf(error);
+  const status = STATUS[failure.code] ?? 500;
+  return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
+}
+
+const notFound = (): RunchartError => new RunchartError('not_found', 'there is no such conversation or path');
+const wrongMethod = (): RunchartError => new RunchartError('method', 'this path takes another method');
+
+/** The words of a path behind the base; undefined where it is none of ours. */
+function wordsOf(pathname: string, basePath: string): string[] | undefined {
+  if (!pathname.startsWith(`${basePath}/`)) return undefined;
+  try {
+    return pathname
+      .slice(basePath.length + 1)
+      .split('/')
+      .map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+}
+
+const POSTS = ['messages', 'steer', 'follow-ups', 'decisions', 'settlements', 'cancel', 'resume'];
+
+class Handlers {
+  readonly #agent: Agent;
+  readonly #options: HandlerOptions;
+  readonly #basePath: string;
+  readonly #sessions: Sessions;
+  readonly #setTimer: Ports['setTimer'];
+  /** Ids that exist; asking the store for all of them costs, so it is asked for an id that is not among them. */
+  readonly #known = new Set<string>();
+  #listing: Promise<void> | undefined;
+
+  constructor(agent: Agent, options: HandlerOptions) {
+    const { basePath = '', setTimer = platformPorts.setTimer } = options;
+    this.#agent = agent;
+    this.#options = options;
+    this.#basePath = basePath.replace(/\/+$/, '');
+    this.#setTimer = setTimer;
+    this.#sessions = options.sessions ?? sessions(agent, { setTimer });
+  }
+
+  async answer(request: Request): Promise<Response> {
+    try {
+      const by = await this.#authorized(request);
+      const url = new URL(request.url);
+      const [first, id, act, ...rest] = wordsOf(url.pathname, this.#basePath) ?? [];
+      if (first !== 'conversations' || id === '' || act === '' || rest.length > 0) throw notFound();
+      if (id === undefined) return await this.#collection(request);
+      if (act === undefined) return await this.#show(request, id);
+      if (act === 'events') return await this.#events(request, url, id);
+      if (!POSTS.includes(act)) throw notFound();
+      if (request.method !== 'POST') throw wrongMethod();
+      const body = await this.#body(request, act === 'cancel' || act === 'resume');
+      return await this.#with(id, (conversation) => actOn(conversation, act, body, by));
+    } catch (error) {
+      return refusal(error);
+    }
+  }
+
+  /** Who asks, where the host knows a name. */
+  async #authorized(request: Request): Promise<string | undefined> {
+    let who: unknown;
+    try {
+      who = await this.#options.authorize(request);
+    } catch {
+      // An authorizer that throws has not said yes.
+    }
+    if (who === true) return undefined;
+    if (typeof who === 'string' && who !== '') return who;
+    throw new RunchartError('unauthorized', 'the request is not authorized');
+  }
+
+  async #collection(request: Request): Promise<Response> {
+    if (request.method === 'GET') return json(200, await this.#agent.list());
+    if (request.method !== 'POST') throw wrongMethod();
+    const id = textOf(fieldsOf(await this.#body(request, true), ['id']), 'id');
+    const exists = id !== undefined && (await this.#exists(id));
+    const conversation = await this.#sessions.acquire(id);
+    try {
+      this.#known.add(conversation.id);
+      const location = `${this.#basePath}/conversations/${encodeURIComponent(conversation.id)}`;
+      const { cwd, status } = conversation;
+      return json(exists ? 200 : 201, { id: conversation.id, cwd, status }, { location });
+    } finally {
+      this.#sessions.release(conversation);
+    }
+  }
+
+  #show(request: Request, id: string): Promise<Response> {
+    if (request.method !== 'GET') throw wrongMethod();
+    return this.#with(id, async (conversation) => {
+      const { cwd, status, pending, unsettled, queue, state, inFlight } = conversation;
+      const entries = conversation.log().length;
+      const view = conversation.view();
+      return json(200, { id, cwd, status, view, pending, unsettled, queue, state, inFlight, entries });
+    });
+  }
+
+  async #events(request: Request, url: URL, id: string): Promise<Response> {
+    if (request.method !== 'GET') throw wrongMethod();
+    const from = firstWanted(request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId'));
+    const conversation = await this.#acquired(id);
+    const { waitingMax = 1_048_576, beatMs = 15_000 } = this.#options;
+    const over = (): void => this.#sessions.release(conversation);
+    return eventStream(conversation, { from, waitingMax, beatMs, setTimer: this.#setTimer, over });
+  }
+
+  async #with(id: string, act: (conversation: Conversation) => Promise<Response>): Promise<Response> {
+    const conversation = await this.#acquired(id);
+    try {
+      return await act(conversation);
+    } finally {
+      this.#sessions.release(conversation);
+    }
+  }
+
+  async #acquired(id: string): Promise<Conversation> {
+    if (!(await this.#exists(id))) throw notFound();
+    return this.#sessions.acquire(id);
+  }
+
+  /** Reading must not make one. */
+  async #exists(id: string): Promise<boolean> {
+    if (this.#known.has(id)) return true;
+    this.#listing ??= this.#list().finally(() => {
+      this.#listing = undefined;
+    });
+    await this.#listing;
+    return this.#known.has(id);
+  }
+
+  async #list(): Promise<void> {
+    for (const { id } of await this.#agent.list()) this.#known.add(id);
+  }
+
+  /** JSON within the limit; nothing at all is an empty object where that is allowed. */
+  async #body(request: Request, optional: boolean): Promise<unknown> {
+    const most = this.#options.bodyBytesMax ?? 8 * 1_048_576;
+    const type = request.headers.get('content-type');
+    const bytes = await bodyBytes(request, most);
+    if (bytes.length === 0 && optional) return {};
+    // A page of another origin can send anything else without being asked.
+    if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
+      throw new RunchartError('content_type', 'expected content-type: application/json');
+    try {
+      return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown;
+    } catch {
+      throw malformed('a body that is JSON in UTF-8');
+    }
+  }
+}
+
+function firstWanted(last: string | null): number {
+  if (last === null || last === '') return 0;
+  if (/^\d{1,15}$/.test(last)) return Number(last) + 1;
+  throw malformed('Last-Event-ID to be the seq of an entry');
+}
+
+async function bodyBytes(request: Request, most: number): Promise<Uint8Array> {
+  const tooLarge = new RunchartError('too_large', `expected a body of at most ${most} bytes`);
+  if (Number(request.headers.get('content-length') ?? 0) > most) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body?.getReader();
+  for (;;) {
+    const next = await reader?.read();
+    if (!next || next.done) break;
+    size += next.value.byteLength;
+    if (size > most) {
+      await reader?.cancel().catch(() => undefined);
+      throw tooLarge;
+    }
+    chunks.push(next.value);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+async function actOn(conversation: Conversation, act: string, body: unknown, by?: string): Promise<Response> {
+  switch (act) {
+    case 'messages':
+      return json(202, await sendMessage(conversation, fieldsOf(body, ['content', 'kind'])));
+    case 'steer':
+    case 'follow-ups': {
+      const kind = act === 'steer' ? 'steer' : 'followUp';
+      return json(202, await sendMessage(conversation, { ...fieldsOf(body, ['content']), kind }));
+    }
+    case 'decisions':
+      return json(200, await decideCall(conversation, body, by));
+    case 'settlements':
+      return json(200, await settleCall(conversation, fieldsOf(body, ['callId', 'how'])));
+    case 'cancel':
+      fieldsOf(body, []);
+      await conversation.cancel();
+      return json(200, { status: conversation.status } satisfies Json);
+    default:
+      fieldsOf(body, []);
+      return json(202, { runId: conversation.resume().id });
+  }
+}

@@ -1,0 +1,291 @@
+/** HTTP and SSE over a real server on loopback. */
+import { connect } from 'node:net';
+import { describe, expect, it, vi } from 'vitest';
+import * as z from 'zod';
+import { defineTool, toolResult } from '../../src/index.ts';
+import { call, during, t } from '../support/model.ts';
+import { events, type Place, served, stops, type Told } from './server.ts';
+
+const ask = defineTool({
+  name: 'ask',
+  description: 'Waits for a person.',
+  parameters: z.object({}),
+  needsApproval: true,
+  execute: () => toolResult.success('done'),
+});
+
+function gate() {
+  let goOn = (): void => {};
+  const wait = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  return { wait, goOn: () => goOn() };
+}
+
+const seqs = ({ entries }: Told): number[] => entries.map(({ entry }) => entry.seq);
+const view = async (place: Place, id: string) =>
+  (await (await place.get(`/conversations/${id}`)).json()) as { status: string; entries: number; pending: unknown[] };
+
+describe('verbs', () => {
+  it('start, send, show and list: what was acknowledged is durable', async () => {
+    const place = await served(['hello']);
+    const made = await place.post('/conversations', { id: 'a' });
+    expect([made.status, made.headers.get('location')]).toEqual([201, '/conversations/a']);
+    const sent = await place.post('/conversations/a/messages', { content: 'hi' });
+    expect(sent.status).toBe(202);
+    const { messageId } = (await sent.json()) as { messageId: string };
+    const told = await events(place, 'a', stops());
+    expect(told.entries.some(({ entry }) => entry.type === 'user-message' && entry.messageId === messageId)).toBe(true);
+    await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'idle', view: { state: 'idle' } });
+    const list = (await (await place.get('/conversations')).json()) as { id: string }[];
+    expect(list.map(({ id }) => id)).toEqual(['a']);
+    expect((await place.post('/conversations', { id: 'a' })).status).toBe(200);
+  });
+
+  it('a message while it is busy is refused by its code; a steer and a follow-up are taken', async () => {
+    const { wait, goOn } = gate();
+    const place = await served([during(() => wait, 'one'), 'two', 'three']);
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'hi' });
+    const busy = await place.post('/conversations/a/messages', { content: 'again' });
+    expect([busy.status, ((await busy.json()) as { code: string }).code]).toEqual([409, 'agent_busy']);
+    expect(await place.ask('/conversations/a/steer', { content: 'left' })).toHaveProperty('messageId');
+    expect(await place.ask('/conversations/a/follow-ups', { content: 'then' })).toHaveProperty('messageId');
+    goOn();
+    const told = await events(place, 'a', stops(2));
+    const kinds = told.entries.flatMap(({ entry }) => (entry.type === 'user-message' ? [entry.kind] : []));
+    expect(kinds).toEqual(['direct', 'steer', 'followUp']);
+  });
+
+  it('decide and resume: the name of who decides is what authorize says, not what the body says', async () => {
+    const place = await served([[call('c1', 'ask')], 'done'], { tools: [ask] }, { authorize: () => 'ann' });
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'waiting', pending: [{ callId: 'c1' }] });
+    expect((await place.ask('/conversations/a/decisions', { callId: 'c1', action: 'maybe' })).code).toBe(
+      'invalid_decision',
+    );
+    const approve = { callId: 'c1', action: 'approve', by: 'bob' };
+    expect(await place.ask('/conversations/a/decisions', approve)).toEqual({ receipt: 'applied' });
+    expect(await place.ask('/conversations/a/decisions', approve)).toEqual({ receipt: 'duplicate' });
+    expect(await place.ask('/conversations/a/settlements', { callId: 'c9', how: { didNotRun: true } })).toEqual({
+      receipt: 'unknown',
+    });
+    expect(await place.ask('/conversations/a/resume')).toHaveProperty('runId');
+    const { entries } = await events(place, 'a', stops());
+    const decision = entries.find(({ entry }) => entry.type === 'decision')?.entry;
+    expect(decision).toMatchObject({ decision: { by: 'ann' } });
+  });
+
+  it('a disconnect never stops a run; cancel does, and answers when the stop is durable', async () => {
+    const { wait, goOn } = gate();
+    const place = await served([during(() => wait, 'one'), during(() => new Promise(() => undefined), 'never')]);
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    await events(place, 'a', ({ entries }) => entries.length > 0);
+    goOn();
+    const { entries } = await events(place, 'a', stops());
+    expect(entries.find(({ entry }) => entry.type === 'run-stop')?.entry).toMatchObject({ reason: 'completed' });
+    await place.ask('/conversations/a/messages', { content: 'again' });
+    expect(await place.ask('/conversations/a/cancel')).toEqual({ status: 'idle' });
+    const after = await events(place, 'a', stops(2));
+    expect(after.entries.filter(({ entry }) => entry.type === 'run-stop').at(-1)?.entry).toMatchObject({
+      reason: 'interrupted',
+    });
+  });
+});
+
+describe('events', () => {
+  it('a client that comes back at any entry gets the rest, without gap or repeat', async () => {
+    const place = await served([[t('x'), call('c1', 'nope')], 'done']);
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    const whole = await events(place, 'a', stops());
+    expect(seqs(whole)).toEqual(whole.entries.map((_, index) => index));
+    expect(whole.entries.map(({ id }) => Number(id))).toEqual(seqs(whole));
+    expect(whole.entries.length).toBeGreaterThan(8);
+    for (let last = 0; last < whole.entries.length - 1; last++) {
+      const rest = await events(place, 'a', stops(), `${last}`);
+      expect(rest.entries).toEqual(whole.entries.slice(last + 1));
+    }
+  });
+
+  it('a client that goes away and comes back after each entry of a living run misses and repeats nothing', async () => {
+    const place = await served(
+      Array.from({ length: 6 }, (_, index) =>
+        during(() => new Promise((r) => setTimeout(r, 10)), index < 5 ? [call(`c${index}`, 'nope')] : 'done'),
+      ),
+    );
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    const got: Told['entries'] = [];
+    while (!stops()({ entries: got, live: [] })) {
+      const last = got.at(-1)?.id;
+      const { entries } = await events(place, 'a', (told) => told.entries.length >= 1, last);
+      got.push(...entries);
+    }
+    expect(got.map(({ entry }) => entry.seq)).toEqual(got.map((_, index) => index));
+  });
+
+  it('who comes in the middle of a reply is told to drop what it has and gets all of it, then the rest', async () => {
+    const { wait, goOn } = gate();
+    const reply = async function* () {
+      yield t('first ');
+      await wait;
+      yield t('last');
+      yield { type: 'finish' as const, reason: 'stop' as const };
+    };
+    const place = await served([reply]);
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    const said = (told: Told): string =>
+      told.live.reduce((text, signal) => {
+        if (signal.type === 'reset') return '';
+        return signal.type === 'text-delta' ? text + signal.text : text;
+      }, '');
+    const first = await events(place, 'a', (told) => said(told) === 'first ');
+    setTimeout(goOn, 50);
+    const second = await events(place, 'a', stops(), first.entries.at(-1)?.id);
+    expect(second.live.filter(({ type }) => type === 'reset' || type === 'text-delta')[0]).toMatchObject({
+      type: 'reset',
+    });
+    expect(said({ ...second, live: [...first.live, ...second.live] })).toBe('first last');
+  });
+
+  it('a reader that does not read is cut off, and the run goes on', async () => {
+    const flood = async function* () {
+      for (let i = 0; i < 400; i++) {
+        yield t('x'.repeat(65_536));
+        if (i % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      yield { type: 'finish' as const, reason: 'stop' as const };
+    };
+    const { wait, goOn } = gate();
+    const place = await served([during(() => wait, 'ready'), flood], {}, { waitingMax: 262_144 });
+    await place.ask('/conversations', { id: 'a' });
+    const { port, hostname } = new URL(place.base);
+    const socket = connect(Number(port), hostname);
+    socket.pause();
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.on('error', () => undefined);
+    socket.write(`GET /conversations/a/events HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`);
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    goOn();
+    await expect.poll(async () => (await view(place, 'a')).status).toBe('idle');
+    await place.ask('/conversations/a/messages', { content: 'flood' });
+    await expect.poll(async () => (await view(place, 'a')).status, { timeout: 30_000 }).toBe('idle');
+    socket.resume();
+    let read = 0;
+    socket.on('data', (chunk) => {
+      read += chunk.length;
+    });
+    await closed;
+    expect(read).toBeLessThan(400 * 65_536);
+    expect(await view(place, 'a')).toMatchObject({ status: 'idle' });
+  });
+
+  it('a listener leaves nothing behind when it goes away', async () => {
+    const released = vi.fn();
+    const place = await served(['hi']);
+    const conversation = await place.agent.open('a');
+    const shared = { acquire: async () => conversation, release: released, close: async () => undefined };
+    const own = await served([], {}, { sessions: shared, authorize: () => true });
+    await own.agent.open('a');
+    for (let i = 0; i < 5; i++) await events(own, 'a', ({ entries }) => entries.length > 0);
+    await expect.poll(() => released.mock.calls.length).toBe(5);
+  });
+});
+
+describe('what is refused, by its code and without a trace', () => {
+  const cases: [
+    string,
+    string,
+    { method?: string; body?: string; headers?: Record<string, string> },
+    number,
+    string,
+  ][] = [
+    ['a conversation that is not there', '/conversations/b', {}, 404, 'not_found'],
+    ['its events', '/conversations/b/events', {}, 404, 'not_found'],
+    ['a message to it', '/conversations/b/messages', { body: '{"content":"x"}' }, 404, 'not_found'],
+    ['another path', '/elsewhere', {}, 404, 'not_found'],
+    ['a path out of it (H-313)', '/conversations/..%2f..%2fetc%2fpasswd', {}, 404, 'not_found'],
+    ['half an escape', '/conversations/%E0%A4%A', {}, 404, 'not_found'],
+    ['two slashes (H-313)', '//', {}, 404, 'not_found'],
+    ['another method', '/conversations/a/cancel', { method: 'GET' }, 405, 'method'],
+    ['DELETE', '/conversations/a', { method: 'DELETE' }, 405, 'method'],
+    ['no JSON', '/conversations/a/messages', { body: '{' }, 400, 'malformed'],
+    ['a list', '/conversations/a/messages', { body: '[]' }, 400, 'malformed'],
+    ['no content', '/conversations/a/messages', { body: '{}' }, 400, 'malformed'],
+    ['content of no kind', '/conversations/a/messages', { body: '{"content":42}' }, 400, 'configuration'],
+    ['a part of no kind', '/conversations/a/messages', { body: '{"content":[null]}' }, 400, 'configuration'],
+    ['an unknown field', '/conversations/a/messages', { body: '{"content":"x","cwd":"/"}' }, 400, 'malformed'],
+    ['__proto__', '/conversations/a/messages', { body: '{"content":"x","__proto__":{"a":1}}' }, 400, 'malformed'],
+    ['another kind', '/conversations/a/messages', { body: '{"content":"x","kind":"direct"}' }, 400, 'malformed'],
+    [
+      'a form of a page',
+      '/conversations/a/messages',
+      { body: 'x', headers: { 'content-type': 'text/plain' } },
+      415,
+      'content_type',
+    ],
+    [
+      'too much',
+      '/conversations/a/messages',
+      { body: JSON.stringify({ content: 'x'.repeat(5000) }) },
+      413,
+      'too_large',
+    ],
+    ['an id of no kind', '/conversations', { body: '{"id":7}' }, 400, 'malformed'],
+    ['another Last-Event-ID', '/conversations/a/events', { headers: { 'last-event-id': '-1' } }, 400, 'malformed'],
+    [
+      '1,500 levels',
+      '/conversations/a/decisions',
+      { body: `{"callId":"c","action":"answer","payload":${'['.repeat(1500)}${']'.repeat(1500)}}` },
+      400,
+      'invalid_decision',
+    ],
+  ];
+
+  it.each(cases)('%s', async (_, path, { method, body, headers = {} }, status, code) => {
+    const place = await served([], {}, { bodyBytesMax: 4096 });
+    await place.ask('/conversations', { id: 'a' });
+    const before = await view(place, 'a');
+    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+    const response = await fetch(place.base + path, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: { ...type, ...headers },
+      ...(body !== undefined && { body }),
+    });
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([status, code]);
+    expect(await view(place, 'a')).toEqual(before);
+    expect((await place.agent.list()).length).toBe(1);
+  });
+
+  it.each([
+    ['false', () => false],
+    ['an empty name', () => ''],
+    [
+      'a throw',
+      () => {
+        throw new Error('no');
+      },
+    ],
+    ['something else', () => 1 as unknown as boolean],
+  ])('authorize says %s: 401 for every path, and nothing is made', async (_, authorize) => {
+    const place = await served([], {}, { authorize });
+    for (const path of ['/conversations', '/conversations/a', '/conversations/a/events', '/x'])
+      expect((await place.get(path)).status).toBe(401);
+    expect((await place.post('/conversations', { id: 'a' })).status).toBe(401);
+    expect(await place.agent.list()).toEqual([]);
+  });
+
+  it('what fails inside tells no more than its code', async () => {
+    const place = await served([], {}, {});
+    place.agent.list = async () => {
+      throw new Error('password=1234');
+    };
+    const response = await place.get('/conversations');
+    const text = await response.text();
+    expect([response.status, text.includes('1234'), text.includes('internal')]).toEqual([500, false, true]);
+  });
+});
