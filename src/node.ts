@@ -11,4 +11,5 @@ export {
 } from './permissions/permissions.ts';
 export type { PermissionMode, PermissionVerdict } from './permissions/verdict.ts';
 export { jsonlStore } from './stores/jsonl/store.ts';
-export { codingTools } from './tools/coding/index.ts';
+export { type CodingToolOptions, codingTools } from './tools/coding/index.ts';
+export { type SandboxOptions, type SandboxStatus, sandboxStatus } from './tools/coding/sandbox.ts';

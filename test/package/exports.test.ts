@@ -121,6 +121,7 @@ describe('public names', () => {
         "hooks",
         "jsonlStore",
         "permissions",
+        "sandboxStatus",
       ]
     `);
   });

@@ -8,6 +8,7 @@ import * as z from 'zod';
 import { timeLimitOf } from '../execute.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './listing.ts';
+import type { Sandbox } from './sandbox.ts';
 import { type Output, runShell, type ShellEnd } from './shell.ts';
 import { refusal, refused } from './workspace.ts';
 
@@ -16,6 +17,9 @@ const COMMAND_CHARACTERS_MAX = 32_000;
 const TIME_LIMIT_MS = 120_000;
 /** Before the executor's limit, so that what was printed can still be told. */
 const AHEAD_MS = 1_000;
+
+const SANDBOXED =
+  ' It runs in a sandbox: only the working directory and /tmp can be written, and the latter is empty each time.';
 
 const parameters = z.object({
   command: z
@@ -32,24 +36,28 @@ const parameters = z.object({
     .describe('When it is ended at the latest, in milliseconds; the limit of the host holds above it.'),
 });
 
-export const bashTool: Tool = defineTool({
-  name: 'Bash',
-  description:
-    'Runs a command with bash in the working directory and gives what it printed, both outputs in one; the middle of a ' +
-    'long output is left out. Its standard input is empty. What still runs when the command has ended is ended too.',
-  parameters,
-  group: 'bash-group',
-  async execute({ command, timeoutMs = Number.POSITIVE_INFINITY }, { cwd, signal, progress }) {
-    const place = await stat(cwd).catch(() => undefined);
-    if (!place?.isDirectory()) {
-      return refusal(refused('not_found', `the working directory ${shownName(cwd)} does not exist`));
-    }
-    const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
-    const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
-    const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress });
-    return answer(end, output, timeout);
-  },
-});
+/** `sandbox`: what its commands run in. */
+export const bashTool = (sandbox?: Sandbox): Tool =>
+  defineTool({
+    name: 'Bash',
+    description:
+      'Runs a command with bash in the working directory and gives what it printed, both outputs in one; the middle of a ' +
+      'long output is left out. Its standard input is empty. What still runs when the command has ended is ended too.' +
+      (sandbox ? SANDBOXED : ''),
+    parameters,
+    group: 'bash-group',
+    async execute({ command, timeoutMs = Number.POSITIVE_INFINITY }, { cwd, signal, progress }) {
+      const place = await stat(cwd).catch(() => undefined);
+      if (!place?.isDirectory()) {
+        return refusal(refused('not_found', `the working directory ${shownName(cwd)} does not exist`));
+      }
+      const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
+      const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
+      const launcher = await sandbox?.(cwd);
+      const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress, launcher });
+      return answer(end, output, timeout);
+    },
+  });
 
 function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
   const said = (...notes: string[]): string => {

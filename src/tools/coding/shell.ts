@@ -10,11 +10,14 @@ import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../errors.ts';
 import { endOnExit, ProcessTree } from './processTree.ts';
+import type { Launcher } from './sandbox.ts';
 
 export interface ShellOptions {
   cwd: string;
   signal: AbortSignal;
   timeoutMs: number;
+  /** What the command is started by; bash itself where it is not given. */
+  launcher?: Launcher | undefined;
   /** Called now and then while the command runs. */
   progress(news: { elapsedMs: number; outputBytes: number; lastLine: string }): void;
 }
@@ -41,16 +44,20 @@ const TIMER_MOST = 2 ** 31 - 1;
 export async function runShell(command: string, options: ShellOptions): Promise<{ end: ShellEnd; output: Output }> {
   const output = new Output();
   options.signal.throwIfAborted();
-  const started = await start(command, options.cwd);
+  const started = await start(command, options);
   const end = started.kind === 'started' ? await followed(started, output, options) : started;
   return { end, output };
 }
 
-async function start(command: string, cwd: string): Promise<Started | Extract<ShellEnd, { kind: 'not_started' }>> {
+async function start(
+  command: string,
+  { cwd, launcher }: ShellOptions,
+): Promise<Started | Extract<ShellEnd, { kind: 'not_started' }>> {
   const mark = randomBytes(12).toString('hex');
   const env = commandEnvironment(process.env, mark);
   try {
-    const child = spawn('bash', ['-c', ONE_OUTPUT, command], {
+    const [program = 'bash', ...args] = [...(launcher ? [launcher.program, ...launcher.args] : []), 'bash', '-c'];
+    const child = spawn(program, [...args, ONE_OUTPUT, command], {
       cwd,
       env,
       detached: true,

@@ -2,9 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { ConfigurationError } from '../../../src/errors.ts';
 import { groupName } from '../../../src/projector/cycles.ts';
-import { codingTools } from '../../../src/tools/coding/index.ts';
 import { call, toolNamed } from './bench.ts';
 
 const sample = fileURLToPath(new URL('../../../docs/examples/sample', import.meta.url));
@@ -38,12 +36,6 @@ describe('codingTools', () => {
     expect([name, group]).toEqual(['Bash', 'bash-group']);
     expect([readOnly, idempotent, needsApproval]).toEqual([undefined, undefined, undefined]);
     expect(groupName('BASH', undefined, undefined)).toBe('bash-group');
-  });
-
-  it('a sandbox that is required and not there is a ConfigurationError, and so is an unknown one', () => {
-    for (const sandbox of ['off', 'auto'] as const) expect(codingTools({ sandbox })).toHaveLength(7);
-    expect(() => codingTools({ sandbox: 'required' })).toThrow(ConfigurationError);
-    expect(() => codingTools({ sandbox: 'on' as 'off' })).toThrow(ConfigurationError);
   });
 
   it('reads the sample project of the documentation', async () => {

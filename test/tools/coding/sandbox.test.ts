@@ -1,0 +1,140 @@
+/** The sandbox of Bash. What it holds is tried where bubblewrap works; what happens without one is tried everywhere. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { access, mkdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../../src/errors.ts';
+import { type CodingToolOptions, codingTools } from '../../../src/tools/coding/index.ts';
+import { sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
+import { answerOf, definitionOf } from '../../../src/tools/tool.ts';
+import { type Bench, makeBench } from './bench.ts';
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await makeBench();
+});
+afterEach(() => bench.remove());
+
+async function run(
+  command: string,
+  options: CodingToolOptions,
+  signal = new AbortController().signal,
+): Promise<string> {
+  const tool = codingTools(options).find(({ name }) => name === 'Bash');
+  const definition = tool && definitionOf(tool);
+  const given = {
+    callId: 'c1',
+    conversationId: 'c',
+    runId: 'r',
+    cwd: bench.root,
+    signal,
+    idempotencyKey: 'k',
+    state: {},
+  };
+  const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
+  const answer = answerOf(await definition?.execute({ command }, { ...given, ...more }));
+  return answer && answer.status !== 'pending' ? String(answer.content) : '';
+}
+
+describe('the choice of a sandbox', () => {
+  const none = () => ({ kind: 'none' as const, why: 'bubblewrap (bwrap) is not installed' });
+
+  it('one that is required and not there is a ConfigurationError that says why', () => {
+    expect(() => sandboxFor('required', {}, none)).toThrow(ConfigurationError);
+    expect(() => sandboxFor('required', {}, none)).toThrow('bubblewrap (bwrap) is not installed');
+  });
+
+  it('auto does without, off does not even look, and an unknown word is refused', () => {
+    expect(sandboxFor('auto', {}, none)).toBeUndefined();
+    const look = () => expect.unreachable();
+    expect(sandboxFor('off', {}, look as never)).toBeUndefined();
+    expect(() => codingTools({ sandbox: 'on' as 'off' })).toThrow(ConfigurationError);
+    expect(() => codingTools({ sandboxOptions: { hidden: [] } as never })).toThrow(ConfigurationError);
+  });
+
+  it('the description of Bash says what auto came to, and so does sandboxStatus', () => {
+    const description = codingTools({ sandbox: 'auto' }).find(({ name }) => name === 'Bash')?.description ?? '';
+    expect(description.includes('sandbox')).toBe(sandboxStatus().kind === 'bubblewrap');
+  });
+});
+
+describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox', () => {
+  const required: CodingToolOptions = { sandbox: 'required' };
+  const exists = (path: string): Promise<boolean> =>
+    access(path).then(
+      () => true,
+      () => false,
+    );
+
+  it('writes in the working directory and nowhere else', async () => {
+    expect(await run('pwd; echo a > inside; cat inside', required)).toBe(`${bench.root}\na`);
+    expect(await readFile(join(bench.root, 'inside'), 'utf8')).toBe('a\n');
+    const outside = join(bench.evil, 'new');
+    expect(await run(`echo a > ${outside}`, required)).toContain('exit code');
+    expect(await run('echo a > /etc/runchart-new', required)).toContain('Read-only file system');
+    expect([await exists(outside), await exists('/etc/runchart-new')]).toEqual([false, false]);
+  });
+
+  it('H-226 cannot read what is hidden, however a program spells it', async () => {
+    await bench.write('.env', 'KEY=1');
+    await mkdir(join(bench.root, 'secrets'));
+    await bench.write('secrets/a', 'KEY=2');
+    await bench.link('alias', '.env');
+    const options: CodingToolOptions = { ...required, sandboxOptions: { hide: ['.env', 'secrets'] } };
+    const command = 'cat .env alias "$(printf .en)v"; ls secrets; cat secrets/a';
+    expect(await run(command, required)).toContain('KEY=1');
+    expect(await run(command, options)).not.toMatch(/KEY/);
+  });
+
+  it('changes neither hooks nor configuration of git, and makes no hooks where there are none', async () => {
+    await bench.write('.git/config', '[core]');
+    expect(await run('echo x > .git/hooks/pre-commit', required)).toContain('Read-only');
+    expect(await run('echo x >> .git/config', required)).toContain('Read-only');
+    expect(await run('echo x > .git/index && echo done', required)).toBe('done');
+    expect(await exists(join(bench.root, '.git/hooks/pre-commit'))).toBe(false);
+    expect(await readFile(join(bench.root, '.git/config'), 'utf8')).toBe('[core]');
+  });
+
+  it('reaches no network, unless it is allowed to', async () => {
+    const server = createServer((socket) => socket.end('hello\n'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const command = `cat < /dev/tcp/127.0.0.1/${port}`;
+    expect(await run(command, required)).toContain('exit code 1');
+    expect(await run(command, { ...required, sandboxOptions: { network: true } })).toBe('hello');
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('H-228 leaves no process behind a cancel, whatever it does to hide', async () => {
+    const { signal, abort } = aborting();
+    const running = run('nohup sleep 987 & disown; (setsid sleep 987 &); touch up; sleep 987', required, signal);
+    await expect.poll(() => exists(join(bench.root, 'up')), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => running987(), { timeout: 2_000 }).toBe(3);
+    abort();
+    await expect(running).rejects.toThrow();
+    await expect.poll(() => running987(), { timeout: 2_000 }).toBe(0);
+  });
+
+  it('may write where the host says, and nothing of /tmp but its own', async () => {
+    const options: CodingToolOptions = { ...required, sandboxOptions: { write: [bench.evil] } };
+    await run(`echo b > ${join(bench.evil, 'new')}; echo c > /tmp/runchart-own; ls /tmp`, options);
+    expect(await readFile(join(bench.evil, 'new'), 'utf8')).toBe('b\n');
+    expect(await exists('/tmp/runchart-own')).toBe(false);
+  });
+});
+
+function aborting(): { signal: AbortSignal; abort(): void } {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort(new Error('cancelled')) };
+}
+
+/** Processes `sleep 987` of the whole machine. */
+const running987 = (): number =>
+  readdirSync('/proc').filter((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, 'latin1') === 'sleep\u0000987\u0000';
+    } catch {
+      return false;
+    }
+  }).length;
