@@ -34,6 +34,7 @@ const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|permiss
 const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
   [/^src\/models\/openai\/(openai|vendorClient)\./, [/^openai(\/|$)/]],
+  [/^src\/models\/aiSdk\//, [/^@ai-sdk\/provider$/]],
   [/^src\/models\/prices/, [/^@pydantic\/genai-prices$/]],
   [/^src\/models\/openai\/eventStream/, [/^eventsource-parser$/]],
   [/^src\/schema\.ts$/, [/^zod$/]],
@@ -73,6 +74,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ...RULES.map((room, index) => [room, [...FACE, ...LEAVES, ...RULES.slice(0, index)]] as const),
   ['src/stores/jsonl', [...FACE, ...LEAVES, 'src/stores']],
   ['src/models/openai', [...FACE, ...LEAVES, ...ADAPTERS]],
+  ['src/models/aiSdk', [...FACE, ...LEAVES, ...ADAPTERS]],
   ['src/tools/coding', [...FACE, ...LEAVES, 'src/tools']],
   ['src/permissions', [...FACE, ...LEAVES, 'src/plugins', 'src/tools/coding']],
   ['src/hooks', [...FACE, ...LEAVES, ...RULES, 'src/tools/coding']],

@@ -106,6 +106,14 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/ai-sdk', async () => {
+    expect(await namesOf('src/models/aiSdk/aiSdk.ts')).toMatchInlineSnapshot(`
+      [
+        "aiSdkModel",
+      ]
+    `);
+  });
+
   it('runchart/prices', async () => {
     expect(await namesOf('src/models/prices.ts')).toMatchInlineSnapshot(`
       [

@@ -4,12 +4,12 @@
  * few of a kind.
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
+import { providerError } from '../httpErrors.ts';
 import { ModelError, type ModelPart } from '../model.ts';
+import { parseJson } from '../wireJson.ts';
 import { type ChatChunk, type ChunkReading, finishReason, readChunk } from './chunk.ts';
-import { providerError } from './httpErrors.ts';
-import { SentBack } from './sentBack.ts';
+import { SentBack } from './keptFields.ts';
 import { CallAssembly, type CallDelta, completeCalls } from './toolCalls.ts';
-import { parseJson } from './wireJson.ts';
 
 /** Characters of text, reasoning, arguments and unknown fields of one reply. */
 const REPLY_CHARS = 64 * 1024 * 1024;

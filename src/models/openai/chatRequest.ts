@@ -7,8 +7,9 @@ import type { Json, Message, StoredPart, ToolCall } from '../../../machines/voca
 import { textOf } from '../../content/content.ts';
 import { type Form, flag, isList, isObject, number, word } from '../../validation.ts';
 import { ModelError, type ModelRequest } from '../model.ts';
-import { fieldsFor } from './sentBack.ts';
-import { isRecord } from './wireJson.ts';
+import { isOfProvider, wireArguments, wireName } from '../sentBack.ts';
+import { isRecord } from '../wireJson.ts';
+import { fieldsFor } from './keptFields.ts';
 
 /** What is sent with every request, as it is. */
 export interface SentOptions {
@@ -225,8 +226,6 @@ function wirePart(part: StoredPart): WireContent {
   return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
 }
 
-/** Characters of a function's name. */
-const NAME_CHARS = 64;
 const ERROR_MARK = '[tool error]';
 
 function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
@@ -253,26 +252,17 @@ function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
 
 /** A call as it came: the provider's own fields merged back in, below the known ones. */
 function wireCall(call: ToolCall): WireToolCall {
-  const { function: ofFunction, ...extra } = ownFields(call.extra);
+  const { function: ofFunction, ...extra } = isOfProvider(call.extra) ? {} : ownFields(call.extra);
   const name = wireName(call.name);
   return {
     ...extra,
     id: call.callId,
     type: 'function',
-    function: { ...ownFields(ofFunction), name, arguments: wireArguments(call) },
+    function: { ...ownFields(ofFunction), name, arguments: JSON.stringify(wireArguments(call)) },
   };
 }
 
 function ownFields(value: Json | undefined): { [key: string]: Json } {
   if (!isRecord(value)) return {};
   return Object.fromEntries(Object.entries(value as { [key: string]: Json }).filter(([key]) => key !== '__proto__'));
-}
-
-/** A name the model made up may hold characters for which servers refuse the whole history; the log keeps it whole. */
-const wireName = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, NAME_CHARS) || 'unnamed';
-
-/** Always the text of a JSON object: servers that parse the history fail on anything else, for ever after. */
-function wireArguments(call: ToolCall): string {
-  if (call.argsText !== undefined) return JSON.stringify({ invalid_arguments: call.argsText });
-  return JSON.stringify(isRecord(call.args) ? call.args : { invalid_arguments: call.args });
 }

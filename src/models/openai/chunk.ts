@@ -5,9 +5,9 @@
  * reason is undefined: the reply did end.
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
-import { sentBackIn } from './sentBack.ts';
+import { isRecord, parseJson, type WireRecord } from '../wireJson.ts';
+import { sentBackIn } from './keptFields.ts';
 import { type CallDelta, readCallDeltas } from './toolCalls.ts';
-import { isRecord, parseJson, type WireRecord } from './wireJson.ts';
 
 export interface ChatChunk {
   kind: 'chunk';

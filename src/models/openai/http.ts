@@ -4,12 +4,13 @@
  * failure are yielded before it; in each case the body is closed and the caller's signal holds no listener.
  */
 
+import { abortGate } from '../abortGate.ts';
+import { excerpt, networkError, statusError } from '../httpErrors.ts';
 import { ModelError, type ModelPart } from '../model.ts';
+import { parseJson } from '../wireJson.ts';
 import { ChatReply } from './chatReply.ts';
 import { chunkOf } from './chunk.ts';
 import { eventStream } from './eventStream.ts';
-import { excerpt, networkError, statusError } from './httpErrors.ts';
-import { parseJson } from './wireJson.ts';
 
 /** What is read of a body that is only quoted. */
 const QUOTED_BYTES = 64 * 1024;
@@ -190,57 +191,3 @@ async function readText(body: ResponseBody, limit: number, waitMs?: number): Pro
   }
   return text + decoder.decode();
 }
-
-interface AbortGate {
-  /** For the callee. */
-  readonly signal: AbortSignal;
-  /** Throws the caller's reason once its signal has fired. */
-  check(): void;
-  /** What the next abort ends, in place of what it ended before. Runs at once where the signal has fired. */
-  stage(stop: () => void): void;
-  /** Rejects with the caller's reason as soon as its signal fires, also where `start` ignores it. */
-  race<T>(start: (signal: AbortSignal) => Promise<T>, late: (value: T) => void): Promise<T>;
-  close(): void;
-}
-
-function abortGate(caller: AbortSignal): AbortGate {
-  const own = new AbortController();
-  let stop: (() => void) | undefined;
-  const fire = (): void => {
-    own.abort(reasonOf(caller));
-    stop?.();
-  };
-  caller.addEventListener('abort', fire, { once: true });
-  if (caller.aborted) own.abort(reasonOf(caller));
-
-  const stage = (next: () => void): void => {
-    stop = next;
-    if (caller.aborted) next();
-  };
-  return {
-    signal: own.signal,
-    stage,
-    check() {
-      if (caller.aborted) throw reasonOf(caller);
-    },
-    race(start, late) {
-      return new Promise((resolve, reject) => {
-        let gone = false;
-        stage(() => {
-          gone = true;
-          reject(reasonOf(caller));
-        });
-        start(own.signal)
-          .then((value) => (gone ? late(value) : resolve(value)))
-          .catch(reject);
-      });
-    },
-    close() {
-      stop = undefined;
-      caller.removeEventListener('abort', fire);
-    },
-  };
-}
-
-const reasonOf = (signal: AbortSignal): unknown =>
-  signal.reason ?? new DOMException('This operation was aborted', 'AbortError');

@@ -7,6 +7,7 @@ import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { callback, checkOptionsOf, type Form, isObject, object, text } from '../../validation.ts';
 import { type Model, ModelError, type ModelRequest, type Prices } from '../model.ts';
+import { secretsIn, withSecrets } from '../secrets.ts';
 import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './http.ts';
 import {
@@ -26,9 +27,6 @@ export interface OpenAIOptions extends ClientOptions, SentOptions {
   /** What the model takes of images; 2,000 pixels on the longer side and 4.5 MiB encoded where it is not given. */
   imageLimits?: ImageLimits;
 }
-
-/** By it Node's `util.inspect` asks an object how it is shown. */
-const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 const tokens: Form = {
   wanted: 'a positive whole number of tokens',
@@ -86,13 +84,6 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   return withSecrets(model, connection.secrets);
 }
 
-/** Where it is printed, inspected or written as JSON a model shows what it can, and no secret. */
-function withSecrets(model: Model, secrets: readonly string[]): Model {
-  const { stream: _, ...shown } = model;
-  const show = { value: () => shown };
-  return Object.defineProperties(model, { secrets: { value: secrets }, toJSON: show, [INSPECT]: show });
-}
-
 interface Connection {
   readonly baseURL: string;
   readonly secrets: readonly string[];
@@ -103,7 +94,7 @@ interface Connection {
 /** Holds URL and headers between calls; after a 401 they are built anew, since the environment may hold a new key. */
 function connect(model: string, options: ClientOptions): Connection {
   const first = vendorClient(options);
-  const secrets = secretsOf(first.apiKey, options.headers);
+  const secrets = secretsIn(options.headers, first.apiKey);
   let client: typeof first | undefined = first;
   let prepared: PreparedRequest | undefined;
 
@@ -134,15 +125,4 @@ function connect(model: string, options: ClientOptions): Connection {
       },
     }),
   };
-}
-
-/** The key, and what `headers` hold under a name that tells of a credential. */
-function secretsOf(apiKey: string | null, headers: Record<string, string> = {}): string[] {
-  const secrets = new Set(apiKey ? [apiKey] : []);
-  for (const [name, value] of Object.entries(headers)) {
-    if (!/authorization|key|token|secret|cookie/i.test(name)) continue;
-    const credential = value.replace(/^\s*(bearer|basic|token)\s+/i, '').trim();
-    if (credential !== '') secrets.add(credential);
-  }
-  return [...secrets];
 }

@@ -6,7 +6,7 @@
  */
 import type { Json } from '../../../machines/vocabulary.ts';
 import type { ModelPart } from '../model.ts';
-import { isRecord, plainCopy, type WireRecord } from './wireJson.ts';
+import { isRecord, plainCopy, type WireRecord } from '../wireJson.ts';
 
 export interface OpenCall {
   /** Order of first appearance, from 0. */

@@ -4,9 +4,9 @@
  * are any; the message quotes a cut, printable excerpt without secrets and says what to do.
  */
 
-import { thrownMessage } from '../../errors.ts';
-import { formsOf, withoutSecrets } from '../../log/redact.ts';
-import { ModelError, type ModelErrorCode } from '../model.ts';
+import { thrownMessage } from '../errors.ts';
+import { formsOf, withoutSecrets } from '../log/redact.ts';
+import { ModelError, type ModelErrorCode } from './model.ts';
 import { isRecord, parseJson } from './wireJson.ts';
 
 const ADVICE: { readonly [code: string]: string } = {
@@ -23,13 +23,14 @@ export function statusError(
   body: string,
   secrets: readonly string[],
   now: number,
+  advised: typeof ADVICE = ADVICE,
 ): ModelError {
   const { status } = response;
   const parsed = parseJson(body);
   const facts = errorFacts(parsed === undefined ? body : parsed);
   const code = finalCode(facts) ?? statusCode(status);
   const said = excerpt(facts.message || body, secrets);
-  const advice = ADVICE[code];
+  const advice = advised[code];
   const retryAfterMs = retryAfter(response.headers, now);
   return new ModelError({
     code,

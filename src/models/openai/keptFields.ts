@@ -4,7 +4,7 @@
  * them and to no other, since another server refuses what it does not know.
  */
 import type { Json, Message } from '../../../machines/vocabulary.ts';
-import { isRecord, plainCopy, type WireRecord } from './wireJson.ts';
+import { isRecord, plainCopy, type WireRecord } from '../wireJson.ts';
 
 interface Fields {
   [name: string]: Json;

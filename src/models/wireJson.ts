@@ -2,7 +2,7 @@
  * JSON that a server sent. Rule: it is read by name from plain records only, and what is kept of it is a bounded copy
  * of own properties without `__proto__`.
  */
-import type { Json } from '../../../machines/vocabulary.ts';
+import type { Json } from '../../machines/vocabulary.ts';
 
 export interface WireRecord {
   readonly [key: string]: unknown;

@@ -1,0 +1,106 @@
+/**
+ * The blocks of a reply in their order, with what the provider attached to each. Rule: a text that the message holds, and
+ * a call, are kept as a place and not twice; what was kept counts only while it fits the message it stands with.
+ */
+import type { Json, Message, ToolCall } from '../../../machines/vocabulary.ts';
+import { toJson } from '../../json.ts';
+import { extraFrom, extraOf } from '../sentBack.ts';
+
+/** What an AI SDK provider reads under its own name. */
+export type Options = Record<string, Record<string, Json>>;
+
+export type Block =
+  | { type: 'text' | 'reasoning'; text: string; options?: Options }
+  | { type: 'call'; options?: Options }
+  /** A call that the provider made and answered itself, or its result: as it came. */
+  | { type: 'executed'; part: Json };
+
+const jsonOf = (value: unknown): Json | undefined => {
+  const read = toJson(value);
+  return read.kind === 'parsed' ? read.value : undefined;
+};
+
+const isRecord = (value: unknown): value is { readonly [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Metadata as options: objects by the provider's name; undefined where it is none. */
+export function optionsOf(metadata: unknown): Options | undefined {
+  const json = metadata === undefined || metadata === null ? undefined : jsonOf(metadata);
+  if (!isRecord(json)) return undefined;
+  const own = Object.entries(json).filter((field): field is [string, Record<string, Json>] => isRecord(field[1]));
+  return own.length === 0 ? undefined : Object.fromEntries(own);
+}
+
+const isBlank = (text: string): boolean => text.trim() === '';
+
+/** Whether the message alone says it: texts without metadata, then calls. Options of a call stand with the call. */
+function isPlain(blocks: readonly Block[]): boolean {
+  let called = false;
+  return blocks.every((block) => {
+    if (block.type === 'call') called = true;
+    return block.type === 'call' || (block.type === 'text' && !block.options && (!called || isBlank(block.text)));
+  });
+}
+
+/** Each text of its own stands in the message; neighbours are one text there, and a blank one is left out. */
+const standApart = (blocks: readonly Block[]): boolean =>
+  blocks.every(
+    (block, index) =>
+      block.type !== 'text' ||
+      (!isBlank(block.text) && index > 0 ? blocks[index - 1]?.type !== 'text' : !isBlank(block.text)),
+  );
+
+/** What goes into the log with the reply; undefined where the message says it all. */
+export function extraOfBlocks(provider: string, blocks: readonly Block[]): Json | undefined {
+  if (isPlain(blocks)) return undefined;
+  const apart = standApart(blocks);
+  const kept = blocks.map((block) => {
+    if (block.type !== 'text' || !apart) return block;
+    return block.options ? { type: block.type, options: block.options } : { type: block.type };
+  });
+  return jsonOf(extraOf(provider, { blocks: kept as Json }));
+}
+
+export const extraOfCall = (provider: string, options: Options | undefined): Json | undefined =>
+  options && extraOf(provider, { options });
+
+export const optionsOfCall = (provider: string, { extra }: ToolCall): Options | undefined =>
+  optionsOf(extraFrom(provider, extra)?.options);
+
+type Assistant = Extract<Message, { role: 'assistant' }>;
+/** A block with its text, or its call. */
+export type Filled = Exclude<Block, { type: 'call' }> | { type: 'call'; call: ToolCall };
+
+function readBlock(value: Json, texts: string[], calls: ToolCall[]): Filled | undefined {
+  if (!isRecord(value)) return undefined;
+  const options = optionsOf(value.options);
+  if (value.type === 'call') {
+    const call = calls.shift();
+    return call && { type: 'call', call };
+  }
+  if (value.type === 'executed') return isRecord(value.part) ? { type: 'executed', part: value.part } : undefined;
+  if (value.type !== 'text' && value.type !== 'reasoning') return undefined;
+  const text = value.text ?? (value.type === 'text' ? texts.shift() : undefined);
+  return typeof text === 'string' ? { type: value.type, text, ...(options && { options }) } : undefined;
+}
+
+const bare = (texts: readonly string[]): string => texts.join('').replace(/\s+/g, '');
+
+/** The blocks of a message, as the provider gave them; in the usual order where it attached nothing that fits. */
+export function blocksOf(provider: string, message: Assistant): readonly Filled[] {
+  const { content, toolCalls, extra } = message;
+  const said = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  const plain: Filled[] = [
+    ...said.map((text) => ({ type: 'text' as const, text })),
+    ...toolCalls.map((call) => ({ type: 'call' as const, call })),
+  ];
+  const kept = extraFrom(provider, extra)?.blocks;
+  if (!Array.isArray(kept)) return plain;
+  const texts = [...said];
+  const calls = [...toolCalls];
+  const filled = kept.map((block) => readBlock(block, texts, calls));
+  const whole = filled.filter((block) => block !== undefined);
+  const told = whole.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  const fits = whole.length === filled.length && calls.length === 0 && bare(told) === bare(said);
+  return fits ? whole : plain;
+}

@@ -1,0 +1,86 @@
+/**
+ * What an AI SDK provider throws, or sends in its stream, as a ModelError. Rule: errors are known by their names, since
+ * several copies of the SDK may be installed; a quoted text is cut and without secrets, and what was thrown is never the
+ * cause, since it holds the request, the address and headers.
+ */
+import { thrownMessage } from '../../errors.ts';
+import { excerpt, networkError, providerError, statusError } from '../httpErrors.ts';
+import { ModelError, type ModelErrorCode } from '../model.ts';
+
+interface Thrown {
+  readonly name?: unknown;
+  readonly message?: unknown;
+  readonly statusCode?: unknown;
+  readonly responseHeaders?: unknown;
+  readonly responseBody?: unknown;
+  readonly url?: unknown;
+}
+
+const ADVICE: { readonly [code: string]: string } = {
+  auth: "check the provider's API key and what it may do",
+  quota: 'the account is out of credit or over its hard limit: check its billing',
+  'not-found': "check the model's name and the provider's base URL",
+  'bad-request': 'the provider refuses this request; sending it again does not help',
+  'rate-limit': 'the provider asks for fewer requests',
+};
+
+/** By the SDK's names. */
+const CODES: { readonly [name: string]: ModelErrorCode } = {
+  AI_LoadAPIKeyError: 'auth',
+  AI_LoadSettingError: 'auth',
+  AI_NoSuchModelError: 'not-found',
+  AI_NoSuchProviderError: 'not-found',
+  AI_InvalidArgumentError: 'bad-request',
+  AI_InvalidPromptError: 'bad-request',
+  AI_UnsupportedFunctionalityError: 'bad-request',
+  AI_JSONParseError: 'bad-frame',
+  AI_TypeValidationError: 'bad-frame',
+  AI_InvalidResponseDataError: 'bad-frame',
+  AI_EmptyResponseBodyError: 'stream-incomplete',
+  AI_NoContentGeneratedError: 'stream-incomplete',
+};
+
+function headersOf(given: unknown): Headers {
+  try {
+    return new Headers(given as Record<string, string>);
+  } catch {
+    return new Headers();
+  }
+}
+
+/** An exchange over HTTP that failed: by its status, or without one by the network. */
+function exchangeError(error: Thrown, secrets: readonly string[], now: number): ModelError {
+  const { statusCode, responseBody, responseHeaders, message, url } = error;
+  if (typeof statusCode !== 'number') return networkError(error, String(url), secrets);
+  const said = typeof responseBody === 'string' && responseBody !== '' ? responseBody : String(message);
+  if (statusCode >= 400) {
+    return statusError({ status: statusCode, headers: headersOf(responseHeaders) }, said, secrets, now, ADVICE);
+  }
+  return named('bad-frame', error, secrets);
+}
+
+const named = (code: ModelErrorCode, error: unknown, secrets: readonly string[]): ModelError => {
+  const advice = ADVICE[code];
+  const said = excerpt(thrownMessage(error), secrets);
+  return new ModelError({
+    code,
+    message: `the provider failed (${code}): ${said}${advice === undefined ? '' : `: ${advice}`}`,
+  });
+};
+
+/** What `doStream` rejected with, or its stream broke with. `now` is in milliseconds, for a Retry-After that is a date. */
+export function thrownError(error: unknown, secrets: readonly string[], now: number): ModelError {
+  if (error instanceof ModelError) return error;
+  const thrown: Thrown = typeof error === 'object' && error !== null ? error : {};
+  if (thrown.name === 'AI_APICallError') return exchangeError(thrown, secrets, now);
+  // The SDK retries nothing at this level; what wraps a failure tells of it.
+  const cause = (thrown as { cause?: unknown }).cause;
+  if (thrown.name === 'AI_RetryError' && cause !== undefined) return thrownError(cause, secrets, now);
+  const code = CODES[String(thrown.name)];
+  return code === undefined ? networkError(error, 'https://provider', secrets) : named(code, error, secrets);
+}
+
+/** What came as an error part. A body that the server sent is read as one. */
+export function streamedError(error: unknown, secrets: readonly string[], now: number): ModelError {
+  return error instanceof Error ? thrownError(error, secrets, now) : providerError(error, secrets);
+}

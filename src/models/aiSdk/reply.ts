@@ -1,0 +1,212 @@
+/**
+ * Turns the parts of an AI SDK stream into the parts of one reply. Rule: a reply ends well only with a finish that names a
+ * reason; a call that the provider ran itself is not the agent's; what cannot be told is named by a diagnostic, at most a
+ * few of a kind.
+ */
+import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
+import { toJson } from '../../json.ts';
+import { ModelError, type ModelPart } from '../model.ts';
+import { type Block, extraOfBlocks, extraOfCall, optionsOf } from './blocks.ts';
+
+/** A stream part, of any provider: each field is looked at before it is used. */
+export interface StreamPart {
+  readonly type?: unknown;
+  readonly [field: string]: unknown;
+}
+
+const DIAGNOSTICS_OF_A_KIND = 4;
+/** Characters of text, reasoning and arguments of one reply. */
+const REPLY_CHARS = 64 * 1024 * 1024;
+/** Of no account for an agent. */
+const PASSED_OVER: ReadonlySet<unknown> = new Set(['response-metadata', 'raw', 'source', 'tool-input-end', 'ping']);
+
+const isRecord = (value: unknown): value is StreamPart =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+export class SdkReply {
+  readonly #out: (part: ModelPart) => void;
+  readonly #provider: string;
+  readonly #blocks: Block[] = [];
+  /** Blocks that are being written, by kind and id. */
+  readonly #open = new Map<string, Extract<Block, { type: 'text' | 'reasoning' }>>();
+  /** Calls whose input is streamed: their place, and whether the provider runs them. */
+  readonly #inputs = new Map<string, { index: number; executed: boolean }>();
+  readonly #noted = new Map<string, number>();
+  #calls = 0;
+  #chars = 0;
+  #ended = false;
+
+  constructor(out: (part: ModelPart) => void, provider: string) {
+    this.#out = out;
+    this.#provider = provider;
+  }
+
+  /** Throws ModelError where the attempt has failed; an `error` part is the caller's. */
+  take(part: StreamPart): void {
+    const { type } = part;
+    if (this.#ended || PASSED_OVER.has(type)) return;
+    const words = /^(text|reasoning)-(start|delta|end)$/.exec(textOf(type));
+    if (words) return this.#words(words[1] as 'text' | 'reasoning', part);
+    if (type === 'tool-input-start') return this.#inputStarts(part);
+    if (type === 'tool-input-delta') return this.#input(part);
+    if (type === 'tool-call') return this.#call(part);
+    if (type === 'tool-result') return this.#executed(part);
+    if (type === 'finish') return this.#finish(part);
+    if (type === 'stream-start') return this.#warnings(part.warnings);
+    this.#note('part_ignored', { type: textOf(type).slice(0, 64) });
+  }
+
+  /** Whether the finish came: nothing else is waited for. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The stream has ended. */
+  end(): void {
+    if (!this.#ended) throw incomplete();
+  }
+
+  #words(type: 'text' | 'reasoning', part: StreamPart): void {
+    const key = `${type} ${String(part.id)}`;
+    let block = part.type === `${type}-start` ? undefined : this.#open.get(key);
+    if (block === undefined) {
+      block = { type, text: '' };
+      this.#blocks.push(block);
+      this.#open.set(key, block);
+    }
+    const text = textOf(part.delta);
+    this.#grow(text.length);
+    block.text += text;
+    const options = optionsOf(part.providerMetadata);
+    if (options) block.options = options;
+    if (text !== '') this.#out({ type: `${type}-delta`, text });
+  }
+
+  #inputStarts({ id, toolName, providerExecuted }: StreamPart): void {
+    const executed = providerExecuted === true;
+    const index = executed ? -1 : this.#inputs.size;
+    this.#inputs.set(String(id), { index, executed });
+    if (!executed) this.#out({ type: 'tool-call-delta', index, name: textOf(toolName), text: '' });
+  }
+
+  #input({ id, delta }: StreamPart): void {
+    const input = this.#inputs.get(String(id));
+    if (input && !input.executed && textOf(delta) !== '')
+      this.#out({ type: 'tool-call-delta', index: input.index, text: textOf(delta) });
+  }
+
+  #call(part: StreamPart): void {
+    if (part.providerExecuted === true) return this.#executed(part);
+    const { toolCallId, toolName, input, providerMetadata } = part;
+    const extra = extraOfCall(this.#provider, optionsOf(providerMetadata));
+    const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
+    const call = { type: 'tool-call' as const, callId: textOf(toolCallId), name: textOf(toolName), args };
+    this.#calls += 1;
+    this.#grow(args.length);
+    this.#blocks.push({ type: 'call' });
+    this.#out(extra === undefined ? call : { ...call, extra });
+  }
+
+  /** As the prompt takes it back. */
+  #executed(part: StreamPart): void {
+    const { type, toolCallId, toolName, input, result } = part;
+    const options = optionsOf(part.providerMetadata);
+    const said =
+      type === 'tool-call'
+        ? { input: parsed(input), providerExecuted: true }
+        : { output: { type: 'json', value: result ?? null } };
+    const json = toJson({ type, toolCallId, toolName, ...said, ...(options && { providerOptions: options }) });
+    this.#note('provider_executed', { name: textOf(toolName).slice(0, 64) });
+    if (json.kind === 'parsed') this.#blocks.push({ type: 'executed', part: json.value });
+  }
+
+  #finish({ finishReason, usage, providerMetadata }: StreamPart): void {
+    const reason = this.#reason(finishReason);
+    const extra = extraOfBlocks(this.#provider, this.#blocks);
+    this.#ended = true;
+    this.#out({
+      ...{ type: 'finish', reason, usage: usageOf(usage, providerMetadata) },
+      ...(extra !== undefined && { extra }),
+    });
+  }
+
+  /** A word in version 2, the same with the provider's own word in version 3. */
+  #reason(given: unknown): FinishReason {
+    const { unified, raw } = isRecord(given) ? given : { unified: given, raw: undefined };
+    if (raw === 'pause_turn') return 'pause';
+    if (unified === 'error')
+      throw new ModelError({ code: 'provider', message: 'the provider ended its reply with an error' });
+    if (unified === 'length' || unified === 'content-filter' || unified === 'tool-calls') return unified;
+    // Without a word of the provider's there was no end, only an end of the stream.
+    if (unified !== 'stop') {
+      if (unified !== 'other' || (isRecord(given) && raw === undefined)) throw incomplete();
+      this.#note('finish_reason_unknown', { reason: textOf(raw).slice(0, 64) });
+    }
+    return this.#calls > 0 ? 'tool-calls' : 'stop';
+  }
+
+  #grow(by: number): void {
+    this.#chars += by;
+    if (this.#chars <= REPLY_CHARS) return;
+    const message = `the reply holds more than ${REPLY_CHARS} characters: it was cut off and is not used`;
+    throw new ModelError({ code: 'reply-too-large', message });
+  }
+
+  #warnings(given: unknown): void {
+    for (const warning of Array.isArray(given) ? given : []) {
+      const json = toJson(warning);
+      this.#note('provider_warning', json.kind === 'parsed' ? json.value : null);
+    }
+  }
+
+  #note(code: string, detail: Json): void {
+    const count = (this.#noted.get(code) ?? 0) + 1;
+    this.#noted.set(code, count);
+    if (count <= DIAGNOSTICS_OF_A_KIND) this.#out({ type: 'diagnostic', code, detail });
+  }
+}
+
+function parsed(input: unknown): unknown {
+  try {
+    return typeof input === 'string' ? JSON.parse(input) : input;
+  } catch {
+    return {};
+  }
+}
+
+const incomplete = (): ModelError =>
+  new ModelError({
+    code: 'stream-incomplete',
+    message: 'the reply ended without a finish reason: the connection was cut or the provider stopped early',
+  });
+
+const count = (value: unknown): number =>
+  typeof value === 'number' && value >= 0 && Number.isFinite(value) ? value : 0;
+
+function usageOf(given: unknown, metadata: unknown): Partial<Usage> {
+  if (!isRecord(given)) return {};
+  const { inputTokens: input, outputTokens: output } = given;
+  if (isRecord(input) || isRecord(output)) {
+    const { total, cacheRead, cacheWrite } = isRecord(input) ? input : ({} as StreamPart);
+    const { total: written, reasoning } = isRecord(output) ? output : ({} as StreamPart);
+    return {
+      inputTokens: count(total),
+      outputTokens: count(written),
+      cachedInputTokens: count(cacheRead),
+      cacheWriteTokens: count(cacheWrite),
+      reasoningTokens: count(reasoning),
+    };
+  }
+  const cached = count(given.cachedInputTokens);
+  // In version 2 this provider alone counts cached tokens apart, and those it wrote nowhere else.
+  const apart = isRecord(metadata) && isRecord(metadata.anthropic) ? metadata.anthropic : undefined;
+  const cacheWriteTokens = count(apart?.cacheCreationInputTokens);
+  return {
+    inputTokens: count(input) + (apart ? cached + cacheWriteTokens : 0),
+    outputTokens: count(output),
+    cachedInputTokens: cached,
+    cacheWriteTokens,
+    reasoningTokens: count(given.reasoningTokens),
+  };
+}
