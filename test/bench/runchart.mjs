@@ -1,7 +1,11 @@
 /** runchart with its own adapter on the same fetch; the run is iterated to its end, as a user interface would. */
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../dist/src/index.js';
 import { openai } from '../../dist/src/models/openai/openai.js';
+import { jsonlStore } from '../../dist/src/node.js';
 import { scriptedFetch } from './scripts.mjs';
 
 const echo = defineTool({
@@ -41,6 +45,24 @@ async function turn(conversation) {
   const result = await handle.result;
   if (result.termination !== 'NaturalEnd') throw new Error(JSON.stringify(result));
   return text;
+}
+
+/** What the file store keeps of one run. */
+export async function storedBytes(scenario) {
+  const directory = await mkdtemp(join(tmpdir(), 'runchart-bench-'));
+  try {
+    const model = openai('bench', {
+      apiKey: 'bench',
+      baseURL: 'http://bench.local/v1',
+      fetch: scriptedFetch(scenario),
+    });
+    const agent = createAgent({ model, tools: [echo], policies: { limits }, store: jsonlStore(directory) });
+    await turn(await agent.open('bench'));
+    await agent.close();
+    return (await stat(join(directory, 'bench.jsonl'))).size;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }
 
 export function makeContender(scenario) {
