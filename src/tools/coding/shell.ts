@@ -133,12 +133,24 @@ async function ended(over: Over, tree: ProcessTree, closed: Promise<void>): Prom
   }
   // Who reads what the command wrote (`> >(tee log)`) ends by itself now; who does not was left running.
   await soon(closed);
-  const leftRunning = (await tree.living())?.length !== 0;
+  const leftRunning = await isLeftRunning(tree);
   if (leftRunning) {
     await tree.end();
     await soon(closed);
   }
   return { ...over, leftRunning };
+}
+
+const ENDING_MS = 10;
+const ENDING_LOOKS = 5;
+
+/** What is just ending is not left running: the first process of a sandbox ends behind the command in it. */
+async function isLeftRunning(tree: ProcessTree): Promise<boolean> {
+  for (let look = 0; look < ENDING_LOOKS; look += 1) {
+    if ((await tree.living())?.length === 0) return false;
+    await new Promise<void>((resolve) => setTimeout(resolve, ENDING_MS));
+  }
+  return true;
 }
 
 /** Waits for it, but not long. */

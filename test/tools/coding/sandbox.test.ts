@@ -116,6 +116,11 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     await expect.poll(() => running987(), { timeout: 2_000 }).toBe(0);
   });
 
+  it('what runs on behind the command is ended and told, and a command that leaves nothing is not said to', async () => {
+    for (let time = 0; time < 10; time += 1) expect(await run('echo done', required)).toBe('done');
+    expect(await run('sleep 988 & echo done', required)).toBe('done\n[what it left running was ended]');
+  });
+
   it('may write where the host says, and nothing of /tmp but its own', async () => {
     const options: CodingToolOptions = { ...required, sandboxOptions: { write: [bench.evil] } };
     await run(`echo b > ${join(bench.evil, 'new')}; echo c > /tmp/runchart-own; ls /tmp`, options);
