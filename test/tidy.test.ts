@@ -41,6 +41,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/, /^diff$/]],
   [/^src\/permissions\//, [/^node:/, /^unbash$/, /^ignore$/]],
   [/^src\/(node\.ts|stores\/jsonl\/|hooks\/)/, [/^node:/]],
+  [/^src\/cli\/serveCommand/, [/^node:/, /^hono(\/cors)?$/, /^@hono\/node-server$/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
   [/^src\//, [/^xstate$/, /^rxjs$/, /^@standard-schema\/spec$/]],

@@ -10,6 +10,7 @@ import { interrupts } from './input.ts';
 import type { ReplayOptions } from './replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
 import { printable } from './screen.ts';
+import type { ServeOptions } from './serveCommand.ts';
 
 const { version, description } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
@@ -29,6 +30,13 @@ The log is read and nothing else: it may be damaged, torn, or in use. What canno
 A file without a header is taken as wire events of another backend, one JSON object a line.
 
 Exit codes: 0 shown, 1 the file is no log or cannot be read, 2 usage and an unknown session, 130 interrupted.`;
+
+const SERVE_HELP = `
+It tells its address, and a token that it makes, as one JSON line on standard output. RUNCHART_TOKEN sets the token instead.
+Requests carry it as Authorization: Bearer; an EventSource, which cannot, as ?token= of the events.
+Who can reach the server and has the token can have commands run, as far as they are approved over the same way.
+
+Exit codes: 0 ended by a signal, 1 error, 2 usage.`;
 
 function program(signal: AbortSignal, exit: (code: number) => void): Command {
   const root = new Command('runchart')
@@ -68,6 +76,7 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
       const outputs = { shown: outputTo(process.stdout), notes: outputTo(process.stderr) };
       exit(await replayCommand(log, options, outputs, signal));
     });
+  serveCommandOf(root, signal, exit);
   root
     .command('demo')
     .description('see it work: a scripted model in a process of its own, real tools, a real log')
@@ -84,6 +93,22 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
       chartsCommand(id, (text) => void process.stdout.write(text));
     });
   return root;
+}
+
+function serveCommandOf(root: Command, signal: AbortSignal, exit: (code: number) => void): void {
+  root
+    .command('serve')
+    .description('serve sessions to other programs over HTTP and server-sent events')
+    .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
+    .option('--cwd <directory>', 'where the tools work (default: the current directory)')
+    .option('--host <address>', 'the address to listen on', '127.0.0.1')
+    .option('--port <number>', 'the port; 0 for any that is free', '0')
+    .option('--origin <url...>', 'origins of pages that may ask')
+    .addHelpText('after', SERVE_HELP)
+    .action(async (options: ServeOptions) => {
+      const { serveCommand } = await import('./serveCommand.ts');
+      exit(await serveCommand(options, signal));
+    });
 }
 
 async function main(): Promise<number> {

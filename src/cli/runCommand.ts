@@ -27,7 +27,7 @@ export interface RunOptions {
 }
 
 const WAITING = 3;
-const INSTRUCTIONS = `You help with the files of one directory: your tools read inside it, relative paths and commands start there.
+export const INSTRUCTIONS = `You help with the files of one directory: your tools read inside it, relative paths and commands start there.
 Look things up before you state them; prefer the reading tools, for a person is asked before each command. Answer in
 plain text, briefly.`;
 
@@ -71,7 +71,7 @@ export async function runCommand(words: string, options: RunOptions, signal: Abo
   }
 }
 
-async function namedModel(name: string | undefined): Promise<Model> {
+export async function namedModel(name: string | undefined): Promise<Model> {
   if (name === undefined || name === '') {
     throw new ConfigurationError('no model: give one with -m, or set OPENAI_MODEL, by the name its server knows');
   }

@@ -1,0 +1,104 @@
+/** `runchart serve` as a process: what it serves and whom it refuses. */
+import { request } from 'node:http';
+import { expect, test } from 'vitest';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { type Program, start, storedEntries } from './cli.ts';
+import { modelServer } from './modelServer.ts';
+import { explains, hangs, place, readsMainGo } from './place.ts';
+
+interface Served {
+  program: Program;
+  url: string;
+  token: string;
+  sessions: string;
+  cwd: string;
+}
+
+const head = { seq: 0, at: 1, runId: null, type: 'conversation', schema: 1, createdAt: 1 } as const;
+
+async function serving(...scripts: Parameters<typeof modelServer>): Promise<Served> {
+  const { cwd, env, sessions } = await place(await modelServer(...scripts));
+  const program = start(['serve', '-m', 'm1', '--origin', 'http://page.example'], { cwd, env, input: null });
+  await program.says('\n');
+  return { program, sessions, cwd, ...(JSON.parse(program.stdout) as { url: string; token: string }) };
+}
+
+/** `fetch` sets Host by itself, so this does not use it. */
+function asked(url: string, headers: Record<string, string>): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { headers }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (text: string) => {
+        body += text;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+test('a request over HTTP is run with real tools and a real log, and its events are the log', async () => {
+  const { program, url, token, sessions } = await serving(readsMainGo, explains);
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = (path: string, body: unknown) =>
+    fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  expect((await post('/conversations', { id: 's' })).status).toBe(201);
+  expect((await post('/conversations/s/messages', { content: 'Read main.go' })).status).toBe(202);
+  const events = await fetch(`${url}/conversations/s/events?token=${token}`);
+  let text = '';
+  for await (const chunk of events.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    if (text.includes('"type":"run-stop"') && text.includes('"boundary":"RunFinished"')) break;
+  }
+  program.process.kill('SIGTERM');
+  expect(await program.ended).toEqual({ code: 0, signal: null });
+  const stored = await storedEntries(sessions, 's');
+  const told = [...text.matchAll(/^event: entry\ndata: (.*)$/gm)].map(([, data = '']) => JSON.parse(data) as unknown);
+  expect(told).toEqual(stored);
+});
+
+test('H-301 H-302 H-303 H-304: host, origin and token are each asked for, on every path', async () => {
+  const { url, token } = await serving();
+  const authorization = `Bearer ${token}`;
+  const list = `${url}/conversations`;
+  const statusOf = async (headers: Record<string, string>, address = list) => (await asked(address, headers)).status;
+  expect(await statusOf({ authorization })).toBe(200);
+  expect(await statusOf({ authorization, origin: url })).toBe(200);
+  expect(await statusOf({ authorization, origin: 'http://page.example' })).toBe(200);
+  expect(await statusOf({ authorization, origin: 'https://evil.example' })).toBe(403);
+  expect(await statusOf({ authorization, origin: 'null' })).toBe(403);
+  expect(await statusOf({ authorization, host: 'rebind.evil.example' })).toBe(403);
+  expect(await statusOf({ authorization, host: '127.0.0.1:1' })).toBe(403);
+  expect(await statusOf({})).toBe(401);
+  expect(await statusOf({ authorization: `Bearer ${token}x` })).toBe(401);
+  const swapped = token.replace(/[a-z]/gi, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
+  expect(await statusOf({ authorization: `Bearer ${swapped}` })).toBe(401);
+  expect(await statusOf({ authorization: `Bearer ${'x'.repeat(8000)}` })).toBe(401);
+  expect(await statusOf({}, `${list}?token=${token}`)).toBe(401);
+  expect(await statusOf({}, `${list}/nope/events?token=${token}`)).toBe(404);
+});
+
+test('a session of another directory is neither listed nor opened', async () => {
+  const { program, url, token, sessions, cwd } = await serving();
+  const elsewhere = await jsonlStore(sessions).open('other');
+  await elsewhere.append([{ ...head, conversationId: 'other', cwd: `${cwd}/else` }], 0);
+  await elsewhere.close();
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  expect(await (await fetch(`${url}/conversations`, { headers })).json()).toEqual([]);
+  expect((await fetch(`${url}/conversations/other`, { headers })).status).toBe(404);
+  const opened = await fetch(`${url}/conversations`, { method: 'POST', headers, body: '{"id":"other"}' });
+  expect([opened.status, ((await opened.json()) as { code: string }).code]).toEqual([400, 'configuration']);
+  expect(program.stderr).toBe('');
+});
+
+test('a signal ends the run as interrupted, durably', async () => {
+  const { program, url, token, sessions } = await serving(hangs);
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  await fetch(`${url}/conversations`, { method: 'POST', headers, body: '{"id":"s"}' });
+  await fetch(`${url}/conversations/s/messages`, { method: 'POST', headers, body: '{"content":"go"}' });
+  program.process.kill('SIGINT');
+  expect((await program.ended).code).toBe(0);
+  const stored = await storedEntries(sessions, 's');
+  expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
+});
