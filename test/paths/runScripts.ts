@@ -267,6 +267,7 @@ export const runScripts: readonly RunScript[] = [
       phase,
       commit,
       phase,
+      phase,
       commit,
     ],
     ends: 'NaturalEnd',
