@@ -27,6 +27,6 @@ export {
 } from './scriptedModel.ts';
 export { shrink } from './simulation/shrink.ts';
 export { type AgentWorld, type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
-export type { Violation } from './simulation/world.ts';
+export type { Violation } from './simulation/world/world.ts';
 export { logStoreSuite, type SuiteRunner } from './storeSuite/logStoreSuite.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

@@ -66,7 +66,7 @@ describe('the agent of somebody else', () => {
   });
 
   it('lives the same life when one of its tools returns an image, the first of the process too', async () => {
-    const { IMAGE } = await import('../../src/testing/simulation/image.ts');
+    const { IMAGE } = await import('../../src/testing/simulation/world/image.ts');
     const look = defineTool({
       name: 'look',
       description: 'Looks.',

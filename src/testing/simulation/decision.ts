@@ -3,8 +3,8 @@
  * and on one nobody made.
  */
 import type { Decision, Json, PendingCall } from '../../../machines/internal.ts';
-import type { WatchedCall } from './callWatch.ts';
 import type { Tape } from './tape.ts';
+import type { WatchedCall } from './watch/callWatch.ts';
 
 const WHOM = { waiting: 12, early: 3, late: 1, twice: 1, nobody: 0.5 } as const;
 export type Whom = keyof typeof WHOM;

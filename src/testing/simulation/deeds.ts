@@ -2,9 +2,9 @@
 import type { Decision, Json } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { drawDecision } from './decision.ts';
-import type { SimulatedStore } from './store.ts';
-import type { Told } from './told.ts';
-import { CONVERSATION, type World } from './world.ts';
+import type { Told } from './watch/told.ts';
+import type { SimulatedStore } from './world/store.ts';
+import { CONVERSATION, type World } from './world/world.ts';
 
 /** Simulated milliseconds that a cancel may take. */
 const CANCEL_MS = 100;

@@ -6,13 +6,12 @@ import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { Deeds } from './deeds.ts';
-import { IMAGE } from './image.ts';
-import { Observer } from './observer.ts';
 import { Others } from './others.ts';
-import { CallerSignal } from './signal.ts';
-import type { SimulatedStore } from './store.ts';
-import { Told } from './told.ts';
-import { CONVERSATION, type World } from './world.ts';
+import { Observer } from './watch/observer.ts';
+import { Told } from './watch/told.ts';
+import { IMAGE } from './world/image.ts';
+import type { SimulatedStore } from './world/store.ts';
+import { CONVERSATION, type World } from './world/world.ts';
 
 const ACTS = {
   send: 5,
@@ -252,5 +251,44 @@ export class Host {
       left -= 1;
       this.act();
     });
+  }
+}
+
+export class CallerSignal {
+  readonly #controller = new AbortController();
+  #listeners = new Set<unknown>();
+  /** The run it was given to is over. */
+  over = false;
+
+  constructor() {
+    const { signal } = this.#controller;
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    Object.defineProperties(signal, {
+      addEventListener: {
+        value: (type: string, listener: EventListener, options?: AddEventListenerOptions) => {
+          this.#listeners.add(listener);
+          add(type, listener, options);
+        },
+      },
+      removeEventListener: {
+        value: (type: string, listener: EventListener) => {
+          this.#listeners.delete(listener);
+          remove(type, listener);
+        },
+      },
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isOverheard(): boolean {
+    return this.over && !this.signal.aborted && this.#listeners.size > 0;
+  }
+
+  abort(): void {
+    this.#controller.abort();
   }
 }

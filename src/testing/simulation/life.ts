@@ -6,9 +6,8 @@ import type { LogEntry } from '../../../machines/internal.ts';
 import { everyPart } from '../../onDemand.ts';
 import type { Host } from './host.ts';
 import { Rest } from './rest.ts';
-import type { SimulatedStore } from './store.ts';
-import { watchUncaught } from './uncaught.ts';
-import { CONVERSATION, type World } from './world.ts';
+import type { SimulatedStore } from './world/store.ts';
+import { CONVERSATION, type World } from './world/world.ts';
 
 /** More than any run has left to do once nothing goes wrong any more. */
 const REST_STEPS = 5000;
@@ -158,4 +157,21 @@ export class Life {
     }
     world.violate('I6', `it has not come to rest within ${REST_STEPS} steps`);
   }
+}
+
+type Told = (error: unknown) => void;
+
+const lives = new Set<Told>();
+const tell = (error: unknown): void => {
+  for (const told of lives) told(error);
+};
+
+/** Until the function it returns is called. */
+export function watchUncaught(told: Told): () => void {
+  if (lives.size === 0) process.on('unhandledRejection', tell);
+  lives.add(told);
+  return () => {
+    lives.delete(told);
+    if (lives.size === 0) process.off('unhandledRejection', tell);
+  };
 }

@@ -6,9 +6,9 @@ import { modelMessages } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { forkConversation } from '../../conversation/fork.ts';
-import type { SimulatedStore } from './store.ts';
-import type { Told } from './told.ts';
-import { CONVERSATION, type World } from './world.ts';
+import type { Told } from './watch/told.ts';
+import type { SimulatedStore } from './world/store.ts';
+import { CONVERSATION, type World } from './world/world.ts';
 
 const NEIGHBOUR = 'neighbour';
 const FORK = 'fork';

@@ -5,12 +5,12 @@
 import type { Json, LogEntry, Message } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { project } from '../../projector/index.ts';
-import type { WatchedCall } from './callWatch.ts';
-import { callKey } from './facts.ts';
 import type { Host } from './host.ts';
-import { pairingFaults } from './pairing.ts';
-import type { SimulatedStore } from './store.ts';
-import { CONVERSATION, type World } from './world.ts';
+import type { WatchedCall } from './watch/callWatch.ts';
+import { callKey } from './watch/facts.ts';
+import { pairingFaults } from './watch/pairing.ts';
+import type { SimulatedStore } from './world/store.ts';
+import { CONVERSATION, type World } from './world/world.ts';
 
 export class Rest {
   readonly #world: World;

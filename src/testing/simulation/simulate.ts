@@ -11,19 +11,29 @@ import type { Interpreter } from '../../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import type { LogStore } from '../../stores/store.ts';
 import { subAgents } from '../../subAgents/spawnTool.ts';
-import { callback, checkOptionsOf, type Form, isList, isObject, list, object, whole } from '../../validation.ts';
-import { madeIn } from './factory.ts';
+import {
+  callback,
+  checkOptionsOf,
+  type Form,
+  isList,
+  isObject,
+  list,
+  object,
+  shown,
+  whole,
+  withMethods,
+} from '../../validation.ts';
 import { Host } from './host.ts';
-import { Ledger } from './ledger.ts';
 import { Life } from './life.ts';
-import { SimulatedModel } from './model.ts';
-import { simulatedGuard, simulatedPlugin } from './plugin.ts';
 import { drawProfile } from './profile.ts';
-import { SECRET } from './secret.ts';
-import { SimulatedStore } from './store.ts';
 import { continued, recorded, seeded, type Tape } from './tape.ts';
-import { simulatedTools } from './tools.ts';
-import { CONVERSATION, type Group, type Violation, World } from './world.ts';
+import { Ledger } from './watch/ledger.ts';
+import { SimulatedModel } from './world/model.ts';
+import { SECRET } from './world/secret.ts';
+import { simulatedGuard, simulatedPlugin } from './world/simulatedPlugin.ts';
+import { SimulatedStore } from './world/store.ts';
+import { simulatedTools } from './world/tools.ts';
+import { CONVERSATION, type Group, type Violation, World } from './world/world.ts';
 
 export interface SimulationReport {
   readonly seed: number;
@@ -169,4 +179,25 @@ function ownAgent(
       ...(isInspected && { inspect }),
     });
   };
+}
+
+const GIVES = 'agent() must give an agent of createAgent at once';
+
+/** Nothing where there is no agent. */
+export function madeIn(world: World, make: () => Agent): Agent | undefined {
+  try {
+    const made: unknown = make();
+    if (withMethods(made, 'open', 'close')) return made as Agent;
+    world.violate('setup', `${GIVES}, got ${sight(made)}`);
+  } catch (error) {
+    world.violate('setup', `agent() threw ${thrownText(error)}`);
+  }
+  return undefined;
+}
+
+/** What an async factory says later is told already. */
+function sight(made: unknown): string {
+  if (!withMethods(made, 'then')) return shown(made);
+  Promise.resolve(made).catch(() => undefined);
+  return 'a promise';
 }

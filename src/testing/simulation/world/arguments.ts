@@ -3,8 +3,8 @@
  * schema takes, and those just beyond. Rule: 0 on the tape is the plainest; what no schema can say (a pattern, a check of
  * one's own) is for the examples that the caller gives.
  */
-import type { Json } from '../../../machines/internal.ts';
-import type { Tape } from './tape.ts';
+import type { Json } from '../../../../machines/internal.ts';
+import type { Tape } from '../tape.ts';
 
 type Schema = { [key: string]: Json };
 const isSchema = (value: Json | undefined): value is Schema =>

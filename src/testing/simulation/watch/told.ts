@@ -2,14 +2,14 @@
  * What the library told its caller, held against the durable log. Rule: what was told is true, then and after a crash;
  * a refusal has a type. A store that lied to the library excuses what the library says of it.
  */
-import type { LogEntry } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation/conversation.ts';
-import type { Receipt } from '../../conversation/receipts.ts';
-import type { Run, RunResult } from '../../conversation/run.ts';
-import { RunchartError } from '../../errors.ts';
+import type { LogEntry } from '../../../../machines/internal.ts';
+import type { Conversation } from '../../../conversation/conversation.ts';
+import type { Receipt } from '../../../conversation/receipts.ts';
+import type { Run, RunResult } from '../../../conversation/run.ts';
+import { RunchartError } from '../../../errors.ts';
+import type { SimulatedStore } from '../world/store.ts';
+import { CONVERSATION, type World } from '../world/world.ts';
 import { sameSpent, sumOf } from './spending.ts';
-import type { SimulatedStore } from './store.ts';
-import { CONVERSATION, type World } from './world.ts';
 
 /** Of an agent whose log a crash would not be taken from. */
 const OTHER_STORE = 'the agent keeps its log in another store: name none, or wrap the one that is given';

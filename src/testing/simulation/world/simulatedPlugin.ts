@@ -1,6 +1,6 @@
 /** Plugins that take part in every phase and may say anything there. Rule: what they do is drawn from the tape. */
-import type { Plugin } from '../../plugins/plugin.ts';
-import { callKey } from './facts.ts';
+import type { Plugin } from '../../../plugins/plugin.ts';
+import { callKey } from '../watch/facts.ts';
 import { SECRET } from './secret.ts';
 import type { World } from './world.ts';
 

@@ -2,10 +2,10 @@
  * Tools that do anything a tool was ever seen to do. Rule: what they do is drawn from the tape, and each execution is in
  * the ledger before it begins.
  */
-import { defineTool, type Tool, type ToolContext, toolResult } from '../../tools/tool.ts';
-import { callKey } from './facts.ts';
+import { defineTool, type Tool, type ToolContext, toolResult } from '../../../tools/tool.ts';
+import { callKey } from '../watch/facts.ts';
+import type { Kind, Ledger } from '../watch/ledger.ts';
 import { IMAGE } from './image.ts';
-import type { Kind, Ledger } from './ledger.ts';
 import { SECRET } from './secret.ts';
 import type { World } from './world.ts';
 

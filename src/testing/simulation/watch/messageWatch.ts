@@ -1,6 +1,6 @@
 /** What holds of the messages of a log. Rule: each is delivered or given back once, those that wait in their order. */
-import type { LogEntry, QueuedMessage } from '../../../machines/internal.ts';
-import type { World } from './world.ts';
+import type { LogEntry, QueuedMessage } from '../../../../machines/internal.ts';
+import type { World } from '../world/world.ts';
 
 export class MessageWatch {
   readonly places = new Map<string, 'queued' | 'delivered' | 'returned'>();

@@ -1,5 +1,5 @@
 /** What a strict provider would refuse in the messages of a request. Rule: it reads the messages and nothing else. */
-import type { Message } from '../../../machines/internal.ts';
+import type { Message } from '../../../../machines/internal.ts';
 
 export function pairingFaults(messages: readonly Message[]): string[] {
   const faults: string[] = [];

@@ -2,13 +2,13 @@
  * What holds of every log, watched entry by entry as it becomes durable. Rule: it knows entries only, and never how the
  * library came to write them.
  */
-import type { LogEntry } from '../../../machines/internal.ts';
+import type { LogEntry } from '../../../../machines/internal.ts';
+import { holdsSecret } from '../world/secret.ts';
+import type { World } from '../world/world.ts';
 import { CallWatch } from './callWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
 import { PolicyWatch } from './policyWatch.ts';
-import { holdsSecret } from './secret.ts';
 import { childIn, spentTokens, usageFault } from './spending.ts';
-import type { World } from './world.ts';
 
 /** What may still be written of a run that is over. */
 const BEHIND_THE_END: ReadonlySet<string> = new Set([

@@ -2,12 +2,12 @@
  * What simulated tools really did. Rule: each execution is held against the durable log: what was not recorded before it
  * runs, runs on other arguments than were allowed, or goes on unaware that nobody waits for it, is a violation.
  */
-import type { Json } from '../../../machines/internal.ts';
-import type { ToolContext } from '../../tools/tool.ts';
+import type { Json } from '../../../../machines/internal.ts';
+import type { ToolContext } from '../../../tools/tool.ts';
+import type { SimulatedStore } from '../world/store.ts';
+import type { World } from '../world/world.ts';
 import { type Execution, editedBy, type WatchedCall } from './callWatch.ts';
 import { callKey } from './facts.ts';
-import type { SimulatedStore } from './store.ts';
-import type { World } from './world.ts';
 
 /** How a simulated tool is declared, and what it does besides saying something. */
 export interface Kind {

@@ -3,12 +3,12 @@
  * and at its live signals. Rule: reading changes nothing, and what is seen is what the log says at that moment; text
  * that was streamed is the text that is committed.
  */
-import { type LogEntry, modelMessages } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation/conversation.ts';
-import type { Live } from '../../live.ts';
-import { project } from '../../projector/index.ts';
-import type { SimulatedStore } from './store.ts';
-import { CONVERSATION, type World } from './world.ts';
+import { type LogEntry, modelMessages } from '../../../../machines/internal.ts';
+import type { Conversation } from '../../../conversation/conversation.ts';
+import type { Live } from '../../../live.ts';
+import { project } from '../../../projector/index.ts';
+import type { SimulatedStore } from '../world/store.ts';
+import { CONVERSATION, type World } from '../world/world.ts';
 
 /** The view costs more than all the rest: it is held at every so many looks. */
 const LOOKS_A_VIEW = 16;

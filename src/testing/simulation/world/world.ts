@@ -2,13 +2,13 @@
  * The world of one simulated run: time, what is under way, and which process is alive. Rule: nothing happens unless the
  * loop makes it happen; what a dead process has under way never comes to its end.
  */
-import type { Completion, Delivery, Journal, Json } from '../../../machines/internal.ts';
-import type { DeepPartial, Policies } from '../../policies.ts';
-import type { Ports } from '../../runtime/ports.ts';
+import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
+import type { DeepPartial, Policies } from '../../../policies.ts';
+import type { Ports } from '../../../runtime/ports.ts';
+import type { Profile } from '../profile.ts';
+import type { Tape } from '../tape.ts';
+import { Facts } from '../watch/facts.ts';
 import { drawArguments } from './arguments.ts';
-import { Facts } from './facts.ts';
-import type { Profile } from './profile.ts';
-import type { Tape } from './tape.ts';
 
 /** Something under way that the loop may bring to its end. */
 export interface Pending {

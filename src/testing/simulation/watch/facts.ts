@@ -2,7 +2,7 @@
  * What really happened outside the library, as far as the log has to agree with it. Rule: whoever did it writes it
  * down here; the invariants compare, and nothing here is decided by what the library says.
  */
-import type { Json } from '../../../machines/internal.ts';
+import type { Json } from '../../../../machines/internal.ts';
 
 /** A model that was asked, in the process with this number. */
 export interface Stream {

@@ -1,8 +1,8 @@
 /** What a model says, drawn from the tape. Rule: anything a provider was ever seen to send, the plainest first. */
-import type { Message } from '../../../machines/internal.ts';
-import type { ModelPart, ModelRequest, ToolSpec } from '../../models/model.ts';
+import type { Message } from '../../../../machines/internal.ts';
+import type { ModelPart, ModelRequest, ToolSpec } from '../../../models/model.ts';
+import { usageOf } from '../watch/spending.ts';
 import { drawWrongArguments } from './arguments.ts';
-import { usageOf } from './spending.ts';
 import type { World } from './world.ts';
 
 const REPLIES = {

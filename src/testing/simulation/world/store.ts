@@ -2,11 +2,11 @@
  * A store that fails as disks and networks do, around the library's own one in memory. Rule: what is durable stays; an
  * append that a crash cuts leaves all, a part from the front or nothing; the lease of a dead process is free.
  */
-import type { LogEntry } from '../../../machines/internal.ts';
-import { RunchartError } from '../../errors.ts';
-import { memoryStore } from '../../stores/memory.ts';
-import type { LogHandle, LogStore } from '../../stores/store.ts';
-import { LogWatch } from './logWatch.ts';
+import type { LogEntry } from '../../../../machines/internal.ts';
+import { RunchartError } from '../../../errors.ts';
+import { memoryStore } from '../../../stores/memory.ts';
+import type { LogHandle, LogStore } from '../../../stores/store.ts';
+import { LogWatch } from '../watch/logWatch.ts';
 import type { World } from './world.ts';
 
 type Fate = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRefused';

@@ -1,7 +1,7 @@
 /** What holds of the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
-import type { Decision, Json, LogEntry, StoredPart } from '../../../machines/internal.ts';
+import type { Decision, Json, LogEntry, StoredPart } from '../../../../machines/internal.ts';
+import type { World } from '../world/world.ts';
 import { callKey } from './facts.ts';
-import type { World } from './world.ts';
 
 /** A tool at work, in the process with this number. */
 export interface Execution {

@@ -2,8 +2,8 @@
  * What was really used, as the simulated models said it. Rule: every reply says other counts than all the rest, so that
  * each entry can be held against the one reply it is about; sums are made of those words, and never of the library's.
  */
-import type { LogEntry, Usage } from '../../../machines/internal.ts';
-import type { Prices } from '../../models/model.ts';
+import type { LogEntry, Usage } from '../../../../machines/internal.ts';
+import type { Prices } from '../../../models/model.ts';
 
 export const PRICES: Prices = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 };
 /** The name of the entry that says what a sub-agent used. */

@@ -3,9 +3,9 @@
  * Rule: it counts entries by itself; a limit that was reached lets no model speak any more, and what was stopped by a
  * limit had reached it.
  */
-import type { LogEntry } from '../../../machines/internal.ts';
+import type { LogEntry } from '../../../../machines/internal.ts';
+import type { World } from '../world/world.ts';
 import { spentTokens, usdOf } from './spending.ts';
-import type { World } from './world.ts';
 
 type Calls = ReadonlyMap<string, { name: string; args: unknown; status: string; suspension: number }>;
 /** Of the last reply, in its order. */

@@ -2,13 +2,13 @@
  * A model that answers anything a provider was ever seen to send. Rule: what it says is drawn from the tape when it is
  * called; each request is held against what providers accept.
  */
-import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../models/model.ts';
-import type { Stream } from './facts.ts';
-import { pairingFaults } from './pairing.ts';
-import { Past } from './past.ts';
+import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../../models/model.ts';
+import { Past } from '../past.ts';
+import type { Stream } from '../watch/facts.ts';
+import { pairingFaults } from '../watch/pairing.ts';
+import { PRICES } from '../watch/spending.ts';
 import { Replies } from './reply.ts';
 import { SECRET } from './secret.ts';
-import { PRICES } from './spending.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
