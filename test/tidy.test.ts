@@ -1,10 +1,10 @@
 /**
- * The house rules that no compiler holds: who may import whom, how long a file and a function may be, and which words
- * are refused. Rule: no list of exceptions.
+ * The house rules that no compiler holds: who may import whom, how large files, folders and functions may be, and which words
+ * name things. Rule: no list of exceptions.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '..');
@@ -264,6 +264,34 @@ describe('budgets', () => {
     expect(over).toEqual([]);
   });
 
+  it('a file below 40 lines that only one file imports stands in that file, but for entries of folders and parts loaded on demand', () => {
+    const importers = new Map<string, string[]>();
+    for (const file of [...machines, ...src]) {
+      for (const name of importsOf(file)) importers.set(name, [...(importers.get(name) ?? []), file]);
+    }
+    const slivers = [...machines, ...src].filter((file) => {
+      const [importer, ...others] = importers.get(file) ?? [];
+      if (importer === undefined || others.length > 0 || basename(file) === 'index.ts') return false;
+      const onDemand = new RegExp(`import\\(\\s*'[^']*/${basename(file)}'`).test(read(importer));
+      return !onDemand && read(file).split('\n').length - 1 < 40;
+    });
+    expect(slivers).toEqual([]);
+  });
+
+  it('no folder holds more than 15 files', () => {
+    const sizes = new Map<string, number>();
+    for (const file of [...machines, ...src]) sizes.set(dirname(file), (sizes.get(dirname(file)) ?? 0) + 1);
+    expect([...sizes].filter(([, size]) => size > 15)).toEqual([]);
+  });
+
+  it('no two files of a half have the same name, but for those of a kind that every folder may have', () => {
+    const common = ['index', 'store', 'model', 'context', 'assigns', 'entries'].map((name) => `${name}.ts`);
+    for (const half of [machines, src]) {
+      const names = half.map((file) => basename(file)).filter((name) => !common.includes(name));
+      expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+    }
+  });
+
   it('every function keeps to 60 lines', () => {
     const biome = join(root, 'node_modules/.bin/biome');
     const rule = '--only=complexity/noExcessiveLinesPerFunction';
@@ -285,6 +313,45 @@ describe('words', () => {
         ([, name]) => `${file}: ${name}`,
       ),
     );
+    expect(strays).toEqual([]);
+  });
+
+  it('exported names say none of the words that no reader can look up', () => {
+    const refused =
+      /(Nursery|Brood|Ward|Kin|Cast|House|Family|Nest|Birth|Keeper|Claims|Ticket|Outlook|Standing|Hurry|Patience|Desk|Gallery|Knowledge|Sequel|Told(?=[A-Z]|$))/;
+    const strays = src
+      .filter((file) => !file.startsWith('src/testing/'))
+      .flatMap((file) =>
+        [...read(file).matchAll(/^export (?:class|interface|type|function|const) (\w+)/gm)]
+          .filter(([, name = '']) => refused.test(name))
+          .map(([, name]) => `${file}: ${name}`),
+      );
+    expect(strays).toEqual([]);
+  });
+
+  it('each exported class and interface is named by a word of the vocabulary', () => {
+    const stem = (word: string): string =>
+      word
+        .replace(/ies$/, 'y')
+        .replace(/s$/, '')
+        .replace(/(ed|ing|er|or|e)$/, '');
+    const terms = [...read('docs/VOCABULARY.md').matchAll(/^\| (?!-)([^|]+)\|/gm)];
+    const words = new Set(
+      terms
+        .flatMap(([, term = '']) => term.toLowerCase().split(/[^a-z]+/))
+        .filter((word) => word.length > 2)
+        .map(stem),
+    );
+    const strays = src
+      .filter((file) => !file.startsWith('src/testing/'))
+      .flatMap((file) =>
+        [...read(file).matchAll(/^export (?:class|interface) (\w+)/gm)]
+          .filter(
+            ([, name = '']) =>
+              !(name.match(/[A-Z][a-z]+|[A-Z]+(?![a-z])/g) ?? []).some((word) => words.has(stem(word.toLowerCase()))),
+          )
+          .map(([, name]) => `${file}: ${name}`),
+      );
     expect(strays).toEqual([]);
   });
 

@@ -25,7 +25,7 @@ import { ORDER, QUESTION } from './demoScript.ts';
 import { type Asker, CANCELLED, decidePending, terminalAsker } from './input.ts';
 import { followAsSteps, type Renderer } from './render.ts';
 import { outputTo, Screen } from './screen.ts';
-import { logPath } from './sessions.ts';
+import { logPath } from './sessionStore.ts';
 import { costText, count } from './tally.ts';
 
 const SESSION = 'demo';

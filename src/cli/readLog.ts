@@ -13,7 +13,7 @@ import { beginsWithHeader, readableEntries } from '../stores/jsonl/lenient.ts';
 import { linesOf } from '../stores/jsonl/lines.ts';
 import { scanLog } from '../stores/jsonl/scan.ts';
 import { lengthened } from '../stores/jsonl/shortForms.ts';
-import { logPath, nearSessions } from './sessions.ts';
+import { logPath, nearSessions } from './sessionStore.ts';
 
 const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);

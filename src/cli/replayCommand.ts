@@ -7,7 +7,7 @@ import { CANCELLED } from './input.ts';
 import { findLog, readStored } from './readLog.ts';
 import { ReplayRenderer } from './renderReplay.ts';
 import { jsonLine, type Output, printable, Screen } from './screen.ts';
-import { sessionsDirectory } from './sessions.ts';
+import { sessionsDirectory } from './sessionStore.ts';
 import { ReplaySpending, sumOfTallies } from './tally.ts';
 
 export interface ReplayOptions {

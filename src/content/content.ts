@@ -104,12 +104,12 @@ const loadPreparer = onDemand(() => import('./imagePreparer.ts'));
 /** A model, as far as its images are concerned. */
 type ImageModel = { id: string; imageLimits?: ImageLimits };
 type Diagnose = (code: string, detail: Json) => void;
-type Gallery = import('./imagePreparer.ts').Gallery;
+type ImagePreparer = import('./imagePreparer.ts').ImagePreparer;
 
 export class Images {
   readonly #handle: LogHandle;
   readonly #scale: ScaleImage | undefined;
-  readonly #galleries = new Map<ImageModel, Promise<Gallery>>();
+  readonly #preparers = new Map<ImageModel, Promise<ImagePreparer>>();
 
   constructor(handle: LogHandle, scale?: ScaleImage) {
     this.#handle = handle;
@@ -168,22 +168,22 @@ export class Images {
     diagnose: Diagnose,
   ): readonly Message[] | Promise<Message[]> {
     if (!messages.some(({ content }) => hasImage(content))) return messages;
-    let gallery = this.#galleries.get(model);
-    if (!gallery) {
-      gallery = this.#hang(model, diagnose);
-      this.#galleries.set(model, gallery);
+    let preparer = this.#preparers.get(model);
+    if (!preparer) {
+      preparer = this.#load(model, diagnose);
+      this.#preparers.set(model, preparer);
       // What could not be loaded may be there the next time.
-      gallery.catch(() => this.#galleries.delete(model));
+      preparer.catch(() => this.#preparers.delete(model));
     }
-    return gallery.then((opened) => opened.shown(messages, signal));
+    return preparer.then((opened) => opened.shown(messages, signal));
   }
 
   /** Decoding and scaling are loaded when the first image is to be shown. */
-  async #hang(model: ImageModel, diagnose: Diagnose): Promise<Gallery> {
-    const { Gallery } = await loadPreparer();
+  async #load(model: ImageModel, diagnose: Diagnose): Promise<ImagePreparer> {
+    const { ImagePreparer } = await loadPreparer();
     const limits = imageLimitsOf(model);
     const getBlob = this.#handle.getBlob?.bind(this.#handle);
-    return new Gallery({ limits, scale: this.#scale, getBlob, diagnose });
+    return new ImagePreparer({ limits, scale: this.#scale, getBlob, diagnose });
   }
 
   async #stored(parts: readonly ReadPart[]): Promise<StoredPart[]> {

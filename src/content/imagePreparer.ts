@@ -9,7 +9,7 @@ import { fromBase64, type ImageLimits, isEncodedImage, toBase64 } from './imageF
 import { type ScaleImage, scaleByPlatform } from './scale.ts';
 
 type Image = Extract<StoredPart, { type: 'image' }>;
-export interface GalleryOptions {
+export interface ImagePreparerOptions {
   limits: Required<ImageLimits>;
   /** In place of the platform's own. */
   scale: ScaleImage | undefined;
@@ -20,14 +20,14 @@ export interface GalleryOptions {
 /** Characters of the images that are kept at hand. */
 const KEPT_MOST = 64 * 1_048_576;
 
-export class Gallery {
-  readonly #options: GalleryOptions;
+export class ImagePreparer {
+  readonly #options: ImagePreparerOptions;
   /** What each image became, by its data in the log; the least lately shown first. */
   readonly #kept = new Map<string, StoredPart>();
   #weight = 0;
   readonly #said = new Set<string>();
 
-  constructor(options: GalleryOptions) {
+  constructor(options: ImagePreparerOptions) {
     this.#options = options;
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Json, Message } from '../../machines/vocabulary.ts';
 import { Images } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
-import { Gallery } from '../../src/content/imagePreparer.ts';
+import { ImagePreparer } from '../../src/content/imagePreparer.ts';
 import type { LogHandle } from '../../src/stores/store.ts';
 import { base64, dot, pngHeader } from '../support/pictures.ts';
 
@@ -24,7 +24,7 @@ function heavy(bytes: number): Uint8Array {
 function gallery(getBlob: (reference: string) => Promise<Uint8Array>) {
   const read: string[] = [];
   const said: [string, Json][] = [];
-  const made = new Gallery({
+  const made = new ImagePreparer({
     limits: imageLimitsOf({ id: 'm', imageLimits: { maxBytes: 32 * MIB } }),
     scale: undefined,
     getBlob: (reference) => {
