@@ -9,7 +9,7 @@ import { ConfigurationError, RunchartError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/ports.ts';
 import { callback, checkOptionsOf, object, span, text, whole, withMethods } from '../validation.ts';
 import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './acts.ts';
-import { eventStream } from './eventStream.ts';
+import { eventStream } from './sentEvents.ts';
 import { type Sessions, sessions } from './sessions.ts';
 
 export interface HandlerOptions {

@@ -85,7 +85,7 @@ export const runtime = [
     id: 'failed-gallery',
     about: 'a gallery that could not be loaded is never tried again',
     witness: 'test/content/gallery.test.ts',
-    edits: [['gallery.catch(() => this.#preparers.delete(model));', 'gallery.catch(() => undefined);']],
+    edits: [['preparer.catch(() => this.#preparers.delete(model));', 'gallery.catch(() => undefined);']],
   },
   {
     id: 'approval-throws',

@@ -7,8 +7,8 @@ import { stat } from 'node:fs/promises';
 import * as z from 'zod';
 import { timeLimitOf } from '../execute.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
-import { shownName } from './listing.ts';
 import type { Sandbox } from './sandbox.ts';
+import { shownName } from './search/listing.ts';
 import { type Output, runShell, type ShellEnd } from './shell.ts';
 import { refusal, refused } from './workspace.ts';
 

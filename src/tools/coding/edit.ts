@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { bytesOfText, diffOf, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
-import { shownName } from './listing.ts';
+import { shownName } from './search/listing.ts';
 import { type Place, placeOf, refusal, refused } from './workspace.ts';
 import { currentContent, putFile } from './writeFile.ts';
 

@@ -3,7 +3,7 @@
  * is refused, since it could not be written back; the model's text has LF, and a file keeps the endings it has.
  */
 import { createTwoFilesPatch } from 'diff';
-import { shownName } from './listing.ts';
+import { shownName } from './search/listing.ts';
 import { type Refusal, refused } from './workspace.ts';
 
 export interface FileText {

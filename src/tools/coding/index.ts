@@ -6,12 +6,12 @@ import { checkOptionsOf, choice, flag, object, strings } from '../../validation.
 import type { Tool } from '../tool.ts';
 import { bashTool } from './bash.ts';
 import { editTool } from './edit.ts';
-import { globTool } from './glob.ts';
-import { grepTool } from './grep.ts';
 import { KnownFiles } from './knownFiles.ts';
-import { lsTool } from './ls.ts';
 import { readTool } from './read.ts';
 import { SANDBOXES, type SandboxChoice, type SandboxOptions, sandboxFor } from './sandbox.ts';
+import { globTool } from './search/glob.ts';
+import { grepTool } from './search/grep.ts';
+import { lsTool } from './search/ls.ts';
 import { writeTool } from './write.ts';
 
 export interface CodingToolOptions {

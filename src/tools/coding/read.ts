@@ -7,7 +7,7 @@ import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
-import { shownName } from './listing.ts';
+import { shownName } from './search/listing.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
 import { type Place, placeOf, refusal, refused } from './workspace.ts';
 import { FILE_BYTES_MAX } from './writeFile.ts';

@@ -4,7 +4,7 @@
  * U+FFFD.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { shownName } from './listing.ts';
+import { shownName } from './search/listing.ts';
 import { openFile, type Place, type Refusal, refused } from './workspace.ts';
 
 const CHUNK_BYTES = 64 * 1_024;

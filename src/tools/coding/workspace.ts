@@ -9,7 +9,7 @@ import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promis
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { glob } from 'tinyglobby';
 import { type ToolResult, toolResult } from '../tool.ts';
-import { shownName } from './listing.ts';
+import { shownName } from './search/listing.ts';
 
 export type RefusalCode =
   | 'invalid_arguments'

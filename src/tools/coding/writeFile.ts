@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { shownName } from './listing.ts';
+import { shownName } from './search/listing.ts';
 import { failure, isInside, openFile, type Place, type Refusal, refused } from './workspace.ts';
 
 /** More is not written, and not read to be changed. */

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { shownName } from '../../../src/tools/coding/listing.ts';
+import { shownName } from '../../../src/tools/coding/search/listing.ts';
 import { type Bench, call, makeBench } from './bench.ts';
 
 let bench: Bench;

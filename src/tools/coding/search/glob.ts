@@ -3,11 +3,11 @@
  * matched against names that were walked before; it never steers the walk.
  */
 import * as z from 'zod';
-import { defineTool, type Tool, toolResult } from '../tool.ts';
+import { defineTool, type Tool, toolResult } from '../../tool.ts';
+import { filesBelow, notADirectory, placeBelow, placeOf, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { startMatcher } from './matcher.ts';
 import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
-import { filesBelow, notADirectory, placeBelow, placeOf, refusal } from './workspace.ts';
 
 const parameters = z.object({
   pattern: z

@@ -3,10 +3,10 @@
  * matcher in batches, and the search ends with the first hit beyond the bound.
  */
 
+import { linesOf, openText } from '../textFile.ts';
+import type { Place, Refusal } from '../workspace.ts';
 import type { Matcher } from './matcher.ts';
 import type { Pattern } from './pattern.ts';
-import { linesOf, openText } from './textFile.ts';
-import type { Place, Refusal } from './workspace.ts';
 
 export const SEARCHED_CHARACTERS_MAX = 64 * 1_024;
 const BATCH_CHARACTERS = 512 * 1_024;

@@ -5,9 +5,9 @@
 import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import * as z from 'zod';
-import { defineTool, type Tool, toolResult } from '../tool.ts';
+import { defineTool, type Tool, toolResult } from '../../tool.ts';
+import { failure, notADirectory, placeOf, refusal } from '../workspace.ts';
 import { listing, shownName } from './listing.ts';
-import { failure, notADirectory, placeOf, refusal } from './workspace.ts';
 
 const ENTRIES_MAX = 100_000;
 

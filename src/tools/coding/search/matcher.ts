@@ -12,8 +12,8 @@ import { access } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { type Refusal, refused } from '../workspace.ts';
 import type { Pattern } from './pattern.ts';
-import { type Refusal, refused } from './workspace.ts';
 
 /** Index of a text that matches and the place of its first match. */
 export type Hit = readonly [index: number, at: number];

@@ -3,13 +3,13 @@
  * the answer is bounded in lines and in the length of each.
  */
 import * as z from 'zod';
-import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
+import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
+import { openText } from '../textFile.ts';
+import { filesBelow, type Place, placeBelow, placeOf, type Refusal, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { type Matcher, startMatcher } from './matcher.ts';
 import { EXPRESSION_CHARACTERS_MAX, expression, GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
 import { type Found, SEARCHED_CHARACTERS_MAX, type SearchResult, search } from './search.ts';
-import { openText } from './textFile.ts';
-import { filesBelow, type Place, placeBelow, placeOf, type Refusal, refusal } from './workspace.ts';
 
 const parameters = z.object({
   pattern: z
