@@ -76,7 +76,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ['src/stores/jsonl', [...FACE, ...LEAVES, 'src/stores']],
   ['src/models/openai', [...FACE, ...LEAVES, ...ADAPTERS]],
   ['src/models/aiSdk', [...FACE, ...LEAVES, ...ADAPTERS]],
-  ['src/tools/coding', [...FACE, ...LEAVES, 'src/tools']],
+  ['src/tools/coding', [...FACE, ...LEAVES, 'src/content', 'src/tools']],
   ['src/permissions', [...FACE, ...LEAVES, 'src/plugins', 'src/tools/coding']],
   ['src/hooks', [...FACE, ...LEAVES, ...RULES, 'src/tools/coding']],
   ['src/runtime/interpreter', FACE],

@@ -1,15 +1,16 @@
 /**
- * Read: a text file with line numbers. Rule: the answer is bounded in lines, line length and bytes, and wherever it
+ * Read: a text file with line numbers, or an image. Rule: the answer is bounded in lines, line length and bytes, and wherever it
  * ends early it says how to read on.
  */
 
 import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
+import { imageType } from '../../content/imageFormat.ts';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
-import { type Place, placeOf, refusal, refused } from './workspace.ts';
+import { openFile, type Place, placeOf, refusal, refused } from './workspace.ts';
 import { FILE_BYTES_MAX } from './writeFile.ts';
 
 const LINES_MAX = 2_000;
@@ -18,6 +19,8 @@ const LINE_CHARACTERS_MAX = 2_000;
 const BYTES_MAX = 255 * 1_024;
 /** The most that stands around a line's text: a number of eleven digits, a bar, a line break. */
 const PREFIX_BYTES = 15;
+/** An image is known by these. */
+const HEAD_BYTES = 16;
 const CUT_MARK = ` … [line cut at ${LINE_CHARACTERS_MAX} characters]`;
 
 const parameters = z.object({
@@ -38,7 +41,7 @@ export const readTool = (known: KnownFiles): Tool =>
   defineTool({
     name: 'Read',
     description:
-      `Reads a text file of the working directory and numbers its lines. At most ${LINES_MAX} lines are given unless ` +
+      `Reads a text file of the working directory and numbers its lines, or shows an image (PNG, JPEG, GIF, WebP). At most ${LINES_MAX} lines are given unless ` +
       'limit says otherwise; long lines are cut. Read on with offset.',
     parameters,
     readOnly: true,
@@ -47,6 +50,8 @@ export const readTool = (known: KnownFiles): Tool =>
     async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
       const place = await placeOf(context.cwd, file_path);
       if (place.kind === 'refused') return refusal(place);
+      const image = await imageIn(place);
+      if (image) return image;
       const opened = await openText(place);
       if (opened.kind === 'refused') return refusal(opened);
       try {
@@ -58,6 +63,32 @@ export const readTool = (known: KnownFiles): Tool =>
       }
     },
   });
+
+/** The image that a file is; undefined for every other one, also where it cannot be opened. */
+async function imageIn(place: Place): Promise<ToolResult | undefined> {
+  const opened = await openFile(place);
+  if (opened.kind === 'refused') return undefined;
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    await opened.file.read(head, 0, HEAD_BYTES, 0);
+    const mediaType = imageType(head);
+    if (mediaType === undefined) return undefined;
+    const { size } = await opened.file.stat();
+    const name = shownName(place.name);
+    if (size > FILE_BYTES_MAX) {
+      return refusal(
+        refused('too_large', `the image ${name} is larger than ${FILE_BYTES_MAX} bytes, and is not shown`),
+      );
+    }
+    const data = await opened.file.readFile();
+    return toolResult.success([
+      { type: 'text', text: `[${name}: ${mediaType}, ${size} bytes]` },
+      { type: 'image', mediaType, data },
+    ]);
+  } finally {
+    await opened.file.close();
+  }
+}
 
 /** Of all of it, before any of it is shown: what changes in between is found when the file is to be changed. */
 async function hashOfFile(file: FileHandle): Promise<string | undefined> {

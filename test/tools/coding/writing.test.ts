@@ -9,6 +9,8 @@ import { type Bench, makeBench, type Reply, SECRET } from './bench.ts';
 
 let bench: Bench;
 let tools: ReturnType<typeof codingTools>;
+/** What the last call answered. */
+let last: unknown;
 beforeEach(async () => {
   bench = await makeBench();
   tools = codingTools();
@@ -27,17 +29,39 @@ async function call(name: string, args: object, conversationId = 'c'): Promise<R
   const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
   const answer = answerOf(await definition.execute(checked.value, { ...given, ...more }));
   if (!answer || answer.status === 'pending') throw new Error('no result');
+  last = answer.content;
   return {
     status: answer.status,
     code: answer.status === 'error' ? answer.code : undefined,
     text: String(answer.content),
   };
 }
+async function parts(file_path: string): Promise<unknown> {
+  await call('Read', { file_path });
+  return last;
+}
 const read = (file_path: string, conversationId?: string) => call('Read', { file_path }, conversationId);
 const write = (file_path: string, content: string) => call('Write', { file_path, content });
 const edit = (file_path: string, old_string: string, new_string: string, replace_all?: boolean) =>
   call('Edit', { file_path, old_string, new_string, ...(replace_all !== undefined && { replace_all }) });
 const content = (name: string): Promise<string> => readFile(join(bench.root, name), 'utf8');
+
+describe('Read', () => {
+  it('shows an image as it is, by its content and not by its name', async () => {
+    const picture = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, ...new Array(40).fill(7)]);
+    await bench.write('picture', picture);
+    await bench.write('text.png', 'only text');
+    expect(await parts('picture')).toEqual([
+      { type: 'text', text: '[picture: image/png, 48 bytes]' },
+      { type: 'image', mediaType: 'image/png', data: Buffer.from(picture) },
+    ]);
+    expect((await read('text.png')).text).toContain('only text');
+    await bench.link('outside', join(bench.evil, 's'));
+    expect(await read('outside')).toMatchObject({ code: 'outside_workspace' });
+    await bench.write('large.png', Buffer.concat([picture, Buffer.alloc(10 * 1_048_576)]));
+    expect(await read('large.png')).toMatchObject({ code: 'too_large' });
+  });
+});
 
 describe('Write', () => {
   it('makes a new file and the directories above it, and leaves nothing else behind', async () => {
