@@ -81,7 +81,7 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
     .command('demo')
     .description('see it work: a scripted model in a process of its own, real tools, a real log')
     .action(async () => {
-      const { demoCommand } = await import('./demoCommand.ts');
+      const { demoCommand } = await import('./demo/demoCommand.ts');
       exit(await demoCommand(signal));
     });
   root

@@ -16,7 +16,7 @@ import { presets } from '../policies.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { createHandlers } from '../transports/index.ts';
 import { askingTools, INSTRUCTIONS, namedModel } from './runCommand.ts';
-import { sessionsDirectory, workingDirectory } from './sessions.ts';
+import { sessionsDirectory, workingDirectory } from './sessionStore.ts';
 
 export interface ServeOptions {
   model?: string;

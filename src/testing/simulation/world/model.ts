@@ -7,8 +7,8 @@ import { Past } from '../past.ts';
 import type { Stream } from '../watch/facts.ts';
 import { pairingFaults } from '../watch/pairing.ts';
 import { PRICES } from '../watch/spending.ts';
-import { Replies } from './reply.ts';
 import { SECRET } from './secret.ts';
+import { Replies } from './simulatedReply.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
