@@ -141,6 +141,7 @@ describe('public names', () => {
         "drawChart",
         "drive",
         "logStoreSuite",
+        "modelSuite",
         "recordingJournal",
         "replayRecording",
         "replayUntil",

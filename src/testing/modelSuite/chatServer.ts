@@ -1,0 +1,90 @@
+/**
+ * A chat completions server on the loopback interface for the model suite. Rule: it answers each request with what the
+ * case wrote down, and knows nothing of the model that asks.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Json } from '../../../machines/vocabulary.ts';
+
+export interface Answer {
+  status?: number;
+  headers?: Record<string, string>;
+  /** Chunks of the stream, or the body of an error. */
+  chunks?: readonly Json[];
+  /** What follows the chunks; `headers`: not even those are sent. */
+  end?: 'done' | 'close' | 'cut' | 'hang' | 'headers';
+}
+
+export interface ChatServer {
+  readonly baseURL: string;
+  /** The bodies that came. */
+  readonly requests: readonly { [field: string]: Json }[];
+  /** How many exchanges the caller left. */
+  readonly left: number;
+  close(): Promise<void>;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<{ [field: string]: Json }> {
+  let text = '';
+  for await (const piece of request) text += String(piece);
+  return JSON.parse(text) as { [field: string]: Json };
+}
+
+function write(response: ServerResponse, answer: Answer): void {
+  const { status = 200, headers = {}, chunks = [], end = 'done' } = answer;
+  if (end === 'headers') return;
+  if (status !== 200) {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(chunks[0] ?? {}));
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream', ...headers });
+  for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  if (end === 'done') response.end('data: [DONE]\n\n');
+  if (end === 'close') response.end();
+  // What was written goes out first.
+  if (end === 'cut') setTimeout(() => response.destroy(), 20);
+}
+
+export async function chatServer(answer: Answer): Promise<ChatServer> {
+  const requests: { [field: string]: Json }[] = [];
+  let left = 0;
+  const server = createServer((request, response) => {
+    response.on('close', () => {
+      if (!response.writableFinished) left += 1;
+    });
+    bodyOf(request).then(
+      (body) => {
+        requests.push(body);
+        write(response, answer);
+      },
+      () => response.destroy(),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseURL: `http://127.0.0.1:${port}/v1`,
+    requests,
+    get left() {
+      return left;
+    },
+    close() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+const chunk = (fields: { [field: string]: Json }): Json => ({
+  ...{ id: 'reply', object: 'chat.completion.chunk', created: 1, model: 'suite' },
+  ...fields,
+});
+/** One delta of the reply. */
+export const delta = (fields: { [field: string]: Json }): Json =>
+  chunk({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
+export const ends = (reason: string): Json => chunk({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });
+export const used = (usage: Json): Json => chunk({ choices: [], usage });
+export const callPiece = (index: number, id: string, name: string, text: string): Json =>
+  delta({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: text } }] });
+export const callRest = (index: number, text: string): Json =>
+  delta({ tool_calls: [{ index, function: { arguments: text } }] });

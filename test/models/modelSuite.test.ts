@@ -1,0 +1,19 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { describe, test } from 'vitest';
+
+import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
+import { openai } from '../../src/models/openai/openai.ts';
+import { modelSuite } from '../../src/testing/modelSuite/modelSuite.ts';
+
+const runner = { describe, test };
+
+describe('openai', () => {
+  modelSuite(({ baseURL }) => openai('suite', { apiKey: 'key-of-the-suite', baseURL }), runner);
+});
+
+describe('aiSdkModel with an OpenAI-compatible provider', () => {
+  modelSuite(({ baseURL }) => {
+    const provider = createOpenAICompatible({ name: 'suite', baseURL, apiKey: 'key-of-the-suite', includeUsage: true });
+    return aiSdkModel(provider('suite'));
+  }, runner);
+});
