@@ -31,7 +31,7 @@ import { ORDER, QUESTION } from './demoScript.ts';
 const SESSION = 'demo';
 /** USD per million tokens; invented, so that there is a cost to show. */
 const PRICES = { input: 2, output: 8 };
-const SAMPLE = new URL('../../../docs/examples/sample/', import.meta.url);
+const SAMPLE = new URL('../../../../docs/examples/sample/', import.meta.url);
 
 /** Does it and answers the exit code. */
 export async function demoCommand(signal: AbortSignal): Promise<number> {
