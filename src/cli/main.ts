@@ -36,7 +36,8 @@ It tells its address, and a token that it makes, as one JSON line on standard ou
 Requests carry it as Authorization: Bearer; an EventSource, which cannot, as ?token= of the events.
 Who can reach the server and has the token can have commands run, as far as they are approved over the same way.
 
-Exit codes: 0 ended by a signal, 1 error, 2 usage.`;
+Exit codes: 0 ended by a signal (with --stdio: the input has ended and what was asked is done), 1 error, 2 usage,
+130 with --stdio: ended by a signal.`;
 
 function program(signal: AbortSignal, exit: (code: number) => void): Command {
   const root = new Command('runchart')
@@ -103,6 +104,7 @@ function serveCommandOf(root: Command, signal: AbortSignal, exit: (code: number)
     .option('--cwd <directory>', 'where the tools work (default: the current directory)')
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--port <number>', 'the port; 0 for any that is free', '0')
+    .option('--stdio', 'requests and events as JSON lines on standard input and output, without a port')
     .option('--origin <url...>', 'origins of pages that may ask')
     .addHelpText('after', SERVE_HELP)
     .action(async (options: ServeOptions) => {

@@ -14,7 +14,8 @@ import { type Agent, createAgent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
 import { presets } from '../policies.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
-import { createHandlers } from '../transports/index.ts';
+import { createHandlers, route, stdioTransport } from '../transports/index.ts';
+import { CANCELLED } from './input.ts';
 import { askingTools, INSTRUCTIONS, namedModel } from './runCommand.ts';
 import { sessionsDirectory, workingDirectory } from './sessionStore.ts';
 
@@ -24,6 +25,7 @@ export interface ServeOptions {
   host: string;
   port: string;
   origin?: string[];
+  stdio?: boolean;
 }
 
 const TOKEN_MAX = 1024;
@@ -36,16 +38,23 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
   const cwd = await workingDirectory(options.cwd);
   const model = await namedModel(options.model);
   const port = portOf(options.port);
+  const tools = askingTools();
   const agent = createAgent({
     model,
     instructions: INSTRUCTIONS,
-    tools: askingTools(),
+    tools,
     policies: presets.coding,
     store: jsonlStore(sessionsDirectory()),
     cwd,
   });
   try {
-    return await listen(agentOf(agent, cwd), { host: options.host, port, origins: options.origin ?? [] }, signal);
+    const here = agentOf(agent, cwd);
+    if (!options.stdio) return await listen(here, { host: options.host, port, origins: options.origin ?? [] }, signal);
+    const about = { model: model.id, tools: tools.map(({ name }) => name) };
+    const routed = route(here, stdioTransport(), { multiTurn: true, drain: true, about });
+    // The end of the input ends the service once the turns that were begun are told; a signal ends them.
+    await Promise.race([routed, signal.aborted || once(signal, 'abort')]);
+    return signal.aborted ? CANCELLED : 0;
   } finally {
     await agent.close();
   }

@@ -5,6 +5,7 @@
 import { type Decision, type Json, type LogEntry, runOf, type Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
+import type { Run } from '../conversation/run.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 
 /** What is no request in the form of this protocol. */
@@ -37,10 +38,10 @@ export function kindOf(fields: Fields): 'steer' | 'followUp' | undefined {
 }
 
 /** Where it is accepted: in the log. The run is nothing where the message is for one under way. */
-export interface Accepted {
+export type Accepted = {
   messageId?: string;
   runId?: string;
-}
+};
 
 /** Content is judged by the conversation; bytes cannot come as JSON. */
 const contentOf = (fields: Fields): Content => {
@@ -80,12 +81,16 @@ async function durableMessage(
 const notStored = (): RunchartError =>
   new RunchartError('store', 'the message could not be stored, or was given back before it counted: send it again');
 
-/** `send`, `steer` or `followUp`. Answers once the message is durable. */
-export async function sendMessage(conversation: Conversation, fields: Fields): Promise<Accepted> {
+/** `send`, `steer` or `followUp`. Answers once the message is durable; `onRun` is told the run at once, and so every message has one. */
+export async function sendMessage(
+  conversation: Conversation,
+  fields: Fields,
+  onRun?: (run: Run) => void,
+): Promise<Accepted> {
   const kind = kindOf(fields);
   const content = contentOf(fields);
   const from = conversation.log().length;
-  if (kind !== undefined) {
+  if (kind !== undefined && !onRun) {
     const receipt = kind === 'steer' ? conversation.steer(content) : conversation.followUp(content);
     const { messageId } = receipt;
     const isWanted = (entry: Message): boolean => entry.messageId === messageId;
@@ -93,7 +98,8 @@ export async function sendMessage(conversation: Conversation, fields: Fields): P
     if ((await receipt.delivered.catch(() => 'returned')) === 'delivered') return { messageId };
     throw notStored();
   }
-  const run = conversation.send(content);
+  const run = conversation.send(content, kind === undefined ? {} : { kind });
+  onRun?.(run);
   // By policy it may be a steer of the run under way.
   const isWanted = (entry: Message): boolean => runOf(entry.messageId) === run.id || entry.kind === 'steer';
   const messageId = await durableMessage(conversation, { from, isWanted, over: run.result });

@@ -2,11 +2,12 @@
  * What one client is shown of a conversation: entries without gap or repeat, and live signals between them at their place. Rule: a client
  * takes, nothing is pushed at it; entries wait in the log and cost nothing, live signals wait within a bound.
  */
+import type { Subscription } from 'rxjs';
 import type { LogEntry } from '../../machines/internal.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 
-export type FeedItem = { entry: LogEntry } | { signal: Live };
+export type FeedItem = { entry: LogEntry } | { signal: Live } | { said: object };
 
 /** About what a signal holds, without making it JSON. */
 const sizeOf = (signal: Live): number =>
@@ -15,8 +16,8 @@ const sizeOf = (signal: Live): number =>
 export interface FeedLimit {
   /** Characters of live signals that may wait. */
   sizeMax: number;
-  /** More than that waited, and is dropped: the client is too slow. */
-  overrun(): void;
+  /** More than that waited, and is dropped: the client is too slow. Without it the client gets what is streamed as a whole when it has caught up. */
+  overrun?(): void;
 }
 
 export class Feed {
@@ -26,8 +27,11 @@ export class Feed {
   /** Seq of the next entry. */
   #next: number;
   /** Each with the length of the log when it came. */
-  #signals: { signal: Live; behind: number }[] = [];
+  #waiting: { item: Exclude<FeedItem, { entry: LogEntry }>; behind: number }[] = [];
   #size = 0;
+  #live: Subscription | undefined;
+  /** What is shown at once to who comes; it is in memory already, and does not count. */
+  #isBeginning = false;
   #ended = false;
   #wake: () => void = () => {};
   readonly #stop: () => void;
@@ -36,14 +40,11 @@ export class Feed {
     this.#conversation = conversation;
     this.#next = from;
     this.#limit = limit;
-    const { inFlight } = conversation;
-    // Who was here before has some of it already, and is shown all of it now.
-    if (inFlight) this.#put({ type: 'reset', runId: inFlight.runId });
-    const live = conversation.live$.subscribe((signal) => this.#put(signal));
     const log = conversation.log$(Number.MAX_SAFE_INTEGER).subscribe({ complete: () => this.#end() });
     const entries = conversation.log$(conversation.log().length).subscribe(() => this.#wake());
+    this.#follow();
     this.#stop = () => {
-      live.unsubscribe();
+      this.#live?.unsubscribe();
       log.unsubscribe();
       entries.unsubscribe();
     };
@@ -61,14 +62,32 @@ export class Feed {
   }
 
   takeNow(): FeedItem | undefined {
-    const [first] = this.#signals;
-    // Signals of long ago go first as well: `from` may lie beyond what there is.
+    const [first] = this.#waiting;
     if (first && first.behind <= this.#next) {
-      this.#signals.shift();
-      this.#size -= sizeOf(first.signal);
-      return { signal: first.signal };
+      this.#waiting.shift();
+      if ('signal' in first.item) this.#size -= sizeOf(first.item.signal);
+      return first.item;
     }
-    return this.#entry();
+    const item = this.#entry();
+    if (item || this.#live || this.#ended) return item;
+    this.#follow();
+    return this.takeNow();
+  }
+
+  /** Something of the transport's own, behind all that is in the log now. */
+  say(said: object): void {
+    this.#waiting.push({ item: { said }, behind: this.#conversation.log().length });
+    this.#wake();
+  }
+
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
+  /** What waits and what is in the log is taken still, and then no more. */
+  end(): void {
+    this.#stop();
+    this.#end();
   }
 
   /** Nobody takes any more. */
@@ -87,17 +106,28 @@ export class Feed {
     return { entry };
   }
 
+  #follow(): void {
+    const { inFlight } = this.#conversation;
+    this.#isBeginning = true;
+    // Who was here before has some of it already, and is shown all of it now.
+    if (inFlight) this.#put({ type: 'reset', runId: inFlight.runId });
+    this.#live = this.#conversation.live$.subscribe((signal) => this.#put(signal));
+    this.#isBeginning = false;
+  }
+
   #put(signal: Live): void {
-    this.#signals.push({ signal, behind: this.#conversation.log().length });
+    this.#waiting.push({ item: { signal }, behind: this.#conversation.log().length });
     this.#size += sizeOf(signal);
-    if (this.#size > this.#limit.sizeMax) this.#overrun();
+    if (this.#size > this.#limit.sizeMax && !this.#isBeginning) this.#overrun();
     this.#wake();
   }
 
   #overrun(): void {
-    this.#signals = [];
+    this.#live?.unsubscribe();
+    this.#live = undefined;
+    this.#waiting = this.#waiting.filter(({ item }) => !('signal' in item));
     this.#size = 0;
-    this.#limit.overrun();
+    this.#limit.overrun?.();
   }
 
   #end(): void {

@@ -23,7 +23,7 @@ const encoder = new TextEncoder();
 
 function frameOf(item: FeedItem): string {
   if ('entry' in item) return `id: ${item.entry.seq}\nevent: entry\ndata: ${JSON.stringify(item.entry)}\n\n`;
-  return `event: live\ndata: ${JSON.stringify(item.signal)}\n\n`;
+  return 'signal' in item ? `event: live\ndata: ${JSON.stringify(item.signal)}\n\n` : '';
 }
 
 class EventSource implements UnderlyingDefaultSource<Uint8Array> {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { type Program, start, storedEntries } from './cli.ts';
 import { modelServer } from './modelServer.ts';
-import { explains, hangs, place, readsMainGo } from './place.ts';
+import { entriesIn, explains, hangs, place, readsMainGo } from './place.ts';
 
 interface Served {
   program: Program;
@@ -99,6 +99,35 @@ test('a signal ends the run as interrupted, durably', async () => {
   await fetch(`${url}/conversations/s/messages`, { method: 'POST', headers, body: '{"content":"go"}' });
   program.process.kill('SIGINT');
   expect((await program.ended).code).toBe(0);
+  const stored = await storedEntries(sessions, 's');
+  expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
+});
+
+test('--stdio: requests and events as JSON lines; the end of the input ends it when the turn is told', async () => {
+  const { cwd, env, sessions } = await place(await modelServer(readsMainGo, explains));
+  const lines = [
+    { type: 'user-message', conversation: 's', content: 'Read main.go', requestId: 'r1' },
+    { type: 'nonsense', requestId: 'r2' },
+  ];
+  const input = `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`;
+  const program = start(['serve', '--stdio', '-m', 'm1'], { cwd, env, input });
+  expect(await program.ended).toEqual({ code: 0, signal: null });
+  const told = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
+  const of = (type: string) => told.filter((each) => each.type === type);
+  expect(of('system-init')).toMatchObject([{ version: 1, conversation: 's', cwd, model: 'm1' }]);
+  expect(of('entry').map(({ entry }) => entry)).toEqual(await storedEntries(sessions, 's'));
+  expect(of('error')).toMatchObject([{ requestId: 'r2', code: 'malformed' }]);
+  expect(of('answer')).toMatchObject([{ requestId: 'r1', value: { conversation: 's' } }]);
+  expect(told.at(-1)).toMatchObject({ type: 'turn-result', result: { subtype: 'success', turns: 2 } });
+});
+
+test('--stdio: a signal ends the run as interrupted, durably, with 130', async () => {
+  const { cwd, env, sessions } = await place(await modelServer(hangs));
+  const program = start(['serve', '--stdio', '-m', 'm1'], { cwd, env, input: null });
+  program.process.stdin?.write('{"type":"user-message","conversation":"s","content":"go"}\n');
+  await program.says('Let me think');
+  program.process.kill('SIGTERM');
+  expect((await program.ended).code).toBe(130);
   const stored = await storedEntries(sessions, 's');
   expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
 });

@@ -159,7 +159,10 @@ describe('public names', () => {
     expect(await namesOf('src/transports/index.ts')).toMatchInlineSnapshot(`
       [
         "createHandlers",
+        "inProcessTransport",
+        "route",
         "sessions",
+        "stdioTransport",
       ]
     `);
   });

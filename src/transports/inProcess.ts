@@ -1,0 +1,45 @@
+/** A transport without a wire: both ends in one process. Rule: what is sent crosses as JSON, so neither end can change what the other holds. */
+import { type Observable, ReplaySubject } from 'rxjs';
+import type { Incoming, Outgoing, Transport } from './messages.ts';
+
+export function inProcessTransport(): {
+  server: Transport;
+  client: { send(message: Incoming): void; readonly messages$: Observable<Outgoing>; close(): void };
+} {
+  const incoming: Incoming[] = [];
+  const outgoing = new ReplaySubject<Outgoing>();
+  let wake = (): void => {};
+  let isClosed = false;
+  const close = (): void => {
+    isClosed = true;
+    outgoing.complete();
+    wake();
+  };
+  const copied = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+  return {
+    server: {
+      async *read() {
+        while (!isClosed) {
+          const next = incoming.shift();
+          if (next !== undefined) yield next;
+          else
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+        }
+      },
+      async write(message) {
+        outgoing.next(copied(message));
+      },
+      close: async () => close(),
+    },
+    client: {
+      send(message) {
+        incoming.push(copied(message));
+        wake();
+      },
+      messages$: outgoing.asObservable(),
+      close,
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * What every transport carries: one JSON object a line or frame. Rule: what comes is read before it counts; an unknown type is an
+ * error, never ignored.
+ */
+import type { Decision, Json, LogEntry, Settlement } from '../../machines/internal.ts';
+import type { Content } from '../content/content.ts';
+import type { RunResult } from '../conversation/run.ts';
+import type { Live } from '../live.ts';
+import { type Fields, fieldsOf, kindOf, malformed, textOf } from './acts.ts';
+
+type Request = { requestId?: string };
+export type Incoming = Request &
+  (
+    | { type: 'user-message'; conversation?: string; content: Content; kind?: 'steer' | 'followUp' }
+    | { type: 'decision'; conversation: string; decision: Decision }
+    | { type: 'settlement'; conversation: string; callId: string; how: Settlement }
+    | { type: 'cancel' | 'resume' | 'close'; conversation: string }
+    | { type: 'list' }
+  );
+
+export type Outgoing =
+  /** Before the first entry of a conversation. */
+  | {
+      type: 'system-init';
+      version: 1;
+      conversation: string;
+      cwd: string;
+      model: string;
+      tools: readonly string[];
+      permissionMode: string;
+    }
+  | { type: 'entry'; conversation: string; entry: LogEntry }
+  | { type: 'live'; conversation: string; signal: Live }
+  /** A turn is over, the next input is waited for. */
+  | { type: 'turn-result'; conversation: string; result: RunResult }
+  /** The last of a conversation: where there is one turn only, or at its close. */
+  | {
+      type: 'result';
+      conversation: string;
+      subtype: RunResult['subtype'];
+      result: string;
+      turns: number;
+      costUsd: number | null;
+      exitReason: string;
+    }
+  | { type: 'answer'; requestId: string; value: Json }
+  | { type: 'error'; code: string; message: string; requestId?: string };
+
+export interface Transport {
+  read(): AsyncIterable<Incoming>;
+  /** Resolves when more may be written. */
+  write(message: Outgoing): Promise<void>;
+  close(): Promise<void>;
+}
+
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  'user-message': ['conversation', 'content', 'kind'],
+  decision: ['conversation', 'decision'],
+  settlement: ['conversation', 'callId', 'how'],
+  cancel: ['conversation'],
+  resume: ['conversation'],
+  close: ['conversation'],
+  list: [],
+};
+
+export interface ReadMessage {
+  type: string;
+  conversation: string | undefined;
+  fields: Fields;
+}
+
+/** Content, decisions and settlements are judged by the conversation. Throws RunchartError, code malformed. */
+export function readIncoming(given: unknown): ReadMessage {
+  const type = typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined;
+  const known = typeof type === 'string' && Object.hasOwn(FIELDS, type) ? FIELDS[type] : undefined;
+  if (typeof type !== 'string' || !known) throw malformed(`type to be one of ${Object.keys(FIELDS).join(', ')}`);
+  const fields = fieldsOf(given, ['type', 'requestId', ...known]);
+  const conversation = textOf(fields, 'conversation');
+  kindOf(fields);
+  if (conversation === undefined && type !== 'user-message' && type !== 'list') throw malformed('conversation, its id');
+  return { type, conversation, fields };
+}
+
+/** Of anything, so that a refusal can name it. */
+export function requestIdOf(given: unknown): string | undefined {
+  const id = typeof given === 'object' && given !== null && 'requestId' in given ? given.requestId : undefined;
+  return typeof id === 'string' && id.length <= 200 ? id : undefined;
+}

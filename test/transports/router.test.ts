@@ -1,0 +1,161 @@
+/** The router over transports: order, answers, turns, back-pressure, refusals. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import {
+  type Incoming,
+  inProcessTransport,
+  type Outgoing,
+  type RouteOptions,
+  route,
+  stdioTransport,
+} from '../../src/transports/index.ts';
+import { flush } from '../support/clock.ts';
+import { during, type Reply, scripted, t } from '../support/model.ts';
+
+function routed(replies: readonly Reply[], options: RouteOptions = {}) {
+  const agent = createAgent({ model: scripted(replies) });
+  onTestFinished(() => agent.close());
+  const { server, client } = inProcessTransport();
+  const told: Outgoing[] = [];
+  client.messages$.subscribe((message) => told.push(message));
+  const ended = route(agent, server, options);
+  const of = <T extends Outgoing['type']>(type: T) =>
+    told.filter((each): each is Extract<Outgoing, { type: T }> => each.type === type);
+  return { agent, client, told, ended, of };
+}
+const user = (content: string, more: object = {}): Incoming =>
+  ({ type: 'user-message', conversation: 'a', content, ...more }) as Incoming;
+
+describe('a router', () => {
+  it('S002-34 TRC-14 tells of two turns, one log without gap or repeat, system-init once and first', async () => {
+    const { client, told, of } = routed(['one', 'two'], { multiTurn: true, about: { model: 'm', tools: ['Read'] } });
+    client.send(user('hi', { requestId: 'r1' }));
+    await expect.poll(() => of('turn-result').length).toBe(1);
+    client.send(user('again'));
+    await expect.poll(() => of('turn-result').length).toBe(2);
+    expect(told[0]).toMatchObject({ type: 'system-init', version: 1, model: 'm', tools: ['Read'] });
+    expect(of('system-init').length).toBe(1);
+    expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
+    expect(of('turn-result').map(({ result }) => [result.subtype, result.text, result.turns])).toEqual([
+      ['success', 'one', 1],
+      ['success', 'two', 1],
+    ]);
+    expect(of('answer')[0]).toMatchObject({ requestId: 'r1', value: { conversation: 'a' } });
+    const stop = told.findIndex((each) => each.type === 'entry' && each.entry.type === 'run-stop');
+    expect(told.findIndex(({ type }) => type === 'turn-result')).toBeGreaterThan(stop);
+    client.send({ type: 'close', conversation: 'a' });
+    await expect
+      .poll(() => of('result'))
+      .toMatchObject([{ subtype: 'success', result: 'two', exitReason: 'end_turn' }]);
+  });
+
+  it('one turn ends with its result, the last that is told; a next message goes on behind it', async () => {
+    const { client, told, of } = routed(['one', 'two']);
+    client.send(user('hi'));
+    await expect.poll(() => told.at(-1)).toMatchObject({ type: 'result', result: 'one', exitReason: 'end_turn' });
+    client.send(user('again'));
+    await expect.poll(() => told.at(-1)).toMatchObject({ type: 'result', result: 'two' });
+    expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
+  });
+
+  it('a cancel overtakes the run it is for; the end of the transport stops no run', async () => {
+    let goOn = (): void => {};
+    const wait = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const { agent, client, of, ended } = routed(
+      [during(() => new Promise(() => undefined), 'x'), during(() => wait, 'y')],
+      {
+        multiTurn: true,
+      },
+    );
+    client.send(user('hi'));
+    client.send({ type: 'cancel', conversation: 'a', requestId: 'c' });
+    await expect.poll(() => of('answer')).toMatchObject([{ requestId: 'c', value: { status: 'idle' } }]);
+    client.send(user('again', { requestId: 'm' }));
+    await expect.poll(() => of('answer').length).toBe(2);
+    client.close();
+    await ended;
+    expect((await agent.list())[0]?.status).toBe('active');
+    goOn();
+    await expect.poll(async () => (await agent.list())[0]).toMatchObject({ status: 'idle', lastCause: 'end_turn' });
+  });
+
+  it.each([
+    [{ type: 'hello' }, 'malformed'],
+    [{ type: '__proto__' }, 'malformed'],
+    [null, 'malformed'],
+    [[], 'malformed'],
+    [{ type: 'cancel' }, 'malformed'],
+    [{ type: 'cancel', conversation: 'nope' }, 'not_found'],
+    [{ type: 'user-message', content: 4 }, 'configuration'],
+    [{ type: 'user-message', content: 'x', more: 1 }, 'malformed'],
+  ])('%j is answered with an error, code %s', async (given, code) => {
+    const { client, of } = routed([]);
+    client.send(given as Incoming);
+    await expect.poll(() => of('error').map((error) => error.code)).toEqual([code]);
+  });
+});
+
+describe('JSON lines', () => {
+  const bytes = async function* (...texts: string[]) {
+    for (const text of texts) yield new TextEncoder().encode(text);
+  };
+
+  it('lines are read whatever pieces they come in; what is no JSON is an error and the next line counts', async () => {
+    const written: string[] = [];
+    const output = { write: (text: string) => written.push(text) > 0 };
+    const transport = stdioTransport({ input: bytes('{"type":"li', 'st"}\n\nnope\n{"type":', '"list"}'), output });
+    const read: unknown[] = [];
+    for await (const message of transport.read()) read.push(message);
+    expect(read).toEqual([{ type: 'list' }, { type: 'list' }]);
+    expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['malformed']);
+  });
+
+  it('a line that is too long is refused without being held, and the next line counts', async () => {
+    const written: string[] = [];
+    const output = { write: (text: string) => written.push(text) > 0 };
+    const long = Array.from({ length: 9 }, () => 'x'.repeat(1_048_576));
+    const transport = stdioTransport({ input: bytes(...long, '\n{"type":"list"}\n'), output });
+    const read: unknown[] = [];
+    for await (const message of transport.read()) read.push(message);
+    expect(read.length).toBe(1);
+    expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['too_large']);
+  });
+
+  it('a reader that is slow is waited for: what is streamed meanwhile comes as a whole, no entry is missing', async () => {
+    const written: string[] = [];
+    let drain: (() => void) | undefined;
+    const output = {
+      write: (text: string) => written.push(text) < 0,
+      once: (event: string, listener: () => void) => {
+        if (event === 'drain') drain = listener;
+      },
+    };
+    const flood = async function* () {
+      for (let i = 0; i < 100; i++) yield t('x'.repeat(65_536));
+      yield { type: 'finish' as const, reason: 'stop' as const };
+    };
+    const agent = createAgent({ model: scripted([flood]) });
+    const input = bytes('{"type":"user-message","conversation":"a","content":"go"}\n');
+    const ended = route(agent, stdioTransport({ input, output }), { drain: true, multiTurn: true });
+    await expect.poll(async () => (await agent.list())[0]?.lastCause).toBe('end_turn');
+    await flush();
+    expect(written.length).toBe(1);
+    let over = false;
+    void ended.then(() => {
+      over = true;
+    });
+    while (!over) {
+      drain?.();
+      await flush();
+    }
+    const told = written.map((line) => JSON.parse(line) as Outgoing);
+    const seqs = told.flatMap((each) => (each.type === 'entry' ? [each.entry.seq] : []));
+    expect(seqs).toEqual(seqs.map((_, index) => index));
+    expect(told.some((each) => each.type === 'entry' && each.entry.type === 'run-stop')).toBe(true);
+    expect(told.at(-1)).toMatchObject({ type: 'turn-result' });
+    expect(written.join('').length).toBeLessThan(2 * 100 * 65_536 + 2_000_000);
+    await agent.close();
+  });
+});
