@@ -1,0 +1,177 @@
+/** The AI SDK's own providers against servers of the loopback interface that speak their wires. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createGoogleGenerativeAI } from '@ai-sdk/google';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createAgent, defineTool } from '../../src/index.ts';
+import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
+import type { Model } from '../../src/models/model.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+
+const KEY = 'key-of-the-wire-0123456789';
+const servers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of servers.splice(0)) close();
+});
+
+interface Body {
+  messages: { role: string; content: unknown; [field: string]: unknown }[];
+  contents: { role: string; parts: unknown }[];
+}
+
+/** Answers the requests with these events, one list each. */
+async function serving(replies: readonly (readonly object[])[]): Promise<{ url: string; bodies: Body[] }> {
+  const bodies: Body[] = [];
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const piece of request) text += String(piece);
+    bodies.push(JSON.parse(text) as Body);
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (const event of replies[bodies.length - 1] ?? []) {
+      const { type } = event as { type?: string };
+      response.write(`${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(event)}\n\n`);
+    }
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  servers.push(() => server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
+}
+
+const look = defineTool({
+  name: 'look',
+  description: 'looks at a place',
+  parameters: z.object({ at: z.string() }),
+  execute: ({ at }) => `saw ${at}`,
+});
+
+/** Two requests of a user: the first calls a tool, the second comes after the conversation was opened anew. */
+async function converse(model: () => Model): Promise<string[]> {
+  const store = memoryStore();
+  const texts: string[] = [];
+  for (const message of ['look at x', 'and now?']) {
+    const agent = createAgent({ model: model(), tools: [look], store, policies: { modelRetry: { attempts: 1 } } });
+    const conversation = await agent.open('c');
+    const { text, error } = await conversation.send(message).result;
+    texts.push(error ? error.message : text);
+    expect(JSON.stringify(conversation.log())).not.toContain(KEY);
+    await agent.close();
+  }
+  return texts;
+}
+
+describe('thinking with tools, over turns and a reload', () => {
+  it('goes back to Anthropic signed, in its place, as it came', async () => {
+    const message = {
+      id: 'm',
+      type: 'message',
+      role: 'assistant',
+      model: 'claude',
+      content: [],
+      stop_reason: null,
+      usage: { input_tokens: 10, output_tokens: 1, cache_read_input_tokens: 4 },
+    };
+    const block = (index: number, content_block: object, ...deltas: object[]) => [
+      { type: 'content_block_start', index, content_block },
+      ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+      { type: 'content_block_stop', index },
+    ];
+    const reply = (stop_reason: string, ...blocks: object[][]) => [
+      { type: 'message_start', message },
+      ...blocks.flat(),
+      { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 7 } },
+      { type: 'message_stop' },
+    ];
+    const said = (text: string) =>
+      reply('end_turn', block(0, { type: 'text', text: '' }, { type: 'text_delta', text }));
+    const { url, bodies } = await serving([
+      reply(
+        'tool_use',
+        block(
+          0,
+          { type: 'thinking', thinking: '', signature: '' },
+          { type: 'thinking_delta', thinking: 'let ' },
+          { type: 'thinking_delta', thinking: 'me see' },
+          { type: 'signature_delta', signature: 'c2lnbmVk' },
+        ),
+        block(1, { type: 'redacted_thinking', data: 'ZW5jcnlwdGVk' }),
+        block(2, { type: 'text', text: '' }, { type: 'text_delta', text: 'Looking.' }),
+        block(
+          3,
+          { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} },
+          { type: 'input_json_delta', partial_json: '{"at":"x"}' },
+        ),
+      ),
+      said('I saw x.'),
+      said('Still x.'),
+    ]);
+    const anthropic = createAnthropic({ baseURL: `${url}/v1`, apiKey: KEY });
+    const thinking = { anthropic: { thinking: { type: 'enabled', budgetTokens: 1024 } } };
+    const texts = await converse(() =>
+      aiSdkModel(anthropic('claude-sonnet-4-5'), { providerOptions: thinking, maxOutputTokens: 4096 }),
+    );
+    expect(texts).toEqual([expect.stringContaining('I saw x.'), 'Still x.']);
+    const first = {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 'let me see', signature: 'c2lnbmVk' },
+        { type: 'redacted_thinking', data: 'ZW5jcnlwdGVk' },
+        { type: 'text', text: 'Looking.' },
+        { type: 'tool_use', id: 'toolu_1', name: 'look', input: { at: 'x' } },
+      ],
+    };
+    for (const body of bodies.slice(1)) expect(body.messages[1]).toMatchObject(first);
+    expect(bodies[1]?.messages[2]).toMatchObject({
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'saw x' }],
+    });
+  });
+
+  it('goes back to Google with the signature of its call', async () => {
+    const chunk = (parts: object[], finishReason?: string) => ({
+      candidates: [{ content: { role: 'model', parts }, ...(finishReason && { finishReason }) }],
+      usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15 },
+    });
+    const { url, bodies } = await serving([
+      [
+        chunk([{ text: 'let me see', thought: true }]),
+        chunk([{ functionCall: { name: 'look', args: { at: 'x' } }, thoughtSignature: 'c2lnbmVk' }], 'STOP'),
+      ],
+      [chunk([{ text: 'I saw x.' }], 'STOP')],
+      [chunk([{ text: 'Still x.' }], 'STOP')],
+    ]);
+    const google = createGoogleGenerativeAI({ baseURL: url, apiKey: KEY });
+    expect(await converse(() => aiSdkModel(google('gemini-2.5-pro')))).toEqual(['I saw x.', 'Still x.']);
+    for (const body of bodies.slice(1)) {
+      const back = body.contents.find(({ role }) => role === 'model');
+      expect(back?.parts).toMatchObject([
+        { text: 'let me see', thought: true },
+        { functionCall: { name: 'look', args: { at: 'x' } }, thoughtSignature: 'c2lnbmVk' },
+      ]);
+    }
+  });
+
+  it('goes back to a server of the OpenAI kind under its own name', async () => {
+    const delta = (fields: object, finish_reason: string | null = null) => ({
+      id: 'r',
+      choices: [{ index: 0, delta: fields, finish_reason }],
+    });
+    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"at":"x"}' } };
+    const { url, bodies } = await serving([
+      [delta({ reasoning_content: 'let me see' }), delta({ tool_calls: [call] }), delta({}, 'tool_calls')],
+      [delta({ content: 'I saw x.' }), delta({}, 'stop')],
+      [delta({ content: 'Still x.' }), delta({}, 'stop')],
+    ]);
+    const provider = createOpenAICompatible({ name: 'acme', baseURL: url, apiKey: KEY });
+    expect(await converse(() => aiSdkModel(provider('m')))).toEqual(['I saw x.', 'Still x.']);
+    for (const body of bodies.slice(1)) {
+      expect(body.messages.find(({ role }) => role === 'assistant')).toMatchObject({
+        reasoning_content: 'let me see',
+        tool_calls: [{ id: 'call_1' }],
+      });
+    }
+  });
+});
