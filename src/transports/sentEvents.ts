@@ -45,7 +45,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array> {
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#controller = controller;
-    this.#say(': connected\n\n');
+    this.#say('retry: 1000\n\n');
     this.#beat();
   }
 

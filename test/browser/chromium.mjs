@@ -50,11 +50,13 @@ export async function bundled(name) {
 
 /**
  * What a page with this script writes. `given` is JSON in `#given`; `language` that of the browser and of its scripts,
- * which is set by the protocol too, since a package of Chromium may bring one language only; `env` is its environment.
+ * which is set by the protocol too, since a package of Chromium may bring one language only; `env` is its environment; `url` is
+ * that of a page to go to instead.
  */
-export async function written(script, { given = null, language, env = {} } = {}) {
+export async function written(script, { given = null, language, env = {}, url } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'runchart-browser-'));
   const page = join(directory, 'page.html');
+  const address = url ?? `file://${page}`;
   writeFileSync(
     page,
     `<!doctype html><meta charset="utf-8"><body>` +
@@ -78,8 +80,8 @@ export async function written(script, { given = null, language, env = {} } = {})
     if (language !== undefined) await call('Emulation.setLocaleOverride', { locale: language }, sessionId);
     await call('Runtime.enable', {}, sessionId);
     await call('Page.enable', {}, sessionId);
-    await call('Page.navigate', { url: `file://${page}` }, sessionId);
-    const { result } = await evaluated(call, sessionId, `file://${page}`);
+    await call('Page.navigate', { url: address }, sessionId);
+    const { result } = await evaluated(call, sessionId, address);
     await call('Browser.close').catch(() => {});
     return result.value;
   } finally {

@@ -1,5 +1,5 @@
 /**
- * In a real browser: a run of the core with a model of its own, and the projector on the logs of the tests, whose views
+ * In a real browser: a run of the core with a model of its own, an EventSource that is cut off and comes back, and the projector on the logs of the tests, whose views
  * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared;
  * `--logs N` makes so many random ones.
  */
@@ -74,7 +74,24 @@ async function viewsOfTheProjector() {
   }
 }
 
+async function eventsOfAServer() {
+  const [{ eventServer }] = await load('eventServer.ts');
+  const server = await eventServer();
+  try {
+    const { seqs, opens } = JSON.parse(await written('', { url: server.url }));
+    assert.deepEqual(
+      seqs,
+      seqs.map((_, index) => index),
+    );
+    assert.equal(opens, server.cuts + 1);
+    console.log(`EventSource: ${seqs.length} entries over ${opens} connections, without gap or repeat`);
+  } finally {
+    await server.close();
+  }
+}
+
 await runOfTheCore();
+await eventsOfAServer();
 await viewsOfTheProjector();
 await imagesOnACanvas();
-console.log(`browser: ${2 + PLACES.length} passed, 0 failed`);
+console.log(`browser: ${3 + PLACES.length} passed, 0 failed`);

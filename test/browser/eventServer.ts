@@ -1,0 +1,76 @@
+/** A page and the conversation it listens to, on one server, which cuts every connection again and again. */
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { createAgent, type Model } from '../../src/index.ts';
+import { createHandlers } from '../../src/transports/index.ts';
+
+/** Collects the entries of the events until the run's stop, and says what it got. */
+const PAGE = `<!doctype html><meta charset="utf-8"><body><script type="module">
+const seqs = [];
+let opens = 0;
+const source = new EventSource('/conversations/a/events');
+source.onopen = () => { opens += 1; };
+source.addEventListener('entry', ({ data, lastEventId }) => {
+  const entry = JSON.parse(data);
+  seqs.push(entry.seq === Number(lastEventId) ? entry.seq : lastEventId);
+  if (entry.type !== 'run-stop') return;
+  source.close();
+  const pre = document.createElement('pre');
+  pre.id = 'result';
+  pre.textContent = JSON.stringify({ seqs, opens });
+  document.body.append(pre);
+});
+</script>`;
+
+const ROUNDS = 14;
+/** Further apart than a page takes to come back. */
+const CUT_AT = [4, 34, 60];
+
+function slowModel(): Model {
+  let round = 0;
+  return {
+    id: 'slow',
+    async *stream() {
+      round += 1;
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      if (round < ROUNDS) yield { type: 'tool-call', callId: `c${round}`, name: 'nope', args: `{"round":${round}}` };
+      else yield { type: 'text-delta', text: 'done' };
+      yield { type: 'finish', reason: round < ROUNDS ? 'tool-calls' : 'stop' };
+    },
+  };
+}
+
+/** Answers the address, and what to call in the end; the run begins when the page first listens. */
+export async function eventServer() {
+  const agent = createAgent({ model: slowModel() });
+  const conversation = await agent.open('a');
+  const shared = { acquire: async () => conversation, release: () => undefined, close: () => conversation.close() };
+  const handle = createHandlers(agent, { authorize: () => true, sessions: shared });
+  let begin: (() => void) | undefined = () => void conversation.send('go');
+  const server = createAdaptorServer({
+    async fetch(request: Request) {
+      if (new URL(request.url).pathname === '/')
+        return new Response(PAGE, { headers: { 'content-type': 'text/html' } });
+      const response = await handle(request);
+      begin?.();
+      begin = undefined;
+      return response;
+    },
+  }) as Server;
+  conversation.log$().subscribe(({ seq }) => {
+    if (CUT_AT.includes(seq)) setTimeout(() => server.closeAllConnections(), 20);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    cuts: CUT_AT.length,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await agent.close();
+    },
+  };
+}
