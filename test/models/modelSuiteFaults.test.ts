@@ -1,0 +1,85 @@
+/** The suite is of use only where it notices: models with one fault each, planted over one that passes. */
+import { describe, expect, it } from 'vitest';
+import { type Model, ModelError, type ModelPart } from '../../src/models/model.ts';
+import { openai } from '../../src/models/openai/openai.ts';
+import { modelSuite } from '../../src/testing/modelSuite/modelSuite.ts';
+
+type Change = (parts: AsyncIterable<ModelPart>, signal: AbortSignal) => AsyncIterable<ModelPart>;
+
+/** The cases that fail with this change of each reply. */
+async function failedWith(change: Change): Promise<string[]> {
+  const cases: (readonly [string, () => Promise<void>])[] = [];
+  let group = '';
+  modelSuite(
+    ({ baseURL }): Model => {
+      const model = openai('suite', { apiKey: 'key-of-the-suite', baseURL });
+      return {
+        id: 'faulty',
+        stream: (request, { signal, attempt }) => change(model.stream(request, { signal, attempt }), signal),
+      };
+    },
+    {
+      describe(name, body) {
+        group = name;
+        body();
+      },
+      test: (name, body) => cases.push([`${group} ${name}`, body]),
+    },
+  );
+  const failed: string[] = [];
+  for (const [name, body] of cases) await body().catch(() => failed.push(name));
+  return failed;
+}
+
+const only = (keep: (part: ModelPart) => ModelPart | undefined): Change =>
+  async function* (parts) {
+    for await (const part of parts) {
+      const kept = keep(part);
+      if (kept !== undefined) yield kept;
+    }
+  };
+
+describe('the model suite', () => {
+  it('has no fault to find in a model that only passes on', async () => {
+    expect(await failedWith((parts) => parts)).toEqual([]);
+  });
+
+  it.each<[string, Change, RegExp]>([
+    [
+      'drops the usage',
+      only((part) => (part.type === 'finish' ? { type: 'finish', reason: part.reason } : part)),
+      /token counts/,
+    ],
+    [
+      'says stop always',
+      only((part) => (part.type === 'finish' ? { ...part, reason: 'stop' } : part)),
+      /cut by its length/,
+    ],
+    ['drops reasoning', only((part) => (part.type === 'reasoning-delta' ? undefined : part)), /reasoning comes apart/],
+    ['renames calls', only((part) => (part.type === 'tool-call' ? { ...part, callId: 'x' } : part)), /side by side/],
+    [
+      'ends well whatever happens',
+      async function* (parts) {
+        try {
+          yield* parts;
+        } catch {
+          yield { type: 'finish', reason: 'stop' };
+        }
+      },
+      /without a finish reason/,
+    ],
+    [
+      'tells every failure as final',
+      async function* (parts) {
+        try {
+          yield* parts;
+        } catch {
+          throw new ModelError({ code: 'bad-request' });
+        }
+      },
+      /status 429/,
+    ],
+  ])('notices a model that %s', async (_, change, named) => {
+    expect(await failedWith(change)).toContainEqual(expect.stringMatching(named));
+  });
+});
