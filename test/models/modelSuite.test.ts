@@ -1,4 +1,5 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { createOpenAICompatible as createOfVersion2 } from 'openai-compatible-v2';
 import { describe, test } from 'vitest';
 
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
@@ -14,6 +15,13 @@ describe('openai', () => {
 describe('aiSdkModel with an OpenAI-compatible provider', () => {
   modelSuite(({ baseURL }) => {
     const provider = createOpenAICompatible({ name: 'suite', baseURL, apiKey: 'key-of-the-suite', includeUsage: true });
+    return aiSdkModel(provider('suite'));
+  }, runner);
+});
+
+describe('aiSdkModel with a provider of specification version 2', () => {
+  modelSuite(({ baseURL }) => {
+    const provider = createOfVersion2({ name: 'suite', baseURL, apiKey: 'key-of-the-suite', includeUsage: true });
     return aiSdkModel(provider('suite'));
   }, runner);
 });
