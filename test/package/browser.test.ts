@@ -12,7 +12,7 @@ import { describe, expect, it } from 'vitest';
 import { entries, root } from '../docs/documents.ts';
 
 /** Bytes of `createAgent` with charts, xstate and rxjs, gzipped: what is reached, docs/decisions/2026-11-22-core-size.md. */
-const CORE_BUDGET = 79_000;
+const CORE_BUDGET = 81_000;
 
 const CORE = "export { createAgent } from './src/index.ts'";
 
