@@ -93,7 +93,7 @@ async function listen(agent: Agent, { host, port, origins }: Place, signal: Abor
   const token = process.env.RUNCHART_TOKEN || randomBytes(32).toString('base64url');
   const hosts = new Set<string>();
   const app = guardedApp(agent, { token, hosts, origins });
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server;
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = HEADERS_MS;
   const failed = once(server, 'error').then(([error]) => Promise.reject(error as Error));

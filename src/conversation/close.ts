@@ -16,6 +16,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   commands.withdrawHeld();
   try {
     if (!runtime.isAtRest) await timeout.wait(settled(runtime, runs));
+    await timeout.wait(runtime.closed());
   } catch (error) {
     silence = error;
     commands.close(error as Error);
@@ -48,7 +49,6 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   } while ((isBusy() || queued().length > 0) && !commands.closed);
   await runtime.subAgents?.close();
   await commands.allAnswered();
-  await runtime.closed();
 }
 
 /** How long a store may say nothing. */

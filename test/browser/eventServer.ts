@@ -50,6 +50,7 @@ export async function eventServer() {
   const handle = createHandlers(agent, { authorize: () => true, sessions: shared });
   let begin: (() => void) | undefined = () => void conversation.send('go');
   const server = createAdaptorServer({
+    overrideGlobalObjects: false,
     async fetch(request: Request) {
       if (new URL(request.url).pathname === '/')
         return new Response(PAGE, { headers: { 'content-type': 'text/html' } });

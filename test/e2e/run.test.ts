@@ -23,7 +23,8 @@ describe('one request', () => {
       ['m1', `Bearer ${KEY}`],
       ['m1', `Bearer ${KEY}`],
     ]);
-    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(['Read', 'Ls', 'Glob', 'Grep', 'Bash']);
+    const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
+    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(tools);
     expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('package main');
   });
 

@@ -25,7 +25,7 @@ export async function served(
 ): Promise<Place> {
   const agent = createAgent({ model: scripted(replies), ...options });
   const fetchHandler = createHandlers(agent, { authorize: () => true, ...handling });
-  const server = createAdaptorServer({ fetch: fetchHandler }) as Server;
+  const server = createAdaptorServer({ fetch: fetchHandler, overrideGlobalObjects: false }) as Server;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(async () => {
