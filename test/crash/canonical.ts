@@ -103,9 +103,10 @@ export function canonicalTools(ran: (key: string) => void, did: () => void = () 
 function due({ says, rounds = [] }: CanonicalRun, messages: readonly Message[]): readonly Call[] {
   const saying = messages.filter((message) => message.role === 'user' && says.includes(textOf(message))).at(-1);
   if (saying === undefined || textOf(saying) !== says[0]) return [];
-  const made = messages.filter((message) => message.role === 'assistant' && message.toolCalls.length > 0).length;
-  return rounds[made] ?? [];
+  return rounds[roundsIn(messages)] ?? [];
 }
+const roundsIn = (messages: readonly Message[]): number =>
+  messages.filter((message) => message.role === 'assistant' && message.toolCalls.length > 0).length;
 const textOf = ({ content }: Message): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
@@ -119,7 +120,8 @@ export function canonicalModel(run: CanonicalRun): Model {
         throw new ModelError({ code: 'server', status: 503, retryable: true });
       }
       const calls = due(run, messages);
-      const round = messages.length;
+      // The same where half of the reply before was cut off.
+      const round = roundsIn(messages);
       for (const [index, [name, m]] of calls.entries()) {
         yield { type: 'tool-call', callId: `c${round}_${index}`, name, args: JSON.stringify({ m }) };
       }

@@ -22,6 +22,7 @@ const SELDOM = [
   'CONVERSATION.closing --> CONVERSATION.closing: append.failed [wasGivenUp]',
   'CONVERSATION.closing --> CONVERSATION.closing: append.failed',
   'CONVERSATION.closing --> CONVERSATION.closing: decision.arrived',
+  'CONVERSATION.closing.late --> CONVERSATION.busy: message.sent',
   'CONVERSATION.closing.late --> CONVERSATION.busy: resume.requested',
   'CONVERSATION.closing.late --> CONVERSATION.busy: promotion.requested [hasFollowUp]',
   'CONVERSATION.superseding --> CONVERSATION.closing: cancel.requested',
@@ -34,6 +35,13 @@ const SELDOM = [
   'RUN.active.CommitAssistant.joined --> RUN.Suspended',
   'RUN.Error --> RUN.RunEnd: run.cancelled',
   'TOOL_CALL.BeforeToolExecute --> TOOL_CALL.Failed: effect.done [suspendsTooOften]',
+];
+/** Only where a hook hears that a run would end: the plugins of a simulated life have none, the generated paths do. */
+const HEARD = [
+  'RUN.active.CommitAssistant.committing --> RUN.active.CommitAssistant.hearing: effect.done [hearsEnd]',
+  'RUN.active.CommitAssistant.hearing --> RUN.active.LoopTop: effect.done [goesOn]',
+  'RUN.active.CommitAssistant.hearing --> RUN.active.LoopTop: effect.done [continued]',
+  'RUN.active.CommitAssistant.hearing --> RUN.NaturalEnd: effect.done',
 ];
 /** Where a life rests for one step at most, and only where a plugin or a store is slow. An idle one takes no cancel. */
 const BRIEF = [
@@ -65,7 +73,7 @@ describe('lives that are sent along the charts', () => {
   it('take every arrow of the five charts, but for those of a list of rare ones', () => {
     const arrows = [...found.atlas.arrows.values()];
     const missing = arrows.flatMap(({ name, taken }) => (taken.length === 0 ? [name] : []));
-    expect(missing.filter((name) => ![...NEVER, ...JOINED, ...SELDOM].includes(name))).toEqual([]);
+    expect(missing.filter((name) => ![...NEVER, ...JOINED, ...SELDOM, ...HEARD].includes(name))).toEqual([]);
     expect(missing).toEqual(expect.arrayContaining(NEVER));
     expect(arrows.length).toBeGreaterThan(150);
   });
