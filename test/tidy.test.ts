@@ -29,7 +29,7 @@ function importsOf(file: string): string[] {
   });
 }
 
-const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|permissions\/|hooks\/|testing\/)/;
+const NODE_ONLY = /^src\/(node\.ts|cli\/|stores\/jsonl\/|tools\/coding\/|permissions\/|hooks\/|inspect\/|testing\/)/;
 /** Which packages a file may name, by the first rule that fits it. */
 const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
@@ -43,6 +43,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/(node\.ts|stores\/jsonl\/|hooks\/)/, [/^node:/]],
   [/^src\/cli\/serveCommand/, [/^node:/, /^hono(\/cors)?$/, /^@hono\/node-server$/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
+  [/^src\/inspect\//, [/^node:/, /^ws$/, /^xstate$/, /^rxjs$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
   [/^src\//, [/^xstate$/, /^rxjs$/, /^@standard-schema\/spec$/]],
 ];
@@ -91,6 +92,19 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
     [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/conversation', 'src/agent.ts'],
   ],
   [
+    'src/inspect',
+    [
+      ...FACE,
+      ...LEAVES,
+      ...LOOP,
+      'src/projector',
+      'src/options.ts',
+      'src/conversation',
+      'src/agent.ts',
+      'src/transports',
+    ],
+  ],
+  [
     'src/index.ts',
     [
       'machines/index.ts',
@@ -135,6 +149,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       'src/agent.ts',
       'src/index.ts',
       'src/transports',
+      'src/inspect',
       'src/testing',
     ],
   ],
