@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigurationError } from '../errors.ts';
 import { interrupts } from './input.ts';
-import type { ReplayOptions } from './replayCommand.ts';
+import type { ReplayOptions } from './replay/replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
 import { printable } from './screen.ts';
 import type { ServeOptions } from './serveCommand.ts';
@@ -72,7 +72,7 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
     .option('--json', 'print the view as one JSON document')
     .addHelpText('after', REPLAY_HELP)
     .action(async (log: string, options: ReplayOptions) => {
-      const { replayCommand } = await import('./replayCommand.ts');
+      const { replayCommand } = await import('./replay/replayCommand.ts');
       const { outputTo } = await import('./screen.ts');
       const outputs = { shown: outputTo(process.stdout), notes: outputTo(process.stderr) };
       exit(await replayCommand(log, options, outputs, signal));

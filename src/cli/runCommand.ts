@@ -16,7 +16,7 @@ import { knownOf, loadAdapter } from './adapter.ts';
 import { CANCELLED, decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './input.ts';
 import { countingStore, followAsJson, followAsSteps } from './render.ts';
 import { outputTo, Screen } from './screen.ts';
-import { checkSession, logPath, newSessionId, sessionsDirectory, workingDirectory } from './sessionStore.ts';
+import { checkSession, logPath, newSessionId, sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
 
 export interface RunOptions {
   model?: string;

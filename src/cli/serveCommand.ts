@@ -17,7 +17,7 @@ import { jsonlStore } from '../stores/jsonl/store.ts';
 import { createHandlers, route, stdioTransport } from '../transports/index.ts';
 import { CANCELLED } from './input.ts';
 import { askingTools, INSTRUCTIONS, namedModel } from './runCommand.ts';
-import { sessionsDirectory, workingDirectory } from './sessionStore.ts';
+import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
 
 export interface ServeOptions {
   model?: string;

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type PromptOptions, readPrompt } from '../../src/cli/input.ts';
-import { newSessionId, sessionsDirectory } from '../../src/cli/sessionStore.ts';
+import { newSessionId, sessionsDirectory } from '../../src/cli/sessions/sessionStore.ts';
 
 const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({
   optional: true,

@@ -1,7 +1,7 @@
 /** What `runchart replay` prints: a stored log as cycles, as rounds, as JSON. */
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { type ReplayOptions, replayCommand } from '../../src/cli/replayCommand.ts';
+import { type ReplayOptions, replayCommand } from '../../src/cli/replay/replayCommand.ts';
 import { project } from '../../src/projector/index.ts';
 import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 import { A, C, queued, R, reply, S, stamped, T, U } from '../projector/events.ts';

@@ -1,6 +1,6 @@
 /** Which sessions a name that leads nowhere may stand for. */
 import { describe, expect, test } from 'vitest';
-import { nearNames } from '../../src/cli/sessionStore.ts';
+import { nearNames } from '../../src/cli/sessions/sessionStore.ts';
 
 describe('the names that are near', () => {
   const names = ['rent', 'renovation', 'trip-2026', '20261122-170000-a1b2c3', '20261122-170000-ffffff', 'ünïcode 🎉'];

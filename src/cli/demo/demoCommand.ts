@@ -24,7 +24,7 @@ import { loadAdapter } from '../adapter.ts';
 import { type Asker, CANCELLED, decidePending, terminalAsker } from '../input.ts';
 import { followAsSteps, type Renderer } from '../render.ts';
 import { outputTo, Screen } from '../screen.ts';
-import { logPath } from '../sessionStore.ts';
+import { logPath } from '../sessions/sessionStore.ts';
 import { costText, count } from '../tally.ts';
 import { ORDER, QUESTION } from './demoScript.ts';
 

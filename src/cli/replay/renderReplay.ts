@@ -2,7 +2,7 @@
  * Renders the view of a stored conversation as lines. Rule: what a log says stands behind a mark on every line, so that
  * no text of it can pass for a line of the program; a text that is cut says so.
  */
-import type { Diagnostic, QueuedMessage, StoredPart, Usage } from '../../machines/vocabulary.ts';
+import type { Diagnostic, QueuedMessage, StoredPart, Usage } from '../../../machines/vocabulary.ts';
 import type {
   BlockText,
   ConversationView,
@@ -10,10 +10,10 @@ import type {
   RequestCycle,
   ResolutionStep,
   ToolCallView,
-} from '../projector/index.ts';
-import { firstLine, resultText } from './render.ts';
-import { type Screen, type Style, shortened } from './screen.ts';
-import { count, type Tally, tallyText } from './tally.ts';
+} from '../../projector/index.ts';
+import { firstLine, resultText } from '../render.ts';
+import { type Screen, type Style, shortened } from '../screen.ts';
+import { count, type Tally, tallyText } from '../tally.ts';
 
 const TEXT_MAX = 20_000;
 const REASONING_MAX = 2_000;

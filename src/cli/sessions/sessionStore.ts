@@ -7,9 +7,9 @@ import { randomBytes } from 'node:crypto';
 import { lstat, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
-import { ConfigurationError } from '../errors.ts';
-import { fileNameOf } from '../stores/jsonl/fileName.ts';
-import { jsonlStore } from '../stores/jsonl/store.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { fileNameOf } from '../../stores/jsonl/fileName.ts';
+import { jsonlStore } from '../../stores/jsonl/store.ts';
 
 export function sessionsDirectory(environment: NodeJS.ProcessEnv = process.env): string {
   const given = environment.XDG_STATE_HOME ?? '';

@@ -4,16 +4,16 @@
  */
 import { constants } from 'node:fs';
 import { basename } from 'node:path';
-import type { Diagnostic } from '../../machines/vocabulary.ts';
-import { ConfigurationError, CorruptLogError } from '../errors.ts';
-import { openRegular, resolveRegular } from '../stores/jsonl/disk.ts';
-import { idOf } from '../stores/jsonl/fileName.ts';
-import { FORMAT, isRecord } from '../stores/jsonl/format.ts';
-import { beginsWithHeader, readableEntries } from '../stores/jsonl/lenient.ts';
-import { linesOf } from '../stores/jsonl/lines.ts';
-import { scanLog } from '../stores/jsonl/scan.ts';
-import { lengthened } from '../stores/jsonl/shortForms.ts';
-import { logPath, nearSessions } from './sessionStore.ts';
+import type { Diagnostic } from '../../../machines/vocabulary.ts';
+import { ConfigurationError, CorruptLogError } from '../../errors.ts';
+import { openRegular, resolveRegular } from '../../stores/jsonl/disk.ts';
+import { idOf } from '../../stores/jsonl/fileName.ts';
+import { FORMAT, isRecord } from '../../stores/jsonl/format.ts';
+import { beginsWithHeader, readableEntries } from '../../stores/jsonl/lenient.ts';
+import { linesOf } from '../../stores/jsonl/lines.ts';
+import { scanLog } from '../../stores/jsonl/scan.ts';
+import { lengthened } from '../../stores/jsonl/shortForms.ts';
+import { logPath, nearSessions } from '../sessions/sessionStore.ts';
 
 const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);

@@ -2,13 +2,13 @@
  * `runchart replay`: a stored log, shown as its request cycles. Rule: nothing is written and nothing is held; what can
  * be read is shown on standard output, what could not be is told on standard error.
  */
-import { createProjector } from '../projector/index.ts';
-import { CANCELLED } from './input.ts';
+import { createProjector } from '../../projector/index.ts';
+import { CANCELLED } from '../input.ts';
+import { jsonLine, type Output, printable, Screen } from '../screen.ts';
+import { sessionsDirectory } from '../sessions/sessionStore.ts';
+import { ReplaySpending, sumOfTallies } from '../tally.ts';
 import { findLog, readStored } from './readLog.ts';
 import { ReplayRenderer } from './renderReplay.ts';
-import { jsonLine, type Output, printable, Screen } from './screen.ts';
-import { sessionsDirectory } from './sessionStore.ts';
-import { ReplaySpending, sumOfTallies } from './tally.ts';
 
 export interface ReplayOptions {
   json?: boolean;
