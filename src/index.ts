@@ -36,6 +36,7 @@ export { type Run, RunError, type RunResult } from './conversation/run.ts';
 export { type Past, pastOf } from './conversation/timeTravel.ts';
 export * from './errors.ts';
 export type { ConversationStatus, InFlight, Live } from './live.ts';
+export { type CallCost, type ConversationCost, type Cost, costOf } from './log/cost.ts';
 export {
   type Model,
   ModelError,

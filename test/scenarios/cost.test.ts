@@ -1,0 +1,91 @@
+/** What a conversation has cost: by call, run and model, from its log alone. */
+import { describe, expect, it } from 'vitest';
+import { costOf, type LogEntry, ModelError, memoryStore } from '../../src/index.ts';
+import { bench, restart } from '../support/agent.ts';
+import { call, finish, scripted, t } from '../support/model.ts';
+import { echoTool } from '../support/tools.ts';
+
+const prices = { input: 3, output: 15 };
+
+describe('costOf', () => {
+  it('S002-17 sums the calls of models by model, by run and in all', async () => {
+    const cheap = scripted([[t('from the other'), finish('stop', 1_000_000)]], {
+      id: 'cheap',
+      prices: { input: 1, output: 1 },
+    });
+    const model = scripted(
+      [
+        [call('c1', 'echo', { text: 'a' }), finish('tool-calls', 1_000_000)],
+        [t('done'), finish('stop', 1_000_000)],
+        new ModelError({ code: 'server' }),
+      ],
+      { id: 'dear', prices },
+    );
+    const policies = { modelRetry: { attempts: 1, fallbackModels: [cheap] } };
+    const { conversation } = await bench({ model, tools: [echoTool().tool], policies });
+    const first = await conversation.send('one').result;
+    const second = await conversation.send('two').result;
+    const { total, models, runs, calls } = costOf(conversation.log());
+    expect(calls.map(({ model, turn, costUsd }) => [model, turn, costUsd])).toEqual([
+      ['dear', 1, 18],
+      ['dear', 2, 18],
+      ['cheap', 1, 2],
+    ]);
+    expect(models.map(({ model, calls, costUsd }) => [model, calls, costUsd])).toEqual([
+      ['dear', 2, 36],
+      ['cheap', 1, 2],
+    ]);
+    expect(runs.map(({ runId, costUsd }) => [runId, costUsd])).toEqual([
+      [first.runId, first.costUsd],
+      [second.runId, second.costUsd],
+    ]);
+    expect(total).toMatchObject({ calls: 3, costUsd: 38, knownUsd: 38, unpriced: 0 });
+    expect(total.usage).toMatchObject({ inputTokens: 3_000_000, outputTokens: 3_000_000 });
+  });
+
+  it('a price that is not known is said, and never counted as nothing', async () => {
+    const other = scripted([[t('unpriced'), finish('stop', 10)]], { id: 'unpriced' });
+    const model = scripted([[t('priced'), finish('stop', 1_000_000)], new ModelError({ code: 'server' })], {
+      id: 'priced',
+      prices,
+    });
+    const policies = { modelRetry: { attempts: 1, fallbackModels: [other] } };
+    const { conversation } = await bench({ model, policies });
+    await conversation.send('one').result;
+    expect((await conversation.send('two').result).costUsd).toBeNull();
+    const { total, models } = costOf(conversation.log());
+    expect(total).toMatchObject({ costUsd: null, knownUsd: 18, unpriced: 1 });
+    expect(models).toMatchObject([
+      { model: 'priced', costUsd: 18, unpriced: 0 },
+      { model: 'unpriced', costUsd: null, knownUsd: 0, unpriced: 1 },
+    ]);
+  });
+
+  it('a conversation without calls costs nothing, and the same log costs the same after a restart', async () => {
+    expect(costOf([]).total).toMatchObject({ calls: 0, costUsd: 0, unpriced: 0 });
+    const made = await bench({ model: scripted([[t('a'), finish('stop', 5)]], { prices }), store: memoryStore() });
+    await made.conversation.send('one').result;
+    const before = costOf(made.conversation.log());
+    const after = await restart(made);
+    expect(costOf(after.conversation.log())).toEqual(before);
+    expect((await after.agent.list())[0]).toMatchObject({
+      turns: 1,
+      costUsd: before.total.costUsd,
+      lastCause: 'end_turn',
+    });
+  });
+
+  it('what sub-agents used is counted under their own name, and what no price can be is no price', () => {
+    const base = { seq: 1, at: 0, conversationId: 'c', runId: 'r' };
+    const usage = { inputTokens: 7, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+    const value = { callId: 'c1', conversationId: 'd', upTo: 3, usage, costUsd: 0.5 };
+    const log: LogEntry[] = [
+      { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value },
+      { ...base, type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: -1 },
+    ];
+    expect(costOf(log).models).toMatchObject([
+      { model: 'sub-agents', costUsd: 0.5 },
+      { model: 'm', costUsd: null, unpriced: 1 },
+    ]);
+  });
+});
