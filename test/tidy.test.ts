@@ -134,6 +134,11 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
     ],
   ],
   [
+    'src/testing/agentPaths',
+    [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/conversation', 'src/agent.ts', 'src/testing'],
+  ],
+  ['src/testing/index.ts', [DOOR, 'src/journals', 'src/testing', 'src/testing/agentPaths']],
+  [
     'src/cli',
     [
       ...FACE,
@@ -151,6 +156,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       'src/transports',
       'src/inspect',
       'src/testing',
+      'src/testing/agentPaths',
     ],
   ],
 ];

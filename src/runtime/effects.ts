@@ -164,7 +164,7 @@ export class Effects {
   async #tool(request: Of<'tool'>, abort: EffectAbort): Promise<ToolValue> {
     const { runId, callId, idempotencyKey, decision } = request;
     const { policies, ports, around, redact, live, images } = this.#options;
-    const { setTimer } = ports;
+    const { setTimer, execute } = ports;
     const prepared = await this.#take(callId, setTimer, abort);
     // Cancelled in between: what was not begun is not begun.
     if (abort.aborted) return erred('cancelled', 'the call was cancelled before it began');
@@ -201,7 +201,7 @@ export class Effects {
     const late = (): void => around.diagnose('late_result', { callId });
     progress('started');
     const limits = { timeoutMs, resultBytes, redact };
-    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, ...this.#retrying });
+    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, ...this.#retrying });
     end();
     progress('ended');
     const { diagnose } = around;

@@ -5,6 +5,7 @@
 import type { Journal } from '../../machines/internal.ts';
 import type { ScaleImage } from '../content/scale.ts';
 import type { LogStore } from '../stores/store.ts';
+import type { ExecuteTool } from '../tools/execute.ts';
 import { callback, check, type Form, object, withMethods } from '../validation.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 
@@ -24,6 +25,8 @@ export interface Ports {
   journal?(embedded: Journal, conversationId: string): Journal;
   /** Runs the charts in place of the compiled interpreter. */
   interpreter?: Interpreter;
+  /** Executes tools in place of the library: a test watches them, or makes an end up. */
+  execute?: ExecuteTool;
 }
 
 /** The longest delay a platform timer takes; longer waits are armed again. */
@@ -63,6 +66,7 @@ export const portForm = object(
     store: storeForm,
     journal: callback,
     interpreter: callback,
+    execute: callback,
   } satisfies { [name in keyof Ports]-?: Form },
   { defaults: platformPorts },
 );

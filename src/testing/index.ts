@@ -12,6 +12,14 @@ export {
   replayRecording,
   replayUntil,
 } from '../journals/index.ts';
+export type { Move, SaidCall } from './agentPaths/moves.ts';
+export {
+  type AgentPath,
+  type AgentPathsOptions,
+  type PathOutcome,
+  runScript,
+  type Verdict,
+} from './agentPaths/runScript.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';

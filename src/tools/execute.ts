@@ -7,8 +7,11 @@ import type { StoredPart, ToolValue } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';
-import { answerOf, type ToolContext } from './tool.ts';
+import { answerOf, type ToolContext, type ToolDefinition } from './tool.ts';
 import type { PreparedCall } from './toolbox.ts';
+
+/** What `definition.execute` would be called with, and what it would answer. */
+export type ExecuteTool = (definition: ToolDefinition, args: unknown, context: ToolContext) => unknown;
 
 export interface Execution extends ResultLimits {
   context: ToolContext;
@@ -18,6 +21,8 @@ export interface Execution extends ResultLimits {
   setTimer(ms: number, fire: () => void): () => void;
   /** Undefined where no tool is executed again. */
   retrying?: ToolRetrying;
+  /** In place of the tool's own `execute`. */
+  execute?: ExecuteTool | undefined;
   /** Hears of what a tool says after its answer was taken. */
   late(): void;
 }
@@ -33,7 +38,7 @@ const returned = (failure: Erred, retrying: ToolRetrying | undefined): Erred => 
 
 /** Runs one prepared call; never rejects. */
 export function executeTool({ definition, args }: PreparedCall, execution: Execution): Promise<ToolValue> {
-  const { context, abort, timeoutMs, setTimer, late, redact, resultBytes, retrying } = execution;
+  const { context, abort, timeoutMs, setTimer, late, redact, resultBytes, retrying, execute } = execution;
   return new Promise((resolve) => {
     let settled = false;
     const stop = setTimer(timeoutMs, () => {
@@ -66,7 +71,7 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
       }
     };
     try {
-      const value = definition.execute(args as never, context);
+      const value = execute ? execute(definition, args, context) : definition.execute(args as never, context);
       const given = value instanceof Promise ? value : isThenable(value) ? awaited(value, late) : undefined;
       const take = (answer: unknown): void => {
         const values = stepsOf(answer);

@@ -146,6 +146,7 @@ describe('public names', () => {
         "replayRecording",
         "replayUntil",
         "replayingJournal",
+        "runScript",
         "scriptedModel",
         "shrink",
         "simulate",

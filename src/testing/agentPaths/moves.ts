@@ -1,0 +1,131 @@
+/**
+ * A story about a conversation, told in moves: who does what, in the order in which it happens. Rule: a move is JSON, and
+ * has words that a reader who knows no chart understands. What the agent makes of a call is no move: it is looked at.
+ */
+import type { Decision, FinishReason, Json } from '../../../machines/internal.ts';
+
+export interface SaidCall {
+  readonly name: string;
+  readonly args: Json;
+}
+
+/** Calls are counted from 1, in the order in which the model makes them. */
+export type Move =
+  /** `text` is what a message says. */
+  | { readonly do: 'send' | 'steer' | 'followUp'; readonly text?: string }
+  | { readonly do: 'cancel' | 'resume' }
+  /** The process dies, and another one opens the conversation. */
+  | { readonly do: 'crash' }
+  /** The last message that waits in the queue is taken back. */
+  | { readonly do: 'takeBack' }
+  /** The time that the policy `limits.runMs` gives is up. */
+  | { readonly do: 'deadline' }
+  | {
+      readonly do: 'reply';
+      readonly text?: string;
+      readonly calls?: readonly SaidCall[];
+      readonly finish?: FinishReason;
+    }
+  | { readonly do: 'modelFails'; readonly retryable: boolean }
+  /** The call ends as its tool really ends, or as it is made to. */
+  | { readonly do: 'tool'; readonly call: number; readonly made?: 'fail' | 'timeOut' }
+  | {
+      readonly do: 'decide';
+      readonly call: number;
+      readonly action: Decision['action'];
+      readonly args?: Json;
+      readonly payload?: Json;
+    }
+  /** What became of a call whose outcome nobody knows after a crash. */
+  | {
+      readonly do: 'settle';
+      readonly call: number;
+      readonly how: 'ran' | 'didNotRun' | 'retry';
+      readonly result?: Json;
+    };
+
+export type MoveOf<Kind extends Move['do']> = Extract<Move, { do: Kind }>;
+
+const ARGS_SHOWN = 60;
+const cut = (text: string): string => (text.length > ARGS_SHOWN ? `${text.slice(0, ARGS_SHOWN - 1)}…` : text);
+const saidCall = ({ name, args }: SaidCall): string => `${name}(${cut(JSON.stringify(args) ?? '')})`;
+
+const FINISHES: Readonly<Record<FinishReason, string>> = {
+  stop: 'the model answers',
+  'tool-calls': 'the model promises calls and makes none',
+  length: 'the reply is cut by its length',
+  'content-filter': 'the reply is filtered out',
+  pause: 'the model pauses',
+};
+const DECISIONS: Readonly<Record<Decision['action'], string>> = {
+  approve: 'is approved',
+  deny: 'is denied',
+  edit: 'is approved with other arguments',
+  answer: 'is answered',
+};
+const SETTLEMENTS: Readonly<Record<MoveOf<'settle'>['how'], string>> = {
+  ran: 'is known to have run',
+  didNotRun: 'is known not to have run',
+  retry: 'is to run again',
+};
+const PLAIN: Readonly<Record<Exclude<Move['do'], 'reply' | 'modelFails' | 'tool' | 'decide' | 'settle'>, string>> = {
+  send: 'a request comes',
+  steer: 'a steer comes',
+  followUp: 'a followUp comes',
+  cancel: 'it is cancelled',
+  resume: 'it is resumed',
+  crash: 'the process dies',
+  takeBack: 'the message is taken back',
+  deadline: 'the time is up',
+};
+
+function saidReply({ text, calls = [], finish }: MoveOf<'reply'>): string {
+  const cutShort = finish !== undefined && finish !== 'stop' && finish !== 'tool-calls';
+  if (calls.length > 0) {
+    const said = `the model calls ${calls.map(saidCall).join(' and ')}`;
+    return cutShort ? `${said} and ${FINISHES[finish].replace('the model ', '')}` : said;
+  }
+  if (!cutShort && text === '') return 'the model says nothing';
+  return FINISHES[finish ?? 'stop'];
+}
+
+/** The move in words. `toolOf` names the tool of a call; `several`: calls of this tool have to be told apart. */
+export function inWords(move: Move, toolOf: (call: number) => string): string {
+  switch (move.do) {
+    case 'reply':
+      return saidReply(move);
+    case 'modelFails':
+      return move.retryable ? 'the model fails' : 'the model refuses for good';
+    case 'tool':
+      if (move.made === 'fail') return `${toolOf(move.call)} fails`;
+      return move.made === 'timeOut' ? `${toolOf(move.call)} times out` : `${toolOf(move.call)} ends`;
+    case 'decide':
+      return `${toolOf(move.call)} ${DECISIONS[move.action]}`;
+    case 'settle':
+      return `${toolOf(move.call)} ${SETTLEMENTS[move.how]}`;
+    default:
+      return PLAIN[move.do];
+  }
+}
+
+/** The calls that the script makes, in order; the first is call 1. */
+export const callsOf = (script: readonly Move[]): readonly SaidCall[] =>
+  script.flatMap((move) => (move.do === 'reply' ? (move.calls ?? []) : []));
+
+/** Names the tool of each call of a script, and numbers calls of the same tool. */
+export function toolNames(script: readonly Move[]): (call: number) => string {
+  const calls = callsOf(script);
+  return (call) => {
+    const name = calls[call - 1]?.name;
+    if (name === undefined) return `call ${call}`;
+    const same = calls.filter((other) => other.name === name);
+    return same.length < 2 ? name : `${name} (call ${call})`;
+  };
+}
+
+/** The script as a sentence; the request that begins it goes without saying. */
+export function sentenceOf(script: readonly Move[], ends: string): string {
+  const toolOf = toolNames(script);
+  const told = script[0]?.do === 'send' && script.length > 1 ? script.slice(1) : script;
+  return `${told.map((move) => inWords(move, toolOf)).join(', ')}: ${ends}`;
+}

@@ -1,0 +1,238 @@
+/**
+ * A script on the real runtime, move by move. Rule: a move that nothing can bring now is an error which says where the
+ * conversation stands; behind each move everything that the agent does by itself has been done.
+ */
+import type { LogEntry, PendingCall } from '../../../machines/internal.ts';
+import type { Agent } from '../../agent.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import type { Run, RunResult } from '../../conversation/run.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { withMethods } from '../../validation.ts';
+import type { AgentWorld } from '../simulation/simulate.ts';
+import { inWords, type Move, type MoveOf, toolNames } from './moves.ts';
+import { TESTED, TestWorld, type TestWorldOptions } from './testWorld.ts';
+
+export type MakeAgent = (world: AgentWorld) => Agent;
+
+/** Where a conversation stands between two moves. Calls are counted from 1. */
+export interface Standing {
+  readonly status: Conversation['status'];
+  /** The model is asked. */
+  readonly model: boolean;
+  readonly running: readonly number[];
+  readonly waiting: readonly number[];
+  readonly queued: number;
+}
+
+export function standingInWords({ status, model, running, waiting, queued }: Standing): string {
+  const calls = (numbers: readonly number[], what: string): string[] => numbers.map((call) => `call ${call} ${what}`);
+  const facts = [
+    ...(model ? ['the model is asked'] : []),
+    ...calls(running, 'runs'),
+    ...calls(waiting, 'waits for a decision'),
+    ...(queued > 0 ? [`${queued} in the queue`] : []),
+  ];
+  return [`the conversation is ${status}`, ...facts].join(', ');
+}
+
+const SPREAD = 'spread the world into it last: createAgent({ …, ...world })';
+const numberOf = (callId: string): number => Number(callId.slice('call'.length));
+
+export class ScriptRun {
+  readonly world: TestWorld;
+  readonly #script: readonly Move[];
+  readonly #make: MakeAgent;
+  readonly #toolOf: (call: number) => string;
+  #at = 0;
+  #agent: Agent | undefined;
+  #conversation: Conversation | undefined;
+  #lastResult: RunResult | undefined;
+  #queued: AbortController[] = [];
+  /** What acts answered that was not awaited. */
+  #refusal: unknown;
+
+  constructor(make: MakeAgent, script: readonly Move[], options: TestWorldOptions) {
+    this.#make = make;
+    this.#script = script;
+    this.#toolOf = toolNames(script);
+    this.world = new TestWorld({ ...options, madeEnd: (callId) => this.#madeEnd(numberOf(callId)) });
+  }
+
+  async begin(): Promise<void> {
+    const agent: unknown = this.#make(this.world.around());
+    if (!withMethods(agent, 'open', 'close')) throw new ConfigurationError('agent() must give an agent of createAgent');
+    this.#agent = agent as Agent;
+    this.#conversation = await this.#agent.open(TESTED);
+    const { isStoring, journal } = this.world;
+    const missing = [...(journal ? [] : ['ports']), ...(isStoring ? [] : ['store'])];
+    if (missing.length > 0)
+      throw new ConfigurationError(`the agent does not use the world's ${missing.join(' and ')}: ${SPREAD}`);
+    await this.world.settled();
+  }
+
+  /** Does the next move. Rejects where nothing can bring it now. */
+  async move(): Promise<void> {
+    const move = this.#script[this.#at] as Move;
+    this.#at += 1;
+    try {
+      await this.#do(move);
+      await this.world.settled();
+      if (this.#refusal !== undefined) throw this.#refusal;
+    } catch (error) {
+      const told = `move ${this.#at} (${inWords(move, this.#toolOf)})`;
+      throw new Error(`${told}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    }
+  }
+
+  get standing(): Standing {
+    const { journal, model } = this.world;
+    const { status, queue } = this.conversation;
+    const running = [...(journal?.open.values() ?? [])].flatMap((request) =>
+      request.kind === 'tool' ? [numberOf(request.callId)] : [],
+    );
+    const waiting = this.pending.map(({ callId, path }) => numberOf(path[0] ?? callId));
+    return {
+      status,
+      model: model.open !== undefined,
+      running: running.sort((a, b) => a - b),
+      waiting: [...new Set(waiting)].sort((a, b) => a - b),
+      queued: queue.length,
+    };
+  }
+
+  get conversation(): Conversation {
+    if (!this.#conversation) throw new Error('the conversation is not open');
+    return this.#conversation;
+  }
+
+  get pending(): readonly PendingCall[] {
+    return this.conversation.pending;
+  }
+
+  get log(): readonly LogEntry[] {
+    return this.conversation.log();
+  }
+
+  get moves(): number {
+    return this.#at;
+  }
+
+  /** Of the last run that is over in the process that lives. */
+  get result(): RunResult | undefined {
+    return this.#lastResult;
+  }
+
+  /** Lets go of the agent; what still runs is ended. */
+  async end(): Promise<void> {
+    await this.#agent?.close();
+    await this.world.settled();
+  }
+
+  async #do(move: Move): Promise<void> {
+    const { world, conversation } = this;
+    switch (move.do) {
+      case 'send':
+      case 'steer':
+      case 'followUp':
+        return this.#say(move);
+      case 'cancel':
+        return void conversation.cancel().catch((error: unknown) => this.#refused(error));
+      case 'resume':
+        return this.#follow(conversation.resume());
+      case 'crash':
+        return this.#crash();
+      case 'takeBack':
+        return this.#takeBack();
+      case 'deadline':
+        if (!world.clock.ring((owner) => owner === 'deadline')) throw this.#impossible('no time limit runs');
+        return;
+      case 'reply':
+        if (!world.model.reply(move)) throw this.#impossible('the model is not asked');
+        return;
+      case 'modelFails':
+        if (!world.model.fail(move.retryable)) throw this.#impossible('the model is not asked');
+        return;
+      case 'tool':
+        return this.#endTool(move);
+      case 'decide':
+        return this.#decide(move);
+      case 'settle':
+        return this.#settle(move);
+    }
+  }
+
+  #say({ do: kind, text = kind }: Extract<Move, { text?: string; do: 'send' | 'steer' | 'followUp' }>): void {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const run = this.conversation.send(text, kind === 'send' ? { signal } : { kind, signal });
+    this.#queued.push(controller);
+    this.#follow(run);
+  }
+
+  #follow(run: Run): void {
+    const agent = this.#agent;
+    void run.result.then((result) => {
+      if (agent === this.#agent) this.#lastResult = result;
+    });
+  }
+
+  #takeBack(): void {
+    if (this.conversation.queue.length === 0) throw this.#impossible('no message waits');
+    this.#queued.pop()?.abort();
+  }
+
+  async #crash(): Promise<void> {
+    this.world.crash();
+    this.#queued = [];
+    this.#lastResult = undefined;
+    await this.begin();
+  }
+
+  async #endTool({ call, made }: MoveOf<'tool'>): Promise<void> {
+    const { journal, tools } = this.world;
+    const request = [...(journal?.open.values() ?? [])].find(
+      (open) => open.kind === 'tool' && numberOf(open.callId) === call,
+    );
+    if (!request) throw this.#impossible(`call ${call} does not run`);
+    if (made === 'timeOut') tools.of(`call${call}`)[0]?.timeOut?.();
+    journal?.release(request.id);
+  }
+
+  async #decide({ call, action, args, payload }: MoveOf<'decide'>): Promise<void> {
+    const pending = this.pending.filter(({ callId, path }) => numberOf(path[0] ?? callId) === call);
+    if (pending.length === 0) throw this.#impossible(`call ${call} waits for no decision`);
+    for (const { callId, args: own } of pending) {
+      const base = { callId, by: 'script' };
+      if (action === 'edit') await this.conversation.decide({ ...base, action, args: args ?? own });
+      else if (action === 'answer') await this.conversation.decide({ ...base, action, payload: payload ?? 'answer' });
+      else await this.conversation.decide({ ...base, action });
+    }
+  }
+
+  async #settle({ call, how, result }: MoveOf<'settle'>): Promise<void> {
+    const settlements = {
+      ran: { ran: result ?? 'done' },
+      didNotRun: { didNotRun: true },
+      retry: { retry: true },
+    } as const;
+    const answer = await this.conversation.settle(`call${call}`, settlements[how]);
+    if (answer === 'unknown') throw this.#impossible(`the outcome of call ${call} is known`);
+  }
+
+  /** How the script makes the execution end that begins now: what comes first decides, and nothing ends behind a crash. */
+  #madeEnd(call: number): 'fail' | 'timeOut' | undefined {
+    for (const move of this.#script.slice(this.#at)) {
+      if (move.do === 'tool' && move.call === call) return move.made;
+      if (move.do === 'crash') return undefined;
+    }
+    return undefined;
+  }
+
+  #impossible(why: string): Error {
+    return new Error(`${why}; ${standingInWords(this.standing)}`);
+  }
+
+  #refused(error: unknown): void {
+    this.#refusal ??= error;
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * The world of an agent under test: its model, its clock, its ids, its store and its journal. Rule: nothing happens that
+ * the script does not say, but what the agent does by itself; the store and what was said outlive the process.
+ */
+import type { EffectRequest, Journal } from '../../../machines/internal.ts';
+import type { InspectObserver } from '../../options.ts';
+import type { Ports } from '../../runtime/ports.ts';
+import { memoryStore } from '../../stores/memory.ts';
+import type { LogHandle, LogStore } from '../../stores/store.ts';
+import type { AgentWorld } from '../simulation/simulate.ts';
+import { HeldModel } from './heldModel.ts';
+import { HoldingJournal, type HoldingOptions } from './holdingJournal.ts';
+import { TestClock } from './testClock.ts';
+import { type Outside, ToolWatch } from './toolWatch.ts';
+
+export interface TestWorldOptions {
+  outside?: Outside | undefined;
+  stubs?: 'all' | readonly string[] | undefined;
+  /** Arguments of the calls that sub-agents make. */
+  argsFor?(tool: string): unknown;
+  madeEnd?(callId: string): 'fail' | 'timeOut' | undefined;
+  inspect?: InspectObserver | undefined;
+  /** Hears of every answer in the conversation itself. */
+  answered?: HoldingOptions['answered'] | undefined;
+}
+
+/** Id of the conversation under test. */
+export const TESTED = 'tested';
+/** How long a gate, a phase or a tool that was let go may take in real time. */
+const PATIENCE_MS = 10_000;
+/** After so many turns of the loop without news, real time is let pass. */
+const TURNS = 20;
+
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+export const realTime = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
+
+export class TestWorld {
+  readonly clock = new TestClock();
+  readonly model: HeldModel;
+  readonly tools: ToolWatch;
+  /** The agent keeps its conversations here. */
+  isStoring = false;
+  readonly #options: TestWorldOptions;
+  readonly #store = memoryStore();
+  #handles: LogHandle[] = [];
+  #journals = new Map<string, HoldingJournal>();
+  /** Conversations whose model calls begin, in order. */
+  #asking: string[] = [];
+  #life = 0;
+  #ids = 0;
+  #stirs = 0;
+
+  constructor(options: TestWorldOptions) {
+    this.#options = options;
+    const stirred = (): void => this.#stir();
+    const { stubs = [], outside, argsFor, madeEnd } = options;
+    this.model = new HeldModel({
+      isSubAgents: () => (this.#asking.shift() ?? TESTED) !== TESTED,
+      argsFor: (tool) => argsFor?.(tool) ?? {},
+      stirred,
+    });
+    this.tools = new ToolWatch({
+      ...{ clock: this.clock, outside, stirred },
+      isStub: (name) => stubs === 'all' || stubs.includes(name),
+      isOwn: (id) => id === TESTED,
+      madeEnd: (callId) => madeEnd?.(callId),
+    });
+  }
+
+  /** For the process that lives now. */
+  around(): AgentWorld {
+    return {
+      model: this.model,
+      store: this.#ownStore(),
+      ports: this.#ports(),
+      inspect: (event) => this.#options.inspect?.(event),
+    };
+  }
+
+  /** The journal of the conversation under test, once it is open. */
+  get journal(): HoldingJournal | undefined {
+    return this.#journals.get(TESTED);
+  }
+
+  /** The process dies: nothing of it goes on but the tools that it left behind. */
+  crash(): void {
+    this.#life += 1;
+    this.clock.forget();
+    this.model.forget();
+    this.#asking = [];
+    this.#journals = new Map();
+    for (const handle of this.#handles.splice(0)) void handle.close();
+  }
+
+  /** Until the agent does nothing by itself any more. Rejects where that takes too long. */
+  async settled(): Promise<void> {
+    const until = Date.now() + PATIENCE_MS;
+    for (let still = 0, turns = 0; still < 2; turns++) {
+      const before = this.#stirs;
+      await (turns < TURNS ? turn() : realTime(1));
+      if (this.#stirs !== before) [still, turns] = [0, 0];
+      else if (this.#isBusy) still = this.#sleepers() ? 0 : this.#wait(until);
+      else if (this.clock.ring((owner) => owner === 'retry')) still = 0;
+      else still += 1;
+    }
+  }
+
+  /** Until these executions have settled, or so much real time has passed. */
+  async until(isOver: () => boolean, ms: number): Promise<void> {
+    const end = Date.now() + ms;
+    for (let turns = 0; !isOver() && Date.now() < end; turns++) await (turns < TURNS ? turn() : realTime(1));
+  }
+
+  #wait(until: number): 0 {
+    if (Date.now() <= until) return 0;
+    const open = [...this.#journals.values()].flatMap((journal) => [...journal.open.values()]);
+    throw new Error(
+      `the agent has not come to rest within ${PATIENCE_MS} ms; under way are ${open.map(told).join(', ')}`,
+    );
+  }
+
+  /** Who sleeps on this clock in a tool that is to end wakes up. */
+  #sleepers(): boolean {
+    return this.clock.ring((owner) => owner.startsWith('sleep '));
+  }
+
+  get #isBusy(): boolean {
+    for (const [id, journal] of this.#journals) {
+      if (journal.isBusy) return true;
+      const asks = [...journal.open.values()].some(({ kind }) => kind === 'model');
+      if (asks && (id !== TESTED || !this.model.open)) return true;
+    }
+    return false;
+  }
+
+  #stir(): void {
+    this.#stirs += 1;
+  }
+
+  #ports(): Partial<Ports> {
+    const life = this.#life;
+    const lives = (): boolean => life === this.#life;
+    return {
+      now: this.clock.now,
+      setTimer: (ms, fire) => (lives() ? this.clock.setTimer(ms, fire) : () => undefined),
+      newId: () => {
+        this.#ids += 1;
+        return `id${this.#ids}`;
+      },
+      random: () => 0.5,
+      journal: (embedded, id) => this.#journal(embedded, id, lives),
+      execute: this.tools.execute,
+    };
+  }
+
+  #journal(embedded: Journal, id: string, lives: () => boolean): HoldingJournal {
+    const isTested = id === TESTED;
+    const journal = new HoldingJournal(embedded, {
+      lives,
+      holdsTools: isTested,
+      stirred: () => this.#stir(),
+      starting: (request, start) => this.#starting(id, request, start),
+      answered: (request, completion) => {
+        if (isTested) this.#options.answered?.(request, completion);
+      },
+    });
+    this.#journals.set(id, journal);
+    return journal;
+  }
+
+  #starting(id: string, request: EffectRequest, start: () => void): void {
+    if (request.kind === 'model') this.#asking.push(id);
+    if (request.kind !== 'timer') return start();
+    this.clock.as(request.ofCycle ? 'deadline' : 'retry', start);
+  }
+
+  #ownStore(): LogStore {
+    const store = this.#store;
+    return {
+      open: async (id) => {
+        this.isStoring = true;
+        const handle = await store.open(id);
+        this.#handles.push(handle);
+        return handle;
+      },
+      list: () => store.list(),
+      delete: (id) => store.delete(id),
+    };
+  }
+}
+
+const told = (request: EffectRequest): string =>
+  'callId' in request ? `${request.kind} of ${request.callId}` : request.kind;

@@ -1,0 +1,186 @@
+/** Stories told in moves, on the real runtime with the user's own tools. */
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { createAgent, defineTool, subAgents } from '../../src/index.ts';
+import { type Move, type PathOutcome, runScript } from '../../src/testing/index.ts';
+import { Bank } from './sampleAgents.ts';
+
+const send: Move = { do: 'send' };
+const calls = (...made: [name: string, args: object][]): Move => ({
+  do: 'reply',
+  calls: made.map(([name, args]) => ({ name, args: args as never })),
+});
+const answer: Move = { do: 'reply', text: 'done' };
+const rent = { to: 'landlord', euros: 900 };
+const outcomes = ({ log }: PathOutcome): string[] =>
+  log.flatMap((entry) => (entry.type === 'tool-result' ? [`${entry.callId} ${entry.outcome}`] : []));
+
+describe('a story told in moves', () => {
+  it('is followed by the real agent and its real tools', async () => {
+    const bank = new Bank();
+    const script: Move[] = [
+      send,
+      calls(['transfer', rent]),
+      { do: 'decide', call: 1, action: 'approve' },
+      { do: 'resume' },
+      { do: 'tool', call: 1 },
+      answer,
+    ];
+    const told = await runScript(bank.agent(), script, { outside: bank.outside });
+    expect(told.path.name).toBe(
+      'the model calls transfer({"to":"landlord","euros":900}), transfer is approved, it is resumed, transfer ends, the model answers: completed',
+    );
+    expect(told.result.termination).toBe('NaturalEnd');
+    expect(bank.transfers).toEqual([rent]);
+    expect(outcomes(told)).toEqual(['call1 succeeded']);
+  });
+
+  it('says where the conversation stands where a move cannot come', async () => {
+    const bank = new Bank();
+    await expect(runScript(bank.agent(), [send, calls(['transfer', rent]), { do: 'tool', call: 1 }])).rejects.toThrow(
+      'move 3 (transfer ends): call 1 does not run; the conversation is waiting, call 1 waits for a decision',
+    );
+  });
+
+  it('holds each tool until its move, so that the story decides who ends first', async () => {
+    const bank = new Bank();
+    const both = calls(['balance', {}], ['plan', { name: 'rent' }]);
+    const told = await runScript(bank.agent(), [
+      send,
+      both,
+      { do: 'tool', call: 2 },
+      { do: 'tool', call: 1, made: 'fail' },
+      answer,
+    ]);
+    expect(outcomes(told)).toEqual(['call2 succeeded', 'call1 failed']);
+  });
+
+  it('lets a tool time out, fails a model, and lets the waits of retries pass at once', async () => {
+    const bank = new Bank();
+    const told = await runScript(bank.agent(), [
+      send,
+      { do: 'modelFails', retryable: true },
+      calls(['balance', {}]),
+      { do: 'tool', call: 1, made: 'timeOut' },
+      answer,
+    ]);
+    expect(told.log.flatMap((entry) => (entry.type === 'tool-result' ? [entry.code] : []))).toEqual(['timeout']);
+    expect(told.log.some(({ type }) => type === 'model-retry')).toBe(true);
+  });
+
+  it('goes on in another process where the one that ran has died', async () => {
+    const bank = new Bank();
+    const told = await runScript(
+      bank.agent(),
+      [
+        send,
+        calls(['plan', { name: 'food', euros: 5 }]),
+        { do: 'crash' },
+        { do: 'resume' },
+        { do: 'tool', call: 1 },
+        answer,
+      ],
+      { outside: bank.outside },
+    );
+    expect(outcomes(told)).toEqual(['call1 succeeded']);
+    expect(told.result.termination).toBe('NaturalEnd');
+  });
+
+  it('decides a call that waits inside a sub-agent', async () => {
+    const bank = new Bank();
+    const spawn = subAgents({ tools: [bank.transfer] });
+    const script: Move[] = [
+      send,
+      calls(['spawn_agents', { tasks: [{ id: 'a', task: 'use transfer' }] }]),
+      { do: 'tool', call: 1 },
+      { do: 'decide', call: 1, action: 'approve' },
+      { do: 'resume' },
+      { do: 'tool', call: 1 },
+      answer,
+    ];
+    const told = await runScript((world) => createAgent({ tools: [spawn], ...world }), script, {
+      examples: { transfer: [{ args: rent }] },
+    });
+    expect(bank.transfers).toEqual([rent]);
+    expect(told.result.termination).toBe('NaturalEnd');
+  });
+
+  it('ends with a message that is taken back, an outcome that is settled, and a time that is up', async () => {
+    const bank = new Bank();
+    const transfer = calls(['transfer', { to: 'a', euros: 1 }]);
+    const settled = await runScript(bank.agent(), [
+      send,
+      transfer,
+      { do: 'crash' },
+      { do: 'settle', call: 1, how: 'ran', result: 'it was paid' },
+      { do: 'resume' },
+      { do: 'followUp' },
+      { do: 'takeBack' },
+      answer,
+    ]);
+    expect(outcomes(settled)).toEqual(['call1 unknown']);
+    expect(settled.log.filter(({ type }) => type === 'message-returned')).toHaveLength(1);
+    const late = await runScript(
+      (world) => createAgent({ policies: { limits: { runMs: 1000 } }, ...world }),
+      [send, { do: 'deadline' }],
+    );
+    expect(late.path.name).toBe('the time is up: interrupted (timeout)');
+  });
+});
+
+describe('what no story may lead to is its failure', () => {
+  const tool = (changes: object) =>
+    defineTool({ name: 'act', description: '', parameters: z.object({}), execute: () => 'done', ...changes } as never);
+  const run = (changes: object, script: Move[], outside = { reset: () => {}, state: () => null as never }) =>
+    runScript((world) => createAgent({ tools: [tool(changes)], ...world }), script, { outside, abortMs: 60 });
+  const act = calls(['act', {}]);
+
+  it('a tool that does not heed its signal', async () => {
+    const deaf = { execute: () => new Promise((resolve) => setTimeout(resolve, 150)) };
+    await expect(run(deaf, [send, act, { do: 'cancel' }])).rejects.toThrow(
+      'abort: act had not settled 60 ms after it was cancelled',
+    );
+  });
+
+  it('a tool that goes on and changes the world behind a cancel', async () => {
+    let count = 0;
+    const late = {
+      execute: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        count += 1;
+      },
+    };
+    const outside = {
+      reset: () => {
+        count = 0;
+      },
+      state: () => count as never,
+    };
+    await expect(run(late, [send, act, { do: 'cancel' }], outside)).rejects.toThrow('abort: act went on');
+  });
+
+  it('a tool that is declared readOnly and writes, and one that is declared idempotent and counts', async () => {
+    let count = 0;
+    const counts = () => {
+      count += 1;
+      return count;
+    };
+    const outside = {
+      reset: () => {
+        count = 0;
+      },
+      state: () => count as never,
+    };
+    await expect(
+      run({ readOnly: true, execute: counts }, [send, act, { do: 'tool', call: 1 }, answer], outside),
+    ).rejects.toThrow('readOnly: act');
+    const again: Move[] = [send, act, { do: 'crash' }, { do: 'resume' }, { do: 'tool', call: 1 }, answer];
+    await expect(run({ idempotent: true, execute: counts }, again, outside)).rejects.toThrow('idempotent: act');
+  });
+
+  it('an agent that does not live in the world it is given', async () => {
+    await expect(runScript(({ model }) => createAgent({ model }), [send])).rejects.toThrow(
+      "the agent does not use the world's ports and store: spread the world into it last",
+    );
+  });
+});
