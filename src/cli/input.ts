@@ -9,6 +9,7 @@ import type { Readable } from 'node:stream';
 import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { PendingCall } from '../index.ts';
+import { CANCELLED } from './exitCodes.ts';
 import type { Screen } from './screen.ts';
 
 const BYTES_MAX = 4 * 1024 * 1024;
@@ -129,8 +130,6 @@ export async function decidePending(conversation: Conversation, screen: Screen, 
   }
   return conversation.pending.length;
 }
-
-export const CANCELLED = 130;
 
 /** Aborted by the first SIGINT, SIGTERM or SIGHUP, or once nobody reads the output. For the life of the process. */
 export function interrupts(): AbortSignal {

@@ -1,29 +1,39 @@
 #!/usr/bin/env node
 /**
  * The program `runchart`. Rule: a command answers its exit code; what it throws is said on standard error, and ends as
- * usage (2) where the caller can mend it, else as an error (1).
+ * usage (2) where the caller can mend it, else as an error.
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
-import { ConfigurationError } from '../errors.ts';
+import { EXIT_CODES, exitCodeOfError, USAGE } from './exitCodes.ts';
 import { interrupts } from './input.ts';
+import type { InteractiveOptions } from './interactive/interactiveCommand.ts';
 import type { ReplayOptions } from './replay/replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
 import { printable } from './screen.ts';
 import type { ServeOptions } from './serveCommand.ts';
+import type { SessionsOptions } from './sessions/sessionsCommand.ts';
 
 const { version, description } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ) as { version: string; description: string };
 
+const HELP = `
+Alone on a terminal, runchart is a conversation: /help says what can be typed. With -p, or with text piped in, it is one request:
+the reply goes to standard output, the steps to standard error, text piped in is joined to the prompt. What the rules ask about
+is asked on the terminal; without one it is denied.
+Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL.
+Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart, or where --store says.
+
+${EXIT_CODES}`;
+
 const RUN_HELP = `
 The reply goes to standard output, the steps to standard error. Text piped in is joined to the prompt.
-Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL.
 Without a prompt, --session goes on with what waits for a decision or was interrupted. A run without --session begins one
 under a name of its own and tells it; --new --session begins one under yours.
-Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart.
+Where there is no terminal, a call that the rules ask about waits, and the exit code is 3.
 
-Exit codes: 0 completed, 1 error, 2 usage and an unknown session, 3 a call waits for a decision, 130 cancelled.`;
+${EXIT_CODES}`;
 
 const REPLAY_HELP = `
 The log is read and nothing else: it may be damaged, torn, or in use. What cannot be read is told on standard error.
@@ -34,42 +44,144 @@ Exit codes: 0 shown, 1 the file is no log or cannot be read, 2 usage and an unkn
 const SERVE_HELP = `
 It tells its address, and a token that it makes, as one JSON line on standard output. RUNCHART_TOKEN sets the token instead.
 Requests carry it as Authorization: Bearer; an EventSource, which cannot, as ?token= of the events.
-Who can reach the server and has the token can have commands run, as far as they are approved over the same way.
+Who can reach the server and has the token can have commands run, as far as the rules allow or they are approved over the same way.
 
 Exit codes: 0 ended by a signal (with --stdio: the input has ended and what was asked is done), 1 error, 2 usage,
 130 with --stdio: ended by a signal.`;
 
-function program(signal: AbortSignal, exit: (code: number) => void): Command {
+/** Given more than once, all count. */
+const collected = (value: string, before: string[] = []): string[] => [...before, value];
+const STORE = ['--store <directory>', 'where sessions are kept'] as const;
+
+/** What every command that runs the agent takes. */
+function agentOptions(command: Command): Command {
+  return command
+    .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
+    .option('--cwd <directory>', 'where the tools work (default: the current directory)')
+    .option(...STORE)
+    .option('--permission-mode <mode>', 'default, acceptEdits, plan, dontAsk or bypass')
+    .option('--allow <rule>', "a call that needs no asking, like 'bash(npm test *)'; may be given again", collected)
+    .option('--deny <rule>', "a call that never runs, like 'read(**/.env)'; may be given again", collected)
+    .option('--max-turns <number>', 'model calls a request may take')
+    .option('--max-budget-usd <amount>', 'what the session may cost');
+}
+
+interface Invocation {
+  signal: AbortSignal;
+  exit(code: number): void;
+}
+
+function program(invocation: Invocation): Command {
   const root = new Command('runchart')
     .description(description)
     .version(version)
+    .enablePositionalOptions()
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(printable(text)) });
-  root
-    .command('run')
-    .description(
-      'send one request to a model, with tools that read the working directory, and commands that you approve',
-    )
+  interactive(root, invocation);
+  run(root, invocation);
+  serve(root, invocation);
+  sessions(root, invocation);
+  replay(root, invocation);
+  shows(root, invocation);
+  return root;
+}
+
+interface RootOptions extends InteractiveOptions, RunOptions {
+  print?: string[] | true;
+}
+
+function interactive(root: Command, { signal, exit }: Invocation): void {
+  agentOptions(root)
+    .option('-p, --print [prompt...]', 'answer one request and end')
+    .option('--json', 'with -p: print what a transport carries, as JSON lines')
+    .option('-c, --continue', 'go on with the latest session of this directory')
+    .option('-r, --resume [id]', 'go on with this session; without an id, choose one')
+    .allowExcessArguments()
+    .addHelpText('after', HELP)
+    .action(async (options: RootOptions) => {
+      const [stray] = root.args;
+      if (stray !== undefined) root.error(`error: unknown command '${stray}'`);
+      const { print } = options;
+      const isOneShot = print !== undefined || options.json || !process.stdin.isTTY;
+      if (isOneShot) {
+        const { runCommand } = await import('./runCommand.ts');
+        const words = Array.isArray(print) ? print.join(' ') : '';
+        exit(await runCommand(words, options, { json: 'messages', unasked: 'denied' }, signal));
+      } else {
+        const { interactiveCommand } = await import('./interactive/interactiveCommand.ts');
+        exit(await interactiveCommand(options, signal));
+      }
+    });
+}
+
+function run(root: Command, { signal, exit }: Invocation): void {
+  agentOptions(root.command('run'))
+    .description('send one request to a model; what needs a decision and finds nobody to ask waits in the session')
     .argument('[prompt...]', 'what to ask')
-    .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
     .option(
       '--session <id>',
       'the session to go on with; one that is not there is an error, which names those that are near',
     )
     .option('--new', 'begin the session that --session names')
-    .option('--cwd <directory>', 'where the tools work (default: the current directory)')
     .option('--json', 'print the entries of the log as JSON lines, each once it is durable')
     .addHelpText('after', RUN_HELP)
     .action(async (words: string[], options: RunOptions) => {
       const { runCommand } = await import('./runCommand.ts');
-      exit(await runCommand(words.join(' '), options, signal));
+      exit(await runCommand(words.join(' '), options, { json: 'entries', unasked: 'waits' }, signal));
     });
+}
+
+function serve(root: Command, { signal, exit }: Invocation): void {
+  agentOptions(root.command('serve'))
+    .description('serve sessions to other programs over HTTP and server-sent events')
+    .option('--host <address>', 'the address to listen on', '127.0.0.1')
+    .option('--port <number>', 'the port; 0 for any that is free', '0')
+    .option('--stdio', 'requests and events as JSON lines on standard input and output, without a port')
+    .option('--origin <url...>', 'origins of pages that may ask')
+    .addHelpText('after', SERVE_HELP)
+    .action(async (options: ServeOptions) => {
+      const { serveCommand } = await import('./serveCommand.ts');
+      exit(await serveCommand(options, signal));
+    });
+}
+
+function sessions(root: Command, { exit }: Invocation): void {
+  const screens = async () => {
+    const { outputTo, Screen } = await import('./screen.ts');
+    return new Screen({ reply: outputTo(process.stdout), steps: outputTo(process.stderr) });
+  };
+  root
+    .command('sessions')
+    .description('list the sessions of this directory, the latest first')
+    .option('--all', 'those of every directory')
+    .option('--cwd <directory>', 'those of another directory')
+    .option('--ids', 'nothing but their ids')
+    .option('--json', 'one JSON object a line')
+    .option(...STORE)
+    .action(async (options: SessionsOptions) => {
+      const { sessionsCommand } = await import('./sessions/sessionsCommand.ts');
+      exit(await sessionsCommand(options, await screens(), Date.now()));
+    });
+  root
+    .command('rm')
+    .description('remove sessions for good')
+    .argument('<id...>', 'their ids')
+    .option(...STORE)
+    .action(async (ids: string[], { store }: { store?: string }) => {
+      const { removeCommand } = await import('./sessions/sessionsCommand.ts');
+      exit(await removeCommand(ids, store, await screens()));
+    });
+}
+
+function replay(root: Command, { signal, exit }: Invocation): void {
   root
     .command('replay')
     .description('show a stored log: the requests with their steps, or with the rounds of the model')
     .argument('<log>', 'a .jsonl file, or the id of a session')
     .option('--rounds', 'show each request as the rounds in which the model was served')
     .option('--json', 'print the view as one JSON document')
+    .option(...STORE)
     .addHelpText('after', REPLAY_HELP)
     .action(async (log: string, options: ReplayOptions) => {
       const { replayCommand } = await import('./replay/replayCommand.ts');
@@ -77,7 +189,10 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
       const outputs = { shown: outputTo(process.stdout), notes: outputTo(process.stderr) };
       exit(await replayCommand(log, options, outputs, signal));
     });
-  serveCommandOf(root, signal, exit);
+}
+
+/** What needs no session. */
+function shows(root: Command, { signal, exit }: Invocation): void {
   root
     .command('demo')
     .description('see it work: a scripted model in a process of its own, real tools, a real log')
@@ -93,39 +208,30 @@ function program(signal: AbortSignal, exit: (code: number) => void): Command {
       const { chartsCommand } = await import('./chartsCommand.ts');
       chartsCommand(id, (text) => void process.stdout.write(text));
     });
-  return root;
-}
-
-function serveCommandOf(root: Command, signal: AbortSignal, exit: (code: number) => void): void {
   root
-    .command('serve')
-    .description('serve sessions to other programs over HTTP and server-sent events')
-    .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
-    .option('--cwd <directory>', 'where the tools work (default: the current directory)')
-    .option('--host <address>', 'the address to listen on', '127.0.0.1')
-    .option('--port <number>', 'the port; 0 for any that is free', '0')
-    .option('--stdio', 'requests and events as JSON lines on standard input and output, without a port')
-    .option('--origin <url...>', 'origins of pages that may ask')
-    .addHelpText('after', SERVE_HELP)
-    .action(async (options: ServeOptions) => {
-      const { serveCommand } = await import('./serveCommand.ts');
-      exit(await serveCommand(options, signal));
+    .command('completion')
+    .description('print a script that completes commands, options and ids of sessions')
+    .argument('<shell>', 'bash, zsh or fish')
+    .action(async (shell: string) => {
+      const { completionScript } = await import('./sessions/completion.ts');
+      process.stdout.write(completionScript(shell, root));
     });
 }
 
 async function main(): Promise<number> {
   let code = 0;
+  const exit = (answered: number): void => {
+    code = answered;
+  };
   try {
-    await program(interrupts(), (answered) => {
-      code = answered;
-    }).parseAsync();
+    await program({ signal: interrupts(), exit }).parseAsync();
     return code;
   } catch (error) {
     // Commander has said what is wrong.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
     const said = error instanceof Error ? error.message : String(error);
     process.stderr.write(`runchart: ${printable(said)}\n`);
-    return error instanceof ConfigurationError ? 2 : 1;
+    return exitCodeOfError(error);
   }
 }
 

@@ -6,8 +6,10 @@
 import type { AgentItem, LogEntry, StoredPart } from '../../machines/internal.ts';
 import { textOf } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
+import type { RunResult } from '../conversation/run.ts';
 import type { Live } from '../live.ts';
 import type { LogStore } from '../stores/store.ts';
+import type { Outgoing } from '../transports/index.ts';
 import { jsonLine, type Output, type Screen, type Style, shortened } from './screen.ts';
 import { count, emptyTally, type Tally, tallyText, withReply } from './tally.ts';
 
@@ -185,6 +187,24 @@ export function followAsSteps(conversation: Conversation, from: number, screen: 
 
 export function followAsJson(conversation: Conversation, from: number, output: Output): void {
   conversation.log$(from).subscribe((entry) => output.write(`${jsonLine(entry)}\n`));
+}
+
+/** What a transport carries of a conversation, one JSON object a line; the answer is to be called with the last result. */
+export function followAsMessages(
+  conversation: Conversation,
+  from: number,
+  output: Output,
+  about: { model: string; tools: readonly string[]; permissionMode: string },
+): (result: RunResult) => void {
+  const { id, cwd } = conversation;
+  const write = (message: Outgoing): void => output.write(`${jsonLine(message)}\n`);
+  write({ type: 'system-init', version: 1, conversation: id, cwd, ...about });
+  conversation.live$.subscribe((signal) => write({ type: 'live', conversation: id, signal }));
+  conversation.log$(from).subscribe((entry) => write({ type: 'entry', conversation: id, entry }));
+  return ({ subtype, text, turns, costUsd, cause, termination }) => {
+    const exitReason = cause ?? termination;
+    write({ type: 'result', conversation: id, subtype, result: text, turns, costUsd, exitReason });
+  };
 }
 
 /** A store that knows how long a log was when it was opened, before anything was repaired in it. */

@@ -10,18 +10,13 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
-import { type Agent, createAgent } from '../agent.ts';
+import type { Agent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
-import { presets } from '../policies.ts';
-import { jsonlStore } from '../stores/jsonl/store.ts';
 import { createHandlers, route, stdioTransport } from '../transports/index.ts';
-import { CANCELLED } from './input.ts';
-import { askingTools, INSTRUCTIONS, namedModel } from './runCommand.ts';
-import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
+import { type AgentOptions, codingAgent } from './codingAgent.ts';
+import { CANCELLED } from './exitCodes.ts';
 
-export interface ServeOptions {
-  model?: string;
-  cwd?: string;
+export interface ServeOptions extends AgentOptions {
   host: string;
   port: string;
   origin?: string[];
@@ -35,22 +30,11 @@ const HEADERS_MS = 10_000;
 
 /** Serves until the signal is aborted, and answers the exit code. Rejects with ConfigurationError. */
 export async function serveCommand(options: ServeOptions, signal: AbortSignal): Promise<number> {
-  const cwd = await workingDirectory(options.cwd);
-  const model = await namedModel(options.model);
   const port = portOf(options.port);
-  const tools = askingTools();
-  const agent = createAgent({
-    model,
-    instructions: INSTRUCTIONS,
-    tools,
-    policies: presets.coding,
-    store: jsonlStore(sessionsDirectory()),
-    cwd,
-  });
+  const { agent, cwd, about } = await codingAgent(options);
   try {
     const here = agentOf(agent, cwd);
     if (!options.stdio) return await listen(here, { host: options.host, port, origins: options.origin ?? [] }, signal);
-    const about = { model: model.id, tools: tools.map(({ name }) => name) };
     const routed = route(here, stdioTransport(), { multiTurn: true, drain: true, about });
     // The end of the input ends the service once the turns that were begun are told; a signal ends them.
     await Promise.race([routed, signal.aborted || once(signal, 'abort')]);

@@ -72,9 +72,9 @@ describe('the prompt', () => {
 
 describe('sessions', () => {
   test('lie below XDG_STATE_HOME where it is an absolute path, else below the home directory', () => {
-    expect(sessionsDirectory({ XDG_STATE_HOME: '/var/state' })).toBe('/var/state/runchart');
-    expect(sessionsDirectory({ XDG_STATE_HOME: 'state' })).toMatch(/\.local[\\/]state[\\/]runchart$/);
-    expect(sessionsDirectory({})).toBe(sessionsDirectory({ XDG_STATE_HOME: '' }));
+    expect(sessionsDirectory(undefined, { XDG_STATE_HOME: '/var/state' })).toBe('/var/state/runchart');
+    expect(sessionsDirectory(undefined, { XDG_STATE_HOME: 'state' })).toMatch(/\.local[\\/]state[\\/]runchart$/);
+    expect(sessionsDirectory(undefined, {})).toBe(sessionsDirectory(undefined, { XDG_STATE_HOME: '' }));
   });
 
   test('have ids that sort by time', () => {

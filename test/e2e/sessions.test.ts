@@ -89,7 +89,7 @@ describe('a session', () => {
     const holder = start(['run', 'one', '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     await holder.says('Let me think');
     const second = start(['run', 'two', '-m', 'm1', '--session', 's'], { cwd, env });
-    expect((await second.ended).code).toBe(1);
+    expect((await second.ended).code).toBe(6);
     expect(second.stderr).toContain(`process ${holder.process.pid}`);
   });
 });
@@ -159,7 +159,7 @@ describe('what cannot work', () => {
     ['no prompt', ['run', '-m', 'm1'], 'give a prompt', {}],
     ['an unknown option', ['run', 'hi', '--modle', 'm1'], "unknown option '--modle'", {}],
     ['an unknown command', ['walk'], "unknown command 'walk'", {}],
-    ['no command', [], 'Usage: runchart', {}],
+    ['no model and no command', [], 'OPENAI_MODEL', {}],
     ['a directory that is none', ['run', 'hi', '-m', 'm1', '--cwd', 'main.go'], 'is not a directory', {}],
     ['nothing to begin a session with', ['run', '-m', 'm1', '--new', '--session', 's'], 'give a prompt', {}],
     ['a session id that is no name', ['run', 'hi', '-m', 'm1', '--session', '../x'], 'conversation id', {}],

@@ -3,7 +3,7 @@
  * be read is shown on standard output, what could not be is told on standard error.
  */
 import { createProjector } from '../../projector/index.ts';
-import { CANCELLED } from '../input.ts';
+import { CANCELLED } from '../exitCodes.ts';
 import { jsonLine, type Output, printable, Screen } from '../screen.ts';
 import { sessionsDirectory } from '../sessions/sessionStore.ts';
 import { ReplaySpending, sumOfTallies } from '../tally.ts';
@@ -13,6 +13,7 @@ import { ReplayRenderer } from './renderReplay.ts';
 export interface ReplayOptions {
   json?: boolean;
   rounds?: boolean;
+  store?: string;
 }
 
 export interface ReplayOutputs {
@@ -23,13 +24,13 @@ export interface ReplayOutputs {
 /** Does it and answers the exit code. Rejects with ConfigurationError, and with CorruptLogError for what is no log. */
 export async function replayCommand(
   given: string,
-  { json = false, rounds = false }: ReplayOptions,
+  { json = false, rounds = false, store }: ReplayOptions,
   { shown, notes }: ReplayOutputs,
   signal: AbortSignal,
 ): Promise<number> {
   const projector = createProjector();
   const spending = new ReplaySpending();
-  const said = await readStored(await findLog(given, sessionsDirectory()), (value) => {
+  const said = await readStored(await findLog(given, sessionsDirectory(store)), (value) => {
     projector.push(value);
     spending.take(value);
   });

@@ -1,5 +1,5 @@
 /**
- * Where sessions are kept: `$XDG_STATE_HOME/runchart`, else `~/.local/state/runchart`. Rule: a log lies outside the
+ * Where sessions are kept: `--store`, else `$XDG_STATE_HOME/runchart`, else `~/.local/state/runchart`. Rule: a log lies outside the
  * directory its run works in, so that no tool of the run can change it. A name without a session is answered with the
  * names it may stand for.
  */
@@ -11,9 +11,11 @@ import { ConfigurationError } from '../../errors.ts';
 import { fileNameOf } from '../../stores/jsonl/fileName.ts';
 import { jsonlStore } from '../../stores/jsonl/store.ts';
 
-export function sessionsDirectory(environment: NodeJS.ProcessEnv = process.env): string {
-  const given = environment.XDG_STATE_HOME ?? '';
-  return join(isAbsolute(given) ? given : join(homedir(), '.local', 'state'), 'runchart');
+/** `given` by --store, else where they usually are. */
+export function sessionsDirectory(given?: string, environment: NodeJS.ProcessEnv = process.env): string {
+  if (given !== undefined && given !== '') return resolve(given);
+  const state = environment.XDG_STATE_HOME ?? '';
+  return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'runchart');
 }
 
 /** The log of a session. Throws ConfigurationError for an id that is no name. */
@@ -26,14 +28,49 @@ export function newSessionId(now = new Date()): string {
 }
 
 /** Throws ConfigurationError where there is none to go on with, and where there is one already that is to be begun. */
-export async function checkSession(directory: string, session: string, begins: boolean): Promise<void> {
+export async function checkSession(directory: string, session: string, begins?: boolean): Promise<void> {
   const found = await lstat(logPath(directory, session)).catch(() => undefined);
   if (begins && found) {
     throw new ConfigurationError(`the session ${session} exists already: leave out --new to go on with it`);
   }
   if (begins || found) return;
   const near = await nearSessions(directory, session);
-  throw new ConfigurationError(`there is no session ${session} in ${directory}: --new begins one of that name.${near}`);
+  const how = begins === undefined ? '' : ': --new begins one of that name';
+  throw new ConfigurationError(`there is no session ${session} in ${directory}${how}.${near}`);
+}
+
+/** Which session is meant, by its name or as the latest of this directory. */
+export interface SessionChoice {
+  session?: string;
+  new?: boolean;
+  continue?: boolean;
+  resume?: string | true;
+}
+
+/** The session that options choose, checked; undefined where a new one is to be begun under a name of its own. Throws ConfigurationError. */
+export async function chosenSession(
+  choice: SessionChoice,
+  directory: string,
+  cwd: string,
+): Promise<string | undefined> {
+  const { session, resume, new: begins = false } = choice;
+  const named = session ?? (typeof resume === 'string' ? resume : undefined);
+  const chosen = [session, resume, choice.continue || undefined].filter((given) => given !== undefined);
+  if (chosen.length > 1) throw new ConfigurationError('give one of --session, --continue and --resume');
+  if (named !== undefined) {
+    await checkSession(directory, named, session === undefined ? undefined : begins);
+    return named;
+  }
+  if (begins) throw new ConfigurationError('--new begins the session that --session names: give both');
+  if (choice.continue) return latestSession(directory, cwd);
+  if (resume !== true) return undefined;
+  throw new ConfigurationError(`expected --resume to name a session.${await nearSessions(directory, '')}`);
+}
+
+async function latestSession(directory: string, cwd: string): Promise<string> {
+  const latest = (await jsonlStore(directory).list()).find((session) => session.cwd === cwd);
+  if (latest) return latest.id;
+  throw new ConfigurationError(`there is no session to continue: none in ${directory} works in ${cwd}`);
 }
 
 /** For a message: the sessions whose names are near, else the latest ones; nothing where there is none at all. */

@@ -1,0 +1,126 @@
+/** `runchart -p` and the commands around sessions as processes: what scripts build on. */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Outgoing } from '../../src/transports/index.ts';
+import { proves } from '../support/tier.ts';
+import { start, storedEntries } from './cli.ts';
+import { modelServer, type Script } from './modelServer.ts';
+import { entriesIn, explains, hangs, place, QUESTION, readsMainGo } from './place.ts';
+
+const runs =
+  (command: string): Script =>
+  (reply) => {
+    reply.call('call_1', 'Bash', JSON.stringify({ command }));
+    reply.finish('tool_calls');
+  };
+
+describe('runchart -p', () => {
+  test('TRC-14 prints the reply alone, --json prints what a transport carries, and -c goes on with the session', async () => {
+    const server = await modelServer(readsMainGo, explains, explains);
+    const { cwd, env, sessions } = await place(server);
+    const first = start(['-m', 'm1', '--json', '-p', ...QUESTION.split(' ')], { cwd, env });
+    expect(await first.ended).toEqual({ code: 0, signal: null });
+    const told = entriesIn(first.stdout) as Outgoing[];
+    const session = told[0]?.type === 'system-init' ? told[0].conversation : '';
+    expect(told[0]).toMatchObject({ version: 1, cwd, model: 'm1', permissionMode: 'default' });
+    expect(told.flatMap((each) => (each.type === 'entry' ? [each.entry] : []))).toEqual(
+      await storedEntries(sessions, session),
+    );
+    const text = told.flatMap((each) =>
+      each.type === 'live' && each.signal.type === 'text-delta' ? [each.signal.text] : [],
+    );
+    expect(text.join('')).toBe("I'll read the file.It counts words.");
+    expect(told.at(-1)).toEqual({
+      type: 'result',
+      conversation: session,
+      subtype: 'success',
+      result: 'It counts words.',
+      turns: 2,
+      costUsd: null,
+      exitReason: 'end_turn',
+    });
+    const second = start(['-m', 'm1', '-c', '-p', 'and', 'why?'], { cwd, env, input: 'a file\n' });
+    expect(await second.ended).toEqual({ code: 0, signal: null });
+    expect(second.stdout).toBe('It counts words.\n');
+    expect(second.stderr).toContain(`session ${session}`);
+    const users = server.asked[2]?.messages.filter(({ role }) => role === 'user');
+    expect(users?.map(({ content }) => content)).toEqual([QUESTION, 'and why?\n\na file']);
+  });
+
+  test('what would be asked about is denied where there is no terminal, which is said with the rule that allows it', async () => {
+    const command = "touch 'made by it'";
+    const server = await modelServer(runs(command), explains, runs(command), explains, runs(command), explains);
+    const { cwd, env, sessions } = await place(server);
+    const denied = start(['-m', 'm1', '-p', 'make it'], { cwd, env });
+    expect(await denied.ended).toEqual({ code: 0, signal: null });
+    expect(denied.stderr).toContain('! Bash is denied, since there is no terminal to ask on');
+    expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('nobody can be asked here');
+    expect(existsSync(join(cwd, 'made by it'))).toBe(false);
+    const [, hint = ''] = /this would allow it: (--allow .*)/.exec(denied.stderr) ?? [];
+    const [, rule = ''] = execFileSync('sh', ['-c', `printf '%s\\n' ${hint}`], { encoding: 'utf8' }).split('\n');
+    const both = start(['-m', 'm1', '--allow', rule, '--deny', 'bash(touch *)', '-p', 'make it'], { cwd, env });
+    expect((await both.ended).code).toBe(0);
+    expect(existsSync(join(cwd, 'made by it'))).toBe(false);
+    const allowed = start(['-m', 'm1', '--store', join(cwd, '..', 'other'), '--allow', rule, '-p', 'make it'], {
+      cwd,
+      env,
+    });
+    expect((await allowed.ended).code).toBe(0);
+    expect(existsSync(join(cwd, 'made by it'))).toBe(true);
+    const other = await readdir(join(cwd, '..', 'other'));
+    expect(other.filter((name) => name.endsWith('.jsonl'))).toHaveLength(1);
+    expect((await readdir(sessions)).filter((name) => name.endsWith('.jsonl'))).toHaveLength(2);
+  });
+
+  test('S002-16 turns that are used up end with 4, and impossible limits, modes and rules with 2', async () => {
+    const { cwd, env } = await place(await modelServer(readsMainGo));
+    const program = start(['-m', 'm1', '--max-turns', '1', '-p', 'go'], { cwd, env });
+    expect(await program.ended).toEqual({ code: 4, signal: null });
+    const wrong: [string[], string][] = [
+      [['--max-turns', '0'], '--max-turns'],
+      [['--max-budget-usd', '1'], 'the model m1 has none'],
+      [['--permission-mode', 'yolo'], 'acceptEdits'],
+      [['--allow', 'bash('], 'bash('],
+    ];
+    for (const [options, said] of proves ? wrong : wrong.slice(-1)) {
+      const refused = start(['-m', 'm1', ...options, '-p', 'go'], { cwd, env });
+      expect(await refused.ended).toEqual({ code: 2, signal: null });
+      expect(refused.stderr).toContain(said);
+    }
+  });
+});
+
+describe('sessions', () => {
+  test('are listed, completed and removed; one that is not there names those that are near; one in use stays', async () => {
+    const { cwd, env, sessions } = await place(await modelServer(explains, hangs));
+    expect((await start(['run', 'one', '-m', 'm1', '--new', '--session', 'rent'], { cwd, env }).ended).code).toBe(0);
+    const holder = start(['run', 'two', '-m', 'm1', '--new', '--session', 'trip'], { cwd, env });
+    await holder.says('Let me think');
+    const said = async (...words: string[]) => {
+      const program = start(words, { cwd, env });
+      const { code } = await program.ended;
+      return { code, stdout: program.stdout, stderr: program.stderr };
+    };
+    const [list, ids, bash, removed] = await Promise.all([
+      said('sessions'),
+      said('sessions', '--ids', '--store', sessions),
+      said('completion', 'bash'),
+      said('rm', 'rent', 'trpi'),
+    ]);
+    expect(list.stdout).toMatch(/^trip +\d+ s +\d turns? .*active\nrent +\d+ s +1 turn {2}cost unknown {2}idle\n$/);
+    expect(ids.stdout).toBe('trip\nrent\n');
+    expect(removed).toMatchObject({ code: 2, stdout: '' });
+    expect(removed.stderr).toContain(`there is no session trpi in ${sessions}. Did you mean trip?`);
+    const script = `${bash.stdout}\ncommand() { printf 'trip\\nrent\\n'; }
+      COMP_WORDS=(runchart --resume re); COMP_CWORD=2; _runchart; echo "$COMPREPLY"
+      COMP_WORDS=(runchart ser); COMP_CWORD=1; _runchart; echo "$COMPREPLY"`;
+    expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' })).toBe('rent\nserve\n');
+    const both = await said('rm', 'rent', 'trip');
+    expect(both.code).toBe(6);
+    expect(both.stderr).toContain('trip is in use and stays');
+    expect((await said('sessions', '--ids')).stdout).toBe('trip\n');
+  });
+});
