@@ -10,6 +10,15 @@ export {
   permissions,
 } from './permissions/permissions.ts';
 export type { PermissionMode, PermissionVerdict } from './permissions/verdict.ts';
+export {
+  type Configuration,
+  type ConfigurationFile,
+  type ConfigurationOptions,
+  configuredPlugins,
+  loadConfiguration,
+  trustProject,
+} from './session/configuration.ts';
+export { type SystemPromptOptions, systemPrompt } from './session/systemPrompt.ts';
 export { jsonlStore } from './stores/jsonl/store.ts';
 export { type CodingToolOptions, codingTools } from './tools/coding/index.ts';
 export { type SandboxOptions, type SandboxStatus, sandboxStatus } from './tools/coding/sandbox.ts';

@@ -4,6 +4,7 @@
  * only a denial still counts.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
+import type { RequestDraft } from './plugin.ts';
 
 /** By a name of its own, so that two copies of the library in one program understand each other. */
 export const CALL_CHECKS: unique symbol = Symbol.for('runchart.callChecks') as never;
@@ -48,7 +49,9 @@ export interface CallChecks {
   /** A call that the rules ask about: what comes back spares the question. */
   requested?(call: CheckedCall, verdict: RuleVerdict): Promise<RequestVerdict | undefined>;
   /** The conversation is closed. */
-  closed?(conversation: Omit<PhasePorts, 'stop' | 'executed'> & { conversationId: string; cwd: string }): Promise<void>;
+  closed?(
+    conversation: Omit<PhasePorts, 'stop' | 'executed' | 'next'> & { conversationId: string; cwd: string },
+  ): Promise<void>;
 }
 
 /** What the library's own plugins have besides the public context of a phase. */
@@ -57,6 +60,8 @@ export const PHASE_PORTS: unique symbol = Symbol.for('runchart.phasePorts') as n
 export interface PhasePorts {
   /** The log as it is; not a copy. */
   entries: readonly LogEntry[];
+  /** What the next request is made of. */
+  next: Pick<RequestDraft, 'instructions' | 'model'>;
   setTimer(ms: number, fire: () => void): () => void;
   diagnose(code: string, detail?: Json): void;
   /** The run makes no further model call and ends as Stopped, cause `hook`. */

@@ -21,8 +21,8 @@ function phaseContext(
   signal: AbortSignal,
   ports: Pick<PhasePorts, 'stop' | 'executed'>,
 ): PhaseContext {
-  const { conversationId, cwd, entries, transcript, setTimer, diagnose } = around;
-  const more: { [PHASE_PORTS]: PhasePorts } = { [PHASE_PORTS]: { entries, setTimer, diagnose, ...ports } };
+  const { conversationId, cwd, entries, transcript, next, setTimer, diagnose } = around;
+  const more: { [PHASE_PORTS]: PhasePorts } = { [PHASE_PORTS]: { entries, next, setTimer, diagnose, ...ports } };
   return {
     ...more,
     conversationId,

@@ -34,6 +34,10 @@ export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxO
 
 /** The next request, as far as phases may see and change it. */
 export interface RequestDraft {
+  /** The agent's own. */
+  readonly instructions: string;
+  /** The model that is asked first. */
+  readonly model: { readonly id: string };
   /** What would be sent now. */
   preview(): ModelRequest;
   /** A request is prepared anew: patches for one that was never sent are forgotten. */

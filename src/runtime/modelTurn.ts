@@ -38,20 +38,20 @@ import {
 import type { SubAgents } from './subAgentPort.ts';
 
 export class NextRequest implements RequestDraft {
-  readonly #instructions: string;
+  readonly instructions: string;
   readonly #toolbox: Toolbox;
   readonly #transcript: Transcript;
-  readonly #model: Model;
+  readonly model: Model;
   #contexts: string[] = [];
   #patch: RequestPatch = {};
   /** The request of the turn under way: every attempt sends the same. */
   #current: { turn: string; request: ModelRequest } | undefined;
 
   constructor(options: { instructions: string; toolbox: Toolbox; transcript: Transcript; model: Model }) {
-    this.#instructions = options.instructions;
+    this.instructions = options.instructions;
     this.#toolbox = options.toolbox;
     this.#transcript = options.transcript;
-    this.#model = options.model;
+    this.model = options.model;
   }
 
   addContext(text: string | undefined): void {
@@ -76,13 +76,13 @@ export class NextRequest implements RequestDraft {
 
   /** Tokens the model takes in and gives out together. */
   get window(): number {
-    return this.#model.contextWindow ?? 0;
+    return this.model.contextWindow ?? 0;
   }
 
   /** What would be sent now beside the messages. */
   frame(): Omit<ModelRequest, 'messages'> {
-    const { maxOutputTokens } = this.#model;
-    const system = [this.#patch.system ?? this.#instructions, ...this.#contexts].filter(Boolean).join('\n\n');
+    const { maxOutputTokens } = this.model;
+    const system = [this.#patch.system ?? this.instructions, ...this.#contexts].filter(Boolean).join('\n\n');
     const tools = this.#toolbox.specs;
     return { tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...this.#patch, system };
   }
