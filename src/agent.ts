@@ -15,11 +15,11 @@ import { type AgentOptions, checkOpening, checkOptions, type InspectObserver, ty
 import { mergedPolicies, modelsOf } from './policies.ts';
 import { portsOf } from './runtime/ports.ts';
 import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
-import { memoryStore } from './stores/memory.ts';
-import type { ConversationInfo } from './stores/store.ts';
+import type { ConversationInfo, LogStore } from './stores/store.ts';
 import { Toolbox } from './tools/toolbox.ts';
 
 const loadRedact = onDemand(() => import('./log/redact.ts'));
+const loadMemory = onDemand(() => import('./stores/memory.ts'));
 
 export interface Agent {
   /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
@@ -54,6 +54,21 @@ const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
     (conversation) => conversation.close(),
     () => undefined,
   );
+
+/** A store in memory for an agent that was given none. */
+function ownStore(): LogStore {
+  let store: LogStore | undefined;
+  const made = async (): Promise<LogStore> => {
+    const { memoryStore } = await loadMemory();
+    store ??= memoryStore();
+    return store;
+  };
+  return {
+    open: async (id) => (await made()).open(id),
+    list: async () => (await made()).list(),
+    delete: async (id) => (await made()).delete(id),
+  };
+}
 
 /** A model that has none today may have some tomorrow, if it has a list of them. */
 function redactionOf(given: readonly string[] = [], models: readonly Model[]): AgentEnvironment['redact'] {
@@ -90,7 +105,7 @@ class OpenAgent implements Agent {
     this.#options = options;
     this.#profile = { ...profile, makeSubAgents: spawns?.makeSubAgents };
     this.#environment = {
-      store: options.store ?? options.ports?.store ?? memoryStore(),
+      store: options.store ?? options.ports?.store ?? ownStore(),
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
       redact: redactionOf(options.secrets, [...allModels]),

@@ -17,16 +17,19 @@ import { type Content, type ReadPart, readContent } from '../content/content.ts'
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { guarded } from '../log/isolatedObservable.ts';
+import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
 import type { Policies } from '../policies.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { checkOptionsOf, choice, object, withMethods } from '../validation.ts';
 import { closeConversation } from './close.ts';
-import { decide, readCallId, readDecision, readSettlement, settle } from './decisions.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
 import { Runs } from './runs.ts';
+
+/** For a conversation whose agent has tools, or that exists already. */
+export const loadDecisions = onDemand(() => import('./decisions.ts'));
 
 export class Conversation {
   readonly id: string;
@@ -101,6 +104,7 @@ export class Conversation {
     this.#mustBeOpen();
     const { runtime, authorize, policies } = this.#options;
     const mustBeOpen = (): void => this.#mustBeOpen();
+    const { decide, readDecision } = this.#options.decisions ?? (await loadDecisions());
     return decide({ runtime, authorize, most: policies.limits.decisions, mustBeOpen }, readDecision(decision));
   }
 
@@ -118,6 +122,7 @@ export class Conversation {
    */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
+    const { settle, readCallId, readSettlement } = this.#options.decisions ?? (await loadDecisions());
     return settle(this.#runtime, readCallId(callId, 'a settlement'), readSettlement(how));
   }
 
@@ -213,6 +218,8 @@ export interface ConversationOptions {
   policies: Policies;
   newId(): string;
   authorize: AgentOptions['authorize'] | undefined;
+  /** Where a call can wait: a decision is read in the order in which it is given. */
+  decisions?: typeof import('./decisions.ts') | undefined;
   /** Whose sub-agent this is, where somebody else opened it: it can be read, and nothing else. */
   parentId?: string | undefined;
   closed(): void;

@@ -15,12 +15,14 @@ import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
 import type { LogHandle, LogStore } from '../stores/store.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
-import { Conversation } from './conversation.ts';
+import { Conversation, loadDecisions } from './conversation.ts';
 
 /** Parts that few conversations need. */
 const load = {
   /** For a conversation that exists already. */
   entryShape: onDemand(() => import('../log/entryShape.ts')),
+  /** For an agent with tools, or a conversation that exists already. */
+  tools: onDemand(async () => ({ ...(await import('../tools/execute.ts')), ...(await import('../plugins/gate.ts')) })),
   /** For an agent with plugins. */
   phases: onDemand(() => import('../plugins/phases.ts')),
   /** Where the policy `textToolCalls` names a format. */
@@ -96,7 +98,9 @@ async function opened(
   const { toolbox, policies } = profile;
   const { ports, inspect } = environment;
   const redact = await environment.redact();
-  const loaded = await loadedFor(environment, profile);
+  const hasCalls = !fresh || toolbox.specs.length > 0;
+  const loaded = await loadedFor(environment, profile, hasCalls);
+  const decisions = hasCalls ? await loadDecisions() : undefined;
   const given = { ...profile, ...loaded, ...(inspect && { inspect }) };
   const runtime = new Runtime({ ...given, id, cwd, handle, entries, ports, redact, attended });
   const openChild: OpenChild = (child, childProfile) =>
@@ -117,7 +121,17 @@ async function opened(
     throw error;
   }
   const { newId } = ports;
-  const conversation = new Conversation({ id, cwd, runtime, policies, newId, authorize, closed, parentId });
+  const conversation = new Conversation({
+    id,
+    cwd,
+    runtime,
+    policies,
+    newId,
+    authorize,
+    decisions,
+    closed,
+    parentId,
+  });
   if (parentId === undefined && resumesByItself(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
 }
@@ -143,10 +157,12 @@ async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { know
 async function loadedFor(
   { ports, inspect, interpreter }: AgentEnvironment,
   { policies, plugins }: AgentProfile,
+  hasCalls: boolean,
 ): Promise<OnDemand> {
   const runBy = ports.interpreter ?? (await interpreterFor(interpreter, inspect !== undefined));
   return {
     ...(runBy && { interpreter: runBy }),
+    ...(hasCalls && { tools: await load.tools() }),
     ...(plugins.length > 0 && { Phases: (await load.phases()).PhaseRunner }),
     ...(policies.textToolCalls && { textCalls: (await load.textCalls()).textCalls }),
   };

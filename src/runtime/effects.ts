@@ -2,28 +2,16 @@
  * Does what charts ask for: calls models, runs tools, passes gates and phases. Rule: one executor a kind; each answers
  * with a value, and rejects only where the runtime itself cannot go on.
  */
-import type {
-  EffectRequest,
-  EffectValue,
-  Json,
-  LogEntry,
-  LogState,
-  ModelValue,
-  ToolValue,
-} from '../../machines/internal.ts';
-import { holdsImage, type Images } from '../content/content.ts';
-import { thrownText } from '../errors.ts';
+import type { EffectRequest, EffectValue, Json, LogEntry, LogState, ModelValue } from '../../machines/internal.ts';
+import type { Images } from '../content/content.ts';
 import type { InFlight, Live } from '../live.ts';
 import type { Redact } from '../log/redact.ts';
 import { Attempt } from '../models/attempt.ts';
 import type { TextCalls } from '../models/textCalls.ts';
-import { type ConversationScope, Gate } from '../plugins/gate.ts';
+import type { ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { EffectAbort } from '../timeLimit.ts';
-import { callClock, executeTool, type ToolRetrying, toolSignal } from '../tools/execute.ts';
-import { erred, withEditNote } from '../tools/result.ts';
-import type { ToolContext } from '../tools/tool.ts';
-import type { PreparedCall, Waiting } from '../tools/toolbox.ts';
+import type { ToolRunner } from '../tools/execute.ts';
 import type { Execute } from './journal.ts';
 import { contextUse, type NextRequest, replyValue } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
@@ -42,6 +30,8 @@ export interface EffectsOptions extends OwnProfile {
   images: Images;
   textCalls?: TextCalls;
   Phases?: typeof PhaseRunner;
+  /** Where the agent has tools, or the log calls. */
+  tools?: { ToolRunner: typeof ToolRunner; Gate: typeof Gate };
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -57,21 +47,29 @@ export class Effects {
   readonly #options: EffectsOptions;
   readonly #known: LogState;
   readonly #phases: PhaseRunner | undefined;
-  readonly #gate: Gate;
-  /** Calls that passed what is before them, until they ran. */
-  readonly #ready = new Map<string, PreparedCall>();
+  /** Where a tool can run. */
+  readonly #tools: ToolRunner | undefined;
+  readonly #gate: Gate | undefined;
   #attempt: Attempt | undefined;
   /** The attempt whose reply is under way, or was given and is not durable yet. */
   #streaming: Attempt | undefined;
 
   constructor(options: EffectsOptions) {
-    const { around, plugins, toolbox, attended, policies, redact, Phases } = options;
+    const { around, plugins, toolbox, attended, policies, redact, Phases, tools } = options;
     const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
     this.#known = around.known;
     this.#phases = Phases && new Phases({ plugins, around, toolbox, limits, policies });
-    const ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
-    this.#gate = new Gate({ phases: this.#phases, around, toolbox, attended, limits, ready });
+    if (!tools) return;
+    this.#tools = new tools.ToolRunner({
+      ...options,
+      attach(context) {
+        const subAgents = options.subAgents();
+        if (subAgents) attachSubAgents(context, subAgents);
+      },
+    });
+    const { ready } = this.#tools;
+    this.#gate = new tools.Gate({ phases: this.#phases, around, toolbox, attended, limits, ready });
   }
 
   /** Text of the reply under way. */
@@ -105,9 +103,11 @@ export class Effects {
       case 'model':
         return this.#model(request, abort);
       case 'tool':
-        return this.#tool(request, abort);
+        if (this.#tools) return this.#tools.run(request, abort);
+        break;
       case 'gate':
-        return this.#gate.pass(request, abort.signal);
+        if (this.#gate) return this.#gate.pass(request, abort.signal);
+        break;
       case 'phase':
         if (this.#phases) return this.#phases.run(request, abort.signal);
         break;
@@ -127,7 +127,7 @@ export class Effects {
     const { models, policies, ports, around, toolbox, plugins, live, images } = this.#options;
     const model = models[index] ?? models[0];
     if (!model) throw new Error('an agent has a model');
-    this.#forgetEnded();
+    this.#tools?.forgetEnded();
     const { next, diagnose } = around;
     const asked = next.of(`${runId}/${turn}`);
     const shown = images.shownTo(model, asked.messages, abort.signal, diagnose);
@@ -151,7 +151,7 @@ export class Effects {
       textToolCalls: policies.textToolCalls,
       textCalls: this.#options.textCalls,
       pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
-      ready: (prepared) => void this.#ready.set(prepared.call.callId, prepared),
+      ready: (prepared) => this.#tools?.ready(prepared),
       redact: this.#options.redact,
       waiting: { setTimer, signal: abort.signal },
       diagnose,
@@ -159,77 +159,6 @@ export class Effects {
     next.answered();
     if (value.kind === 'reply') around.reply = replySeen(value);
     return value;
-  }
-
-  async #tool(request: Of<'tool'>, abort: EffectAbort): Promise<ToolValue> {
-    const { runId, callId, idempotencyKey, decision } = request;
-    const { policies, ports, around, redact, live, images } = this.#options;
-    const { setTimer, execute } = ports;
-    const prepared = await this.#take(callId, setTimer, abort);
-    // Cancelled in between: what was not begun is not begun.
-    if (abort.aborted) return erred('cancelled', 'the call was cancelled before it began');
-    if (!prepared) return erred('error', 'the call is not known any more');
-    const since = ports.now();
-    const progress = (update: Json): void => {
-      const elapsedMs = ports.now() - since;
-      if (!abort.aborted) live()?.({ type: 'tool-progress', runId, callId, elapsedMs, update });
-    };
-    const { conversationId, cwd } = around;
-    const { resultBytes, toolMs } = policies.limits;
-    const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
-    const listenerFailed = (error: unknown): void =>
-      around.diagnose('listener_error', { callId, message: thrownText(error) });
-    const { clock, end } = callClock(ports, abort);
-    let given: AbortSignal | undefined;
-    const context: ToolContext = {
-      callId,
-      conversationId,
-      runId,
-      cwd,
-      get signal() {
-        given ??= toolSignal(abort, timeoutMs, listenerFailed);
-        return given;
-      },
-      idempotencyKey,
-      state: this.#options.state(),
-      progress,
-      ...clock,
-      ...(decision && { decision }),
-    };
-    const subAgents = this.#options.subAgents();
-    if (subAgents) attachSubAgents(context, subAgents);
-    const late = (): void => around.diagnose('late_result', { callId });
-    progress('started');
-    const limits = { timeoutMs, resultBytes, redact };
-    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, ...this.#retrying });
-    end();
-    progress('ended');
-    const { diagnose } = around;
-    const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
-    // It may be executed again, just as it was prepared.
-    if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);
-    const record = this.#known.calls.get(callId);
-    return withEditNote(value, { call: prepared.call, record, suspension: request.suspension }, resultBytes);
-  }
-
-  /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
-  #forgetEnded(): void {
-    for (const callId of this.#ready.keys()) if (!this.#known.open.has(callId)) this.#ready.delete(callId);
-  }
-
-  get #retrying(): { retrying?: ToolRetrying } {
-    const { policies, ports } = this.#options;
-    const { toolRetry } = policies;
-    return toolRetry ? { retrying: { ...toolRetry, random: ports.random } } : {};
-  }
-
-  async #take(callId: string, setTimer: Waiting['setTimer'], abort: EffectAbort): Promise<PreparedCall | undefined> {
-    const ready = this.#ready.get(callId);
-    this.#ready.delete(callId);
-    if (ready) return ready;
-    const record = this.#known.calls.get(callId);
-    const preparation = record && (await this.#options.toolbox.prepare(record, { setTimer, signal: abort.signal }));
-    return preparation?.kind === 'ready' ? preparation.prepared : undefined;
   }
 }
 

@@ -28,7 +28,7 @@ import { settingsOf } from '../policies.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
-import { Effects, type RuntimeScope } from './effects.ts';
+import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
 import { NextRequest } from './modelTurn.ts';
@@ -291,6 +291,8 @@ export interface OnDemand {
   textCalls?: TextCalls;
   /** Runs the phases; there where the agent has plugins. */
   Phases?: typeof PhaseRunner;
+  /** Runs calls and what is before them; there where the agent has tools, or the log exists already. */
+  tools?: NonNullable<EffectsOptions['tools']>;
   /** Where it is not the compiled one. */
   interpreter?: Interpreter;
 }

@@ -3,12 +3,114 @@
  * value: a result, an error or a suspension. A tool that does not settle in time is left behind and counts for nothing
  * later; an abort or a wrong configuration is never repeated, a returned failure or a time-out only with the host's yes.
  */
-import type { StoredPart, ToolValue } from '../../machines/internal.ts';
+import type { EffectRequest, Json, LogState, StoredPart, ToolValue } from '../../machines/internal.ts';
+import { holdsImage, type Images } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
+import type { Live } from '../live.ts';
 import type { EffectAbort } from '../timeLimit.ts';
-import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue } from './result.ts';
+import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './result.ts';
 import { answerOf, type ToolContext, type ToolDefinition } from './tool.ts';
-import type { PreparedCall } from './toolbox.ts';
+import type { PreparedCall, Toolbox } from './toolbox.ts';
+import { toolSignal } from './toolSignal.ts';
+
+type ToolRequest = Extract<EffectRequest, { kind: 'tool' }>;
+
+/** What the tools of one conversation are run with. */
+export interface ToolSurroundings {
+  ports: TimeSource & { random(): number; execute?: ExecuteTool };
+  around: { conversationId: string; cwd: string; known: LogState; diagnose(code: string, detail?: Json): void };
+  policies: {
+    limits: { toolMs: number; resultBytes: number };
+    toolRetry: false | Omit<ToolRetrying, 'random'>;
+  };
+  toolbox: Toolbox;
+  redact: ResultLimits['redact'];
+  images: Images;
+  /** Undefined while nobody listens. */
+  live(): ((signal: Live) => void) | undefined;
+  state(): { readonly [key: string]: Json };
+  /** Gives the context of a call what leads to the conversation's sub-agents, where there are any. */
+  attach(context: ToolContext): void;
+}
+
+/** Runs the calls of one conversation that passed what is before them. */
+export class ToolRunner {
+  readonly #with: ToolSurroundings;
+  /** Calls that passed, until they ran. */
+  readonly #ready = new Map<string, PreparedCall>();
+
+  constructor(surroundings: ToolSurroundings) {
+    this.#with = surroundings;
+  }
+
+  /** The call as it will run. */
+  readonly ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
+
+  /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
+  forgetEnded(): void {
+    const { open } = this.#with.around.known;
+    for (const callId of this.#ready.keys()) if (!open.has(callId)) this.#ready.delete(callId);
+  }
+
+  async run(request: ToolRequest, abort: EffectAbort): Promise<ToolValue> {
+    const { runId, callId, idempotencyKey, decision } = request;
+    const { policies, ports, around, redact, live, images } = this.#with;
+    const { setTimer, execute } = ports;
+    const prepared = await this.#take(callId, abort);
+    // Cancelled in between: what was not begun is not begun.
+    if (abort.aborted) return erred('cancelled', 'the call was cancelled before it began');
+    if (!prepared) return erred('error', 'the call is not known any more');
+    const since = ports.now();
+    const progress = (update: Json): void => {
+      const elapsedMs = ports.now() - since;
+      if (!abort.aborted) live()?.({ type: 'tool-progress', runId, callId, elapsedMs, update });
+    };
+    const { conversationId, cwd, diagnose } = around;
+    const { resultBytes, toolMs } = policies.limits;
+    const retrying = policies.toolRetry && { retrying: { ...policies.toolRetry, random: ports.random } };
+    const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
+    const listenerFailed = (error: unknown): void => diagnose('listener_error', { callId, message: thrownText(error) });
+    const { clock, end } = callClock(ports, abort);
+    let given: AbortSignal | undefined;
+    const context: ToolContext = {
+      callId,
+      conversationId,
+      runId,
+      cwd,
+      get signal() {
+        given ??= toolSignal(abort, timeoutMs, listenerFailed);
+        return given;
+      },
+      idempotencyKey,
+      state: this.#with.state(),
+      progress,
+      ...clock,
+      ...(decision && { decision }),
+    };
+    this.#with.attach(context);
+    const late = (): void => diagnose('late_result', { callId });
+    progress('started');
+    const limits = { timeoutMs, resultBytes, redact };
+    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, ...retrying });
+    end();
+    progress('ended');
+    const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
+    // It may be executed again, just as it was prepared.
+    if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);
+    const record = around.known.calls.get(callId);
+    return withEditNote(value, { call: prepared.call, record, suspension: request.suspension }, resultBytes);
+  }
+
+  async #take(callId: string, abort: EffectAbort): Promise<PreparedCall | undefined> {
+    const ready = this.#ready.get(callId);
+    this.#ready.delete(callId);
+    if (ready) return ready;
+    const { around, toolbox, ports } = this.#with;
+    const record = around.known.calls.get(callId);
+    const preparation = record && (await toolbox.prepare(record, { setTimer: ports.setTimer, signal: abort.signal }));
+    return preparation?.kind === 'ready' ? preparation.prepared : undefined;
+  }
+}
 
 /** What `definition.execute` would be called with, and what it would answer. */
 export type ExecuteTool = (definition: ToolDefinition, args: unknown, context: ToolContext) => unknown;
@@ -189,68 +291,6 @@ function retryOf(error: unknown, retrying: ToolRetrying | undefined): { retry?: 
     return {};
   }
 }
-
-type Listener = (event: Event) => unknown;
-type Given = EventListenerOrEventListenerObject;
-type Add = AbortSignal['addEventListener'];
-type Remove = AbortSignal['removeEventListener'];
-
-/** The signal of a call as its tool is given it; `listenerFailed` hears what a listener throws. */
-export function toolSignal({ signal }: EffectAbort, timeoutMs: number, listenerFailed: (error: unknown) => void) {
-  limits.set(signal, timeoutMs);
-  guardListeners(signal, listenerFailed);
-  return signal;
-}
-
-/** Guards the listeners that are added from now on; `failed` hears what they throw. */
-function guardListeners(signal: AbortSignal, failed: (error: unknown) => void): void {
-  const add: Add = signal.addEventListener.bind(signal);
-  const remove: Remove = signal.removeEventListener.bind(signal);
-  const guards = new WeakMap<object, Listener>();
-  let onabort: Listener | null = null;
-
-  const run = (act: () => unknown): void => {
-    try {
-      Promise.resolve(act()).catch(failed);
-    } catch (error) {
-      failed(error);
-    }
-  };
-  const guard = (given: Given): Listener => {
-    const known = guards.get(given);
-    if (known) return known;
-    const made: Listener = (event) =>
-      run(() => (typeof given === 'function' ? given.call(signal, event) : given.handleEvent(event)));
-    guards.set(given, made);
-    return made;
-  };
-  const heard = (event: Event): void => run(() => onabort?.call(signal, event));
-
-  Object.defineProperties(signal, {
-    addEventListener: {
-      value: (type: string, given: Given | null, options?: AddEventListenerOptions | boolean) =>
-        given && add(type, guard(given), options),
-    },
-    removeEventListener: {
-      value: (type: string, given: Given | null, options?: EventListenerOptions | boolean) =>
-        given && remove(type, guards.get(given) ?? given, options),
-    },
-    onabort: {
-      get: () => onabort,
-      set: (given: Listener | null) => {
-        remove('abort', heard);
-        onabort = typeof given === 'function' ? given : null;
-        if (onabort) add('abort', heard);
-      },
-    },
-  });
-}
-
-/** After how long the executor leaves the call of a signal behind; a tool may want to say what came of it before. */
-const limits = new WeakMap<AbortSignal, number>();
-
-/** Milliseconds for the call of this signal; undefined where no executor runs it. */
-export const timeLimitOf = (signal: AbortSignal): number | undefined => limits.get(signal);
 
 /** The agent's time, as its ports give it. */
 interface TimeSource {

@@ -5,8 +5,8 @@
 
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
-import { timeLimitOf } from '../execute.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
+import { timeLimitOf } from '../toolSignal.ts';
 import type { Sandbox } from './sandbox.ts';
 import { shownName } from './search/listing.ts';
 import { type Output, runShell, type ShellEnd } from './shell.ts';
