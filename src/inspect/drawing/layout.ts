@@ -1,0 +1,318 @@
+/**
+ * Where the states and arrows of a chart stand. Rule: each level is laid out on its own, children first, by ELK; ways
+ * back get lanes of our own, left of the column; the result is plain JSON, made once a machine and never touched by a run.
+ */
+import type { Chart, ChartState } from '../chart.ts';
+import { type Elk, elkGraph, INITIAL, type LevelPlaces, type Point, type Size } from './elkLevel.ts';
+import { type Arrow, type Level, levelsOf, lift, stateTree } from './levels.ts';
+
+/** `open` shows its states, `folded` one square for each; `end` is a ring without a name. */
+export type StateShape = 'leaf' | 'folded' | 'open' | 'final' | 'end';
+
+export interface DrawnState {
+  readonly id: string;
+  readonly key: string;
+  readonly shape: StateShape;
+  readonly parent: string;
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  /** A transition of it, or of what it holds, leaves its parent. */
+  readonly leaves?: true;
+  /** Its regions stand side by side. */
+  readonly isParallel?: true;
+}
+
+export interface DrawnArrow {
+  /** Nothing: the dot of the initial state. */
+  readonly from: string | undefined;
+  readonly to: string;
+  readonly isBack?: true;
+  readonly points: readonly Point[];
+  readonly transitions: readonly string[];
+  readonly label?: string;
+  /** Where there is a choice, it is shown without being asked for. */
+  readonly isChoice?: true;
+}
+
+export interface ChartLayout {
+  readonly chart: string;
+  readonly width: number;
+  readonly height: number;
+  readonly states: readonly DrawnState[];
+  readonly arrows: readonly DrawnArrow[];
+}
+
+type Direction = 'DOWN' | 'RIGHT';
+
+const LEAF = 25;
+const FOLDED = 38;
+const PADDING = { left: 18, top: 32, right: 30, bottom: 14 };
+const LANE = 14;
+const NEXT_LANE = 11;
+const TALL = 230;
+const BOXES_MAX = 80;
+/** The room a chart has on a window of 1440 by 900. */
+const CANVAS: Size = { width: 790, height: 648 };
+
+const opens = (state: ChartState): boolean => state.states.length > 0;
+
+/** Open: the root, and what it contains one level deep; in a large chart the root alone. Regions of what is open always are. */
+export function initiallyOpen({ root }: Chart): string[] {
+  const withRegions = (state: ChartState): ChartState[] =>
+    state.type === 'parallel' ? [state, ...state.states.filter(opens).flatMap(withRegions)] : [state];
+  const shown = root.states.reduce((sum, { states }) => sum + 1 + states.length, 0);
+  const inner = shown > BOXES_MAX ? [] : root.states.filter(opens).flatMap(withRegions);
+  return [...new Set([...withRegions(root), ...inner].map(({ id }) => id))];
+}
+
+interface Placed {
+  width: number;
+  height: number;
+  states: DrawnState[];
+  arrows: DrawnArrow[];
+}
+
+/** `open`: ids of the states that show what they hold; each of their parents is open, too. */
+export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(chart)): Promise<ChartLayout> {
+  const compounds = open.filter((id) => id !== chart.root.id);
+  // More than a few are not tried in every combination.
+  const tried = compounds.length <= 2 ? compounds : [];
+  let best: { made: Placed; scale: number } | undefined;
+  for (let choice = 0; choice < 2 ** (tried.length + 1); choice++) {
+    const directions = new Map<string, Direction>();
+    for (const [bit, id] of [chart.root.id, ...tried].entries()) {
+      directions.set(id, (choice >> bit) & 1 ? 'RIGHT' : 'DOWN');
+    }
+    const made = await new Layout(chart, elk, new Set(open), directions).of(chart.root);
+    const scale = Math.min(CANVAS.width / made.width, CANVAS.height / made.height, 1.2);
+    if (!best || scale > best.scale + 0.005) best = { made, scale };
+  }
+  const { width, height, states, arrows } = best?.made ?? { width: 0, height: 0, states: [], arrows: [] };
+  return { chart: chart.name, width, height, states, arrows };
+}
+
+/** Lays out one combination of directions. */
+class Layout {
+  readonly #elk: Elk;
+  readonly #open: ReadonlySet<string>;
+  readonly #directions: ReadonlyMap<string, Direction>;
+  readonly #levels: ReadonlyMap<string, Level>;
+  readonly #leaving: ReadonlySet<string>;
+  readonly #root: string;
+
+  constructor(chart: Chart, elk: Elk, open: ReadonlySet<string>, directions: ReadonlyMap<string, Direction>) {
+    this.#elk = elk;
+    this.#open = open;
+    this.#directions = directions;
+    this.#levels = levelsOf(chart);
+    this.#leaving = leavingStates(chart);
+    this.#root = chart.root.id;
+  }
+
+  async of(parent: ChartState): Promise<Placed> {
+    const inner = new Map<string, Placed>();
+    for (const child of parent.states) if (this.#open.has(child.id)) inner.set(child.id, await this.of(child));
+    if (parent.type === 'parallel') return this.#regions(parent, inner);
+    const direction = this.#directions.get(parent.id) ?? 'DOWN';
+    const level = this.#levels.get(parent.id) ?? { parent, arrows: [] };
+    const sizes = sizesOf(level, direction, inner);
+    const handed = new Map([...sizes].map(([id, size]) => [id, direction === 'RIGHT' ? cut(size) : size]));
+    const places = await elkGraph(this.#elk, level, direction, handed);
+    for (const [id, { height }] of sizes) {
+      const place = places.states.get(id);
+      if (place) place.height = height;
+    }
+    return this.#placed(parent, level, direction, places, inner);
+  }
+
+  /** Regions of a parallel state, side by side. */
+  #regions(parent: ChartState, inner: ReadonlyMap<string, Placed>): Placed {
+    const pad = this.#paddingOf(parent);
+    const sizes = parent.states.map((state) => inner.get(state.id) ?? { width: nameWidth(state.key), height: LEAF });
+    const height = Math.max(...sizes.map((size) => size.height));
+    const result: Placed = { width: 0, height: height + pad.top + pad.bottom, states: [], arrows: [] };
+    let x = pad.left;
+    for (const [index, state] of parent.states.entries()) {
+      const { width } = sizes[index] ?? { width: 0 };
+      this.#put(result, parent, state, { x, y: pad.top, width, height }, inner);
+      x += width + NEXT_LANE;
+    }
+    result.width = x - NEXT_LANE + pad.right;
+    return result;
+  }
+
+  #paddingOf(parent: ChartState): typeof PADDING {
+    if (parent.id === this.#root) return { left: 4, top: 4, right: 4, bottom: 4 };
+    const leaves = parent.states.some(({ id }) => this.#leaving.has(id));
+    return leaves ? PADDING : { ...PADDING, right: PADDING.left };
+  }
+
+  #placed(parent: ChartState, level: Level, way: Direction, places: LevelPlaces, inner: ReadonlyMap<string, Placed>) {
+    const pad = this.#paddingOf(parent);
+    const back = level.arrows.filter(({ isBack }) => isBack);
+    const boxes = [...places.states.values()];
+    const lanes = back.length === 0 ? 0 : LANE + NEXT_LANE * (back.length - 1);
+    const bends = [...places.routes.values()].flat();
+    const dx = pad.left + (way === 'DOWN' ? lanes : 0) - Math.min(...boxes.map(({ x }) => x), ...bends.map(([x]) => x));
+    const dy = pad.top - Math.min(...boxes.map(({ y }) => y), ...bends.map(([, y]) => y));
+    const result: Placed = { width: 0, height: 0, states: [], arrows: [] };
+    for (const state of parent.states) {
+      const place = places.states.get(state.id);
+      if (!place) continue;
+      this.#put(result, parent, state, { ...place, x: place.x + dx, y: place.y + dy }, inner);
+    }
+    const first = level.parent.states.find(({ key }) => key === parent.initial)?.id;
+    const shift = (route: readonly Point[]): Point[] => route.map(([x, y]) => [round(x + dx), round(y + dy)]);
+    for (const [name, route] of places.routes) {
+      if (name === INITIAL) {
+        if (first) result.arrows.push({ from: undefined, to: first, points: shift(route), transitions: [] });
+        continue;
+      }
+      const arrow = level.arrows.find(({ from, to }) => `${from} ${to}` === name);
+      if (arrow)
+        result.arrows.push(drawn(arrow, shift(route), way === 'DOWN' && !inner.has(arrow.from) ? level : undefined));
+    }
+    const own = result.states.filter((state) => state.parent === parent.id);
+    const left = Math.min(...own.map(({ x }) => x), ...result.arrows.flatMap(({ points }) => points.map(([x]) => x)));
+    result.arrows.push(...backLanes(back, own, way, left));
+    const points = result.arrows.flatMap((arrow) => arrow.points);
+    const right = Math.max(...own.map(({ x, width }) => x + width), ...points.map(([x]) => x));
+    const bottom = Math.max(...own.map(({ y, height }) => y + height), ...points.map(([, y]) => y));
+    result.width = round(Math.max(right + pad.right, parent.id === this.#root ? 0 : nameWidth(parent.key)));
+    result.height = round(bottom + pad.bottom);
+    return result;
+  }
+
+  /** A state with all that it holds, at its place. */
+  #put(into: Placed, parent: ChartState, state: ChartState, place: Place, inner: ReadonlyMap<string, Placed>): void {
+    const { x, y, width, height } = place;
+    const held = inner.get(state.id);
+    into.states.push({
+      id: state.id,
+      key: state.key,
+      shape: shapeOf(state, held !== undefined),
+      parent: parent.id,
+      x: round(x),
+      y: round(y),
+      width: round(width),
+      height: round(height),
+      ...(this.#leaving.has(state.id) && { leaves: true as const }),
+      ...(state.type === 'parallel' && { isParallel: true as const }),
+    });
+    if (!held) return;
+    into.states.push(...held.states.map((one) => ({ ...one, x: round(one.x + x), y: round(one.y + y) })));
+    into.arrows.push(
+      ...held.arrows.map((one) => ({
+        ...one,
+        points: one.points.map(([px, py]): Point => [round(px + x), round(py + y)]),
+      })),
+    );
+  }
+}
+
+interface Place extends Size {
+  x: number;
+  y: number;
+}
+
+const round = (value: number): number => Math.round(value * 2) / 2;
+const cut = ({ width, height }: Size): Size => ({ width, height: Math.min(height, TALL) });
+const nameWidth = (key: string): number => 6.5 * key.length + 46;
+const isEnd = (state: ChartState): boolean => state.type === 'final' && /^(done|end|final)$/i.test(state.key);
+
+function shapeOf(state: ChartState, isOpen: boolean): StateShape {
+  if (isEnd(state)) return 'end';
+  if (state.type === 'final') return 'final';
+  if (!opens(state)) return 'leaf';
+  return isOpen ? 'open' : 'folded';
+}
+
+/** All of a level that runs down are as wide as the widest; in one that runs right those that one state leads to. */
+function sizesOf({ parent, arrows }: Level, direction: Direction, inner: ReadonlyMap<string, Size>): Map<string, Size> {
+  const room = direction === 'DOWN' ? 46 : 36;
+  const wanted = (state: ChartState): number => 6.5 * state.key.length + (opens(state) ? 46 : room);
+  const plain = parent.states.filter((state) => !inner.has(state.id) && !isEnd(state));
+  const widest = Math.max(0, ...plain.map(wanted));
+  const kin = (state: ChartState): ChartState[] => {
+    const sources = arrows.filter(({ to, isBack }) => to === state.id && !isBack).map(({ from }) => from);
+    return plain.filter(({ id }) =>
+      arrows.some(({ from, to, isBack }) => !isBack && to === id && sources.includes(from)),
+    );
+  };
+  return new Map(
+    parent.states.map((state) => {
+      const held = inner.get(state.id);
+      if (held) return [state.id, { width: held.width, height: held.height }];
+      if (isEnd(state)) return [state.id, { width: 17, height: 17 }];
+      const group = direction === 'DOWN' ? [] : kin(state);
+      // An outcome needs the room of a mark, too.
+      const among = group.length > 1 ? Math.max(...group.map((one) => wanted(one) + 24)) : wanted(state);
+      return [state.id, { width: direction === 'DOWN' ? widest : among, height: opens(state) ? FOLDED : LEAF }];
+    }),
+  );
+}
+
+/** `level`: where arrows that begin at one state are told apart by their labels. */
+function drawn(arrow: Arrow, points: readonly Point[], level: Level | undefined): DrawnArrow {
+  const beside = level?.arrows.filter(({ from }) => from === arrow.from) ?? [];
+  const isChoice = beside.length > 1 && arrow.label !== '';
+  return {
+    from: arrow.from,
+    to: arrow.to,
+    points,
+    transitions: arrow.transitions,
+    ...(arrow.label !== '' && { label: arrow.label }),
+    ...(isChoice && { isChoice: true as const }),
+  };
+}
+
+/** The shortest innermost; left of a column, below a row. */
+function backLanes(back: readonly Arrow[], states: readonly DrawnState[], way: Direction, left: number): DrawnArrow[] {
+  const byId = new Map(states.map((state) => [state.id, state]));
+  const found = back.flatMap((arrow) => {
+    const a = byId.get(arrow.from);
+    const b = byId.get(arrow.to);
+    if (!a || !b) return [];
+    const span = way === 'DOWN' ? Math.abs(a.y - b.y) : Math.abs(a.x - b.x);
+    return [{ arrow, a, b, span }];
+  });
+  const bottom = Math.max(...states.map(({ y, height }) => y + height));
+  return found
+    .sort((one, other) => one.span - other.span)
+    .map(({ arrow, a, b }, index): DrawnArrow => {
+      const off = LANE + NEXT_LANE * index;
+      const points: Point[] =
+        way === 'DOWN'
+          ? [
+              [a.x, round(a.y + a.height / 2)],
+              [round(left - off), round(a.y + a.height / 2)],
+              [round(left - off), round(b.y + b.height / 2)],
+              [b.x, round(b.y + b.height / 2)],
+            ]
+          : [
+              [round(a.x + a.width / 2), a.y + a.height],
+              [round(a.x + a.width / 2), round(bottom + off)],
+              [round(b.x + b.width / 2), round(bottom + off)],
+              [round(b.x + b.width / 2), b.y + b.height],
+            ];
+      const { from, to, transitions, label } = arrow;
+      return { from, to, isBack: true, points, transitions, ...(label !== '' && { label }) };
+    });
+}
+
+/** States with a transition, their own or one of what they hold, that leaves their parent. */
+function leavingStates(chart: Chart): ReadonlySet<string> {
+  const tree = stateTree(chart);
+  const leaving = new Set<string>();
+  for (const [source, { transitions }] of tree.states) {
+    for (const target of transitions.flatMap(({ targets }) => targets)) {
+      const lifted = lift(tree, source, target);
+      for (let id: string | undefined = source; lifted && id && id !== lifted.from; id = tree.parents.get(id)) {
+        if (tree.parents.get(id) !== lifted.parent && id !== lifted.parent) leaving.add(id);
+      }
+    }
+  }
+  return leaving;
+}
