@@ -182,6 +182,7 @@ function replay(root: Command, { signal, exit }: Invocation): void {
     .option('--rounds', 'show each request as the rounds in which the model was served')
     .option('--json', 'print the view as one JSON document')
     .option(...STORE)
+    .option('--as-test', 'print a vitest file that tells the story of the log again, on an agent of yours')
     .addHelpText('after', REPLAY_HELP)
     .action(async (log: string, options: ReplayOptions) => {
       const { replayCommand } = await import('./replay/replayCommand.ts');

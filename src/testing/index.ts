@@ -20,6 +20,7 @@ export {
   runScript,
   type Verdict,
 } from './agentPaths/runScript.ts';
+export { scriptOf, testOf } from './agentPaths/scriptOf.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';

@@ -266,3 +266,12 @@ describe('damaged logs', () => {
     await expect(replayed(content)).rejects.toMatchObject({ name: 'CorruptLogError', code: 'no_header' });
   });
 });
+
+test('as a test it is a vitest file that tells the story again, and nothing else', async () => {
+  const { shown, notes, code } = await replayed(bare(U('look'), A('I look.'), reply(20), S('completed')), {
+    asTest: true,
+  });
+  expect([notes, code]).toEqual(['', 0]);
+  expect(shown).toContain("import { runScript } from 'runchart/testing';");
+  expect(shown).toContain("{ do: 'send', text: 'look' },\n    { do: 'reply', text: 'I look.' },\n  ]);");
+});

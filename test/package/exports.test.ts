@@ -52,6 +52,7 @@ describe('public names', () => {
         "RunchartError",
         "SessionBusyError",
         "StoreConflictError",
+        "costOf",
         "createAgent",
         "defineTool",
         "forkConversation",
@@ -147,10 +148,12 @@ describe('public names', () => {
         "replayUntil",
         "replayingJournal",
         "runScript",
+        "scriptOf",
         "scriptedModel",
         "shrink",
         "simulate",
         "surroundings",
+        "testOf",
         "transitionCoverage",
       ]
     `);

@@ -2,6 +2,7 @@
  * `runchart replay`: a stored log, shown as its request cycles. Rule: nothing is written and nothing is held; what can
  * be read is shown on standard output, what could not be is told on standard error.
  */
+import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { createProjector } from '../../projector/index.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import { jsonLine, type Output, printable, Screen } from '../screen.ts';
@@ -14,6 +15,8 @@ export interface ReplayOptions {
   json?: boolean;
   rounds?: boolean;
   store?: string;
+  /** A vitest file that tells the log's story again. */
+  asTest?: boolean;
 }
 
 export interface ReplayOutputs {
@@ -24,17 +27,24 @@ export interface ReplayOutputs {
 /** Does it and answers the exit code. Rejects with ConfigurationError, and with CorruptLogError for what is no log. */
 export async function replayCommand(
   given: string,
-  { json = false, rounds = false, store }: ReplayOptions,
+  { json = false, rounds = false, asTest = false, store }: ReplayOptions,
   { shown, notes }: ReplayOutputs,
   signal: AbortSignal,
 ): Promise<number> {
   const projector = createProjector();
   const spending = new ReplaySpending();
+  const entries: LogEntry[] = [];
   const said = await readStored(await findLog(given, sessionsDirectory(store)), (value) => {
     projector.push(value);
     spending.take(value);
+    if (asTest) entries.push(value as LogEntry);
   });
   for (const note of said) notes.write(`runchart: ${printable(note)}\n`);
+  if (asTest) {
+    const { testOf } = await import('../../testing/agentPaths/scriptOf.ts');
+    shown.write(testOf(entries));
+    return signal.aborted ? CANCELLED : 0;
+  }
   const view = projector.view();
   if (json) {
     shown.write(`${jsonLine(view)}\n`);

@@ -1,0 +1,254 @@
+/**
+ * A log turned back into the story that leaves such a log, and into a test that tells it. Rule: what the agent did by
+ * itself (gates, phases, retries' waits, promotions) is left out; what the log does not hold (a secret, what stood in a
+ * tool's way) cannot be told.
+ */
+import type { FinishReason, Json, LogEntry } from '../../../machines/internal.ts';
+import { readable } from '../../log/entryShape.ts';
+import { type Move, type SaidCall, sentenceOf } from './moves.ts';
+
+type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
+
+const textOf = (content: Entry<'user-message'>['content']): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+class Telling {
+  readonly moves: Move[] = [];
+  /** Numbers of calls, by id. */
+  readonly #numbers = new Map<string, number>();
+  /** Calls that run. */
+  readonly #running = new Set<string>();
+  /** Calls that wait, and whether they wait for their sub-agents. */
+  readonly #waiting = new Map<string, boolean>();
+  readonly #queued = new Set<string>();
+  #calls: SaidCall[] = [];
+  #texts: string[] = [];
+  /** Attempts of this turn that failed. */
+  #failures = 0;
+  /** Nothing runs: a run that begins now was asked for. */
+  #rests = true;
+  #ended: Entry<'run-stop'> | undefined;
+  /** What the entry before this one was. */
+  #before: LogEntry | undefined;
+
+  take(entry: LogEntry): void {
+    this.#tell(entry);
+    if (entry.type !== 'checkpoint' && entry.type !== 'diagnostic') this.#before = entry;
+  }
+
+  #tell(entry: LogEntry): void {
+    switch (entry.type) {
+      case 'message-queued':
+        this.#queued.add(entry.messageId);
+        return this.#say({ do: entry.kind, text: textOf(entry.content) });
+      case 'message-returned':
+        if (this.#queued.delete(entry.messageId) && entry.why === 'cancelled') this.#say({ do: 'takeBack' });
+        return;
+      case 'user-message':
+        return this.#message(entry);
+      case 'run-resumed':
+        return this.#resumed();
+      case 'agent-output':
+        return this.#output(entry);
+      case 'model-reply':
+        return this.#reply(entry.finish);
+      case 'model-retry':
+        this.#failures += 1;
+        return this.#say({ do: 'modelFails', retryable: true });
+      case 'notice':
+        return entry.code === 'tool_retry' ? this.#retried(entry.text) : undefined;
+      case 'tool-started':
+        this.#running.add(entry.callId);
+        return;
+      case 'tool-suspended':
+        if (this.#running.delete(entry.callId)) this.#say({ do: 'tool', call: this.#numberOf(entry.callId) });
+        this.#waiting.set(entry.callId, entry.reason === 'sub-agent' && isWithin(entry.payload));
+        return;
+      case 'tool-result':
+        return this.#result(entry);
+      case 'decision':
+        return this.#decision(entry);
+      case 'call-settled':
+        return this.#settled(entry);
+      case 'run-suspended':
+        this.#rests = true;
+        return;
+      case 'run-stop':
+        return this.#stopped(entry);
+      default:
+        return;
+    }
+  }
+
+  #say(move: Move): void {
+    this.moves.push(move);
+  }
+
+  #numberOf(callId: string): number {
+    return this.#numbers.get(callId) ?? 0;
+  }
+
+  #message({ messageId, kind, content }: Entry<'user-message'>): void {
+    const waited = this.#queued.delete(messageId);
+    // A queued message is promoted by itself, but not behind a crash.
+    if (waited && kind === 'followUp' && this.#ended?.cause === 'crash') this.#say({ do: 'resume' });
+    if (!waited && kind !== 'steer') this.#say({ do: 'send', text: textOf(content) });
+    this.#begun();
+  }
+
+  #resumed(): void {
+    // A message that found nothing undecided has brought it.
+    if (this.#before?.type !== 'message-queued') {
+      for (const [callId, isWithin] of this.#waiting)
+        if (isWithin) this.#say({ do: 'decide', call: this.#numberOf(callId), action: 'approve' });
+      this.#say({ do: 'resume' });
+    }
+    this.#begun();
+  }
+
+  #begun(): void {
+    this.#rests = false;
+    this.#ended = undefined;
+    this.#failures = 0;
+  }
+
+  #output({ item }: Entry<'agent-output'>): void {
+    if (item.type === 'assistant') this.#texts.push(item.text);
+    if (item.type !== 'tool-call') return;
+    this.#numbers.set(item.callId, this.#numbers.size + 1);
+    this.#calls.push({ name: item.name, args: item.argsText ?? item.args });
+  }
+
+  #reply(finish: FinishReason): void {
+    const text = this.#texts.join('');
+    const calls = this.#calls;
+    const usual = calls.length > 0 ? 'tool-calls' : 'stop';
+    this.#say({
+      do: 'reply',
+      ...((text !== '' || calls.length === 0) && { text }),
+      ...(calls.length > 0 && { calls }),
+      ...(finish !== usual && { finish }),
+    });
+    this.#texts = [];
+    this.#calls = [];
+    this.#failures = 0;
+  }
+
+  #retried(text: string): void {
+    for (const callId of this.#running) {
+      const [, code] = text.split(`in call ${callId} (`);
+      if (code === undefined) continue;
+      const made = code.startsWith('timeout)') ? 'timeOut' : 'fail';
+      return this.#say({ do: 'tool', call: this.#numberOf(callId), made });
+    }
+  }
+
+  #result({ callId, outcome, code }: Entry<'tool-result'>): void {
+    const ran = this.#running.delete(callId);
+    this.#waiting.delete(callId);
+    if (!ran || (outcome !== 'succeeded' && outcome !== 'failed')) return;
+    const call = this.#numberOf(callId);
+    if (outcome === 'succeeded') this.#say({ do: 'tool', call });
+    else this.#say({ do: 'tool', call, made: code === 'timeout' ? 'timeOut' : 'fail' });
+  }
+
+  #decision({ callId, decision }: Entry<'decision'>): void {
+    const { action } = decision;
+    this.#say({
+      ...{ do: 'decide', call: this.#numberOf(callId), action },
+      ...(decision.action === 'edit' && { args: decision.args }),
+      ...(decision.action === 'answer' && { payload: decision.payload }),
+    });
+  }
+
+  #settled({ callId, how }: Entry<'call-settled'>): void {
+    const call = this.#numberOf(callId);
+    if ('ran' in how) this.#say({ do: 'settle', call, how: 'ran', result: how.ran });
+    else this.#say({ do: 'settle', call, how: 'retry' in how ? 'retry' : 'didNotRun' });
+  }
+
+  #stopped(entry: Entry<'run-stop'>): void {
+    const { cause } = entry;
+    if (cause === 'cancelled') this.#say({ do: 'cancel' });
+    if (cause === 'timeout') this.#say({ do: 'deadline' });
+    if (cause === 'crash') this.#say({ do: 'crash' });
+    if (cause === 'model' && !this.#rests) this.#say({ do: 'modelFails', retryable: this.#failures > 0 });
+    this.#texts = [];
+    this.#calls = [];
+    this.#running.clear();
+    this.#waiting.clear();
+    this.#rests = true;
+    this.#ended = entry;
+  }
+}
+
+/** The payload of a call that waits for calls within it names them. */
+const isWithin = (payload: Json | undefined): boolean =>
+  typeof payload === 'object' && payload !== null && !Array.isArray(payload) && 'waiting' in payload;
+
+/** Logs come from elsewhere too: what is not in the form of its type is passed over. */
+function isReadable(entry: unknown): entry is LogEntry {
+  try {
+    readable({ seq: 0, ...(entry as object) } as LogEntry);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The story that leaves such a log, in moves; what is no log of a conversation gives none. */
+export function scriptOf(entries: readonly LogEntry[]): readonly Move[] {
+  const telling = new Telling();
+  for (const entry of entries) if (isReadable(entry)) telling.take(entry);
+  return telling.moves;
+}
+
+/** How the log ends, in a word of its own. */
+function endOfLog(entries: readonly LogEntry[]): string {
+  const last = entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended').at(-1);
+  if (last?.type === 'run-stop') {
+    const { reason, cause } = last;
+    return cause === undefined || cause === 'end_turn' ? reason : `${reason} (${cause})`;
+  }
+  return last ? 'waiting' : 'open';
+}
+
+const quoted = (text: string): string =>
+  `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
+
+/** A value as TypeScript: keys without quotes where they need none. */
+function literal(value: Json | undefined): string {
+  if (typeof value === 'string') return quoted(value);
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined';
+  const fields = Object.entries(value).map(([key, field]) => {
+    const name = /^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key);
+    return `${name}: ${literal(field)}`;
+  });
+  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+}
+
+/** A vitest file that tells the story of the log again and holds its end; the agent is for the reader to name. */
+export function testOf(entries: readonly LogEntry[]): string {
+  const read = entries.filter(isReadable);
+  const script = scriptOf(read);
+  const ends = endOfLog(read);
+  const reason = read.flatMap((entry) => (entry.type === 'run-stop' ? [entry.reason] : [])).at(-1) ?? null;
+  const isOver = !ends.startsWith('waiting') && ends !== 'open';
+  const secret = JSON.stringify(script).includes('[redacted]');
+  return [
+    "import { expect, it } from 'vitest';",
+    "import { runScript } from 'runchart/testing';",
+    '// Its tools are executed: point them at a double. (world) => createAgent({ tools, …, ...world })',
+    "import { agent } from './agent.ts';",
+    '',
+    ...(secret ? ['// [redacted] stands for a secret that the log does not hold: fill in a value.'] : []),
+    `it(${quoted(sentenceOf(script, ends))}, async () => {`,
+    '  const { result } = await runScript(agent, [',
+    ...script.map((move) => `    ${literal(move as unknown as Json)},`),
+    '  ]);',
+    isOver ? `  expect(result.reason).toBe(${literal(reason)});` : "  expect(result.termination).toBe('Suspended');",
+    '});',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,116 @@
+/** Logs turned back into stories, and into tests that tell them. */
+import { describe, expect, it } from 'vitest';
+import { createAgent, type LogEntry } from '../../src/index.ts';
+import { type Move, runScript, scriptOf, testOf } from '../../src/testing/index.ts';
+import { Bank } from './sampleAgents.ts';
+
+const send: Move = { do: 'send', text: 'go' };
+const transfer = (euros: number): Move => ({
+  do: 'reply',
+  calls: [{ name: 'transfer', args: { to: "O'Neil", euros } }],
+});
+const done: Move = { do: 'reply', text: 'done' };
+
+const stories: Record<string, readonly Move[]> = {
+  'an approval': [
+    send,
+    transfer(900),
+    { do: 'decide', call: 1, action: 'approve' },
+    { do: 'resume' },
+    { do: 'tool', call: 1 },
+    done,
+  ],
+  'a denial behind a crash': [
+    send,
+    transfer(900),
+    { do: 'decide', call: 1, action: 'deny' },
+    { do: 'resume' },
+    { do: 'crash' },
+    { do: 'resume' },
+    done,
+  ],
+  'trouble with the model': [
+    send,
+    { do: 'modelFails', retryable: true },
+    { do: 'reply', text: '' },
+    { do: 'reply', text: 'so', finish: 'pause' },
+    done,
+  ],
+  'two calls, one that fails': [
+    send,
+    {
+      do: 'reply',
+      calls: [
+        { name: 'balance', args: {} },
+        { name: 'plan', args: { name: 'rent' } },
+      ],
+    },
+    { do: 'tool', call: 2, made: 'fail' },
+    { do: 'tool', call: 1, made: 'timeOut' },
+    done,
+  ],
+  'messages meanwhile': [
+    send,
+    { do: 'steer', text: 'also' },
+    { do: 'followUp', text: 'then' },
+    { do: 'takeBack' },
+    transfer(1),
+    { do: 'tool', call: 1 },
+    done,
+  ],
+  'a cancel': [send, transfer(1), { do: 'cancel' }, { do: 'send', text: 'again' }, done],
+  'a settlement': [
+    send,
+    transfer(1),
+    { do: 'crash' },
+    { do: 'settle', call: 1, how: 'didNotRun' },
+    { do: 'resume' },
+    done,
+  ],
+  'a request while a call waits': [send, transfer(900), { do: 'followUp', text: 'and?' }, { do: 'cancel' }, done],
+};
+
+describe('a log tells the story that left it', () => {
+  it.each(Object.entries(stories))('%s', async (_, script) => {
+    const { log } = await runScript(new Bank().agent(), script);
+    expect(scriptOf(log)).toEqual(script);
+  });
+
+  it('the time that is up, and what a real tool threw', async () => {
+    const script: Move[] = [send, { do: 'deadline' }];
+    const { log } = await runScript(
+      (world) => createAgent({ policies: { limits: { runMs: 1000 } }, ...world }),
+      script,
+    );
+    expect(scriptOf(log)).toEqual(script);
+  });
+
+  it('what is no log tells nothing', () => {
+    expect(scriptOf([])).toEqual([]);
+    expect(scriptOf([{ type: 'run-stop', reason: 'completed' } as LogEntry])).toEqual([]);
+    const odd = [{ type: 'user-message', content: 7 }, { type: 'agent-output' }, null, 'nothing'];
+    expect(scriptOf(odd as never)).toEqual([]);
+    expect(testOf(odd as never)).toContain('runScript(agent, [');
+  });
+});
+
+it('a test made of a log is a file for vitest', async () => {
+  const { log } = await runScript(new Bank().agent(), stories['an approval'] ?? []);
+  expect(testOf(log)).toBe(`import { expect, it } from 'vitest';
+import { runScript } from 'runchart/testing';
+// Its tools are executed: point them at a double. (world) => createAgent({ tools, …, ...world })
+import { agent } from './agent.ts';
+
+it('the model calls transfer({"to":"O\\'Neil","euros":900}), transfer is approved, it is resumed, transfer ends, the model answers: completed', async () => {
+  const { result } = await runScript(agent, [
+    { do: 'send', text: 'go' },
+    { do: 'reply', calls: [{ name: 'transfer', args: { to: 'O\\'Neil', euros: 900 } }] },
+    { do: 'decide', call: 1, action: 'approve' },
+    { do: 'resume' },
+    { do: 'tool', call: 1 },
+    { do: 'reply', text: 'done' },
+  ]);
+  expect(result.reason).toBe('completed');
+});
+`);
+});
