@@ -119,8 +119,9 @@ export function startsRun(command: Command, chart: ChartState, log: LogState, is
 function logged(known: LogState, isLogged: boolean): Continued {
   const of = { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) };
   if (!isLogged) return of;
-  const { suspended, decisions } = openCalls(known);
-  return { ...of, waits: { suspended, decisions, queue: known.queue } };
+  const { suspended, kept, decisions } = openCalls(known);
+  // Of a cycle that has lost its end, what did not begin gets its result where the next run begins.
+  return { ...of, waits: { suspended, kept: known.cycle === 'suspended' ? kept : [], decisions, queue: known.queue } };
 }
 
 export function admitCommand(

@@ -16,12 +16,12 @@ const has = (entries: readonly LogEntry[], ...types: LogEntry['type'][]): boolea
   entries.some(({ type }) => types.includes(type));
 
 /** A conversation with the call `c1` before a person, in front of a store that can be told to refuse. */
-async function waiting(limits = {}) {
+async function waiting(policies: object = {}, reply = [call('c1', 'ask', args)]) {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const ask = echoTool('ask');
-  const options = { clock, store, tools: [ask.tool, gateTool().tool], plugins: [asks().plugin], policies: { limits } };
-  const on = await bench({ ...options, replies: [[call('c1', 'ask', args)], 'done', 'more', 'and more', 'last'] });
+  const options = { clock, store, tools: [ask.tool, gateTool().tool], plugins: [asks().plugin], policies };
+  const on = await bench({ ...options, replies: [reply, 'done', 'more', 'and more', 'last'] });
   await on.conversation.send('hi').result;
   return { ...on, store, ask };
 }
@@ -55,6 +55,23 @@ describe('INV-1: behind a denial whose result and whose run the store has lost',
   });
 });
 
+describe('INV-1: behind a resumption that the store has lost', () => {
+  it('a call that kept its turn behind the decided one runs with the next resumption', async () => {
+    const reply = [call('c1', 'ask', args), call('c2', 'ask', { m: 'b' })];
+    const { conversation, store, ask } = await waiting({ toolExecution: 'sequential' }, reply);
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    store.trouble((entries) => (has(entries, 'run-resumed') ? 'failed' : 'stored'));
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    expect(await conversation.resume().result).toMatchObject({ termination: 'Suspended' });
+    expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c2']);
+    await conversation.decide({ callId: 'c2', action: 'approve' });
+    await conversation.resume().result;
+    expect(ask.ran).toEqual(['c1', 'c2']);
+    expect(restFaults(conversation.log())).toEqual([]);
+  });
+});
+
 describe('I29: messages that the log still has in its queue', () => {
   it('a steer whose delivery was lost with the end of its run is delivered by the next run', async () => {
     const { conversation, store, model } = await waiting();
@@ -71,7 +88,7 @@ describe('I29: messages that the log still has in its queue', () => {
   });
 
   it('a followUp whose return was refused counts against limits.queue, and is promoted', async () => {
-    const { conversation, store } = await waiting({ queue: 1 });
+    const { conversation, store } = await waiting({ limits: { queue: 1 } });
     const run = conversation.send('later', { kind: 'followUp' });
     store.trouble((entries) => (has(entries, 'message-returned') ? 'failed' : 'stored'));
     await run.cancel();
