@@ -10,6 +10,7 @@ export { modelCallMachine } from './modelCall.machine.ts';
 export { type ChartEffect, type NextState, nextState } from './nextState.ts';
 export * from './policies.ts';
 export type * from './ports.ts';
+export { type ResponseStateEvent, responseEventOf, responseStateMachine } from './responseState.machine.ts';
 export type * from './run/context.ts';
 export { runMachine } from './run/run.machine.ts';
 export { resumeToolCallMachine } from './tools/resumeToolCall.machine.ts';

@@ -28,4 +28,11 @@ export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
 export { stopReason } from './run/entries.ts';
 export { dueReplays } from './tools/openCalls.ts';
-export { CHARACTERS_A_TOKEN, isVisible, shareOf } from './transcript/transcript.ts';
+export {
+  CHARACTERS_A_TOKEN,
+  isVisible,
+  PRUNED_RESULT,
+  prunableIn,
+  shareOf,
+  sizeOfContent,
+} from './transcript/transcript.ts';

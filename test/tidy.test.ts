@@ -95,6 +95,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
     'src/transports',
     [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/conversation', 'src/agent.ts'],
   ],
+  ['src/requestLoop', [...FACE, ...LEAVES, ...LOOP, 'src/conversation', 'src/agent.ts']],
   [
     'src/inspect',
     [

@@ -10,7 +10,16 @@ import { runCases } from './run.cases.ts';
 import { toolCallCases } from './toolCall.cases.ts';
 import { toolRoundCases } from './toolRound.cases.ts';
 
-type Chart = 'conversation' | 'run' | 'toolRound' | 'toolCall' | 'resumeToolCall' | 'modelCall';
+/** Its events have no outcomes, and it depends on nothing. */
+const responseStateCases: Cases = {
+  inputs: [{}],
+  cases: Object.fromEntries(
+    ['model.begins', 'tools.begin', 'tools.end', 'request.completed'].map((type) => [type, [{ type }]]),
+  ),
+  projection: () => null,
+};
+
+type Chart = 'conversation' | 'run' | 'toolRound' | 'toolCall' | 'resumeToolCall' | 'modelCall' | 'responseState';
 
 export const chartCases: Record<Chart, Cases> = {
   conversation: conversationCases,
@@ -19,4 +28,5 @@ export const chartCases: Record<Chart, Cases> = {
   toolCall: toolCallCases,
   resumeToolCall: resumeToolCallCases,
   modelCall: modelCallCases,
+  responseState: responseStateCases,
 };

@@ -6,6 +6,7 @@ import type { AnyStateMachine } from 'xstate';
 import {
   conversationMachine,
   modelCallMachine,
+  responseStateMachine,
   resumeToolCallMachine,
   runMachine,
   toolCallMachine,
@@ -21,6 +22,7 @@ const CHARTS: readonly AnyStateMachine[] = [
   toolRoundMachine,
   toolCallMachine,
   resumeToolCallMachine,
+  responseStateMachine,
 ];
 
 /** A Markdown document of all charts, or one chart alone. Throws ConfigurationError for a name that none has. */

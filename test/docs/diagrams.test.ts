@@ -5,6 +5,7 @@ import { type AnyStateMachine, createMachine } from 'xstate';
 import {
   conversationMachine,
   modelCallMachine,
+  responseStateMachine,
   resumeToolCallMachine,
   runMachine,
   toolCallMachine,
@@ -20,6 +21,7 @@ const charts: readonly [string, AnyStateMachine][] = [
   ['toolCall', toolCallMachine],
   ['resumeToolCall', resumeToolCallMachine],
   ['modelCall', modelCallMachine],
+  ['responseState', responseStateMachine],
 ];
 
 describe('the diagrams are drawn from the charts', () => {

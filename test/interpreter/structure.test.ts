@@ -4,6 +4,7 @@ import { type AnyStateMachine, setup } from 'xstate';
 import {
   conversationMachine,
   modelCallMachine,
+  responseStateMachine,
   resumeToolCallMachine,
   runMachine,
   toolCallMachine,
@@ -20,6 +21,7 @@ const charts: AnyStateMachine[] = [
   toolCallMachine,
   resumeToolCallMachine,
   modelCallMachine,
+  responseStateMachine,
 ] as unknown as AnyStateMachine[];
 
 function* statesOf(state: PlanState): Generator<PlanState> {

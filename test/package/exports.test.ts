@@ -79,6 +79,8 @@ describe('public names', () => {
         "modelCallMachine",
         "modelMessages",
         "nextState",
+        "responseEventOf",
+        "responseStateMachine",
         "resumeToolCallMachine",
         "runMachine",
         "surroundings",
@@ -167,6 +169,25 @@ describe('public names', () => {
         "route",
         "sessions",
         "stdioTransport",
+      ]
+    `);
+  });
+
+  it('runchart/request-loop', async () => {
+    expect(await namesOf('src/requestLoop/index.ts')).toMatchInlineSnapshot(`
+      [
+        "FileOperationError",
+        "GlobalRequestTimeoutError",
+        "ModelRetry",
+        "ToolExecutionError",
+        "UnregisteredCallError",
+        "UserAbortError",
+        "ValidationError",
+        "cleanHistory",
+        "createStateManager",
+        "prepareHistory",
+        "processRequest",
+        "pruneToolOutputs",
       ]
     `);
   });

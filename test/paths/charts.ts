@@ -1,10 +1,11 @@
-/** The six charts with their cases and what the documents say of them. */
+/** The charts with their cases and what the documents say of them. */
 import type { AnyStateMachine } from 'xstate';
 import {
   type Cases,
   chartCases,
   conversationMachine,
   modelCallMachine,
+  responseStateMachine,
   resumeToolCallMachine,
   runMachine,
   toolCallMachine,
@@ -13,6 +14,7 @@ import {
 import { anyChart } from './anyChart.invariants.ts';
 import { conversationInvariants } from './conversation.invariants.ts';
 import { modelCallInvariants } from './modelCall.invariants.ts';
+import { responseStateInvariants } from './responseState.invariants.ts';
 import { resumeToolCallInvariants } from './resumeToolCall.invariants.ts';
 import { runInvariants } from './run.invariants.ts';
 import { toolCallInvariants } from './toolCall.invariants.ts';
@@ -38,4 +40,6 @@ export const charts: readonly Judged[] = [
   judged(toolRoundMachine, chartCases.toolRound, toolRoundInvariants),
   judged(conversationMachine, chartCases.conversation, conversationInvariants),
   judged(runMachine, chartCases.run, runInvariants),
+  // It asks for nothing and logs nothing: what holds for charts that act is not said of it.
+  { machine: responseStateMachine, cases: chartCases.responseState, invariants: responseStateInvariants },
 ];

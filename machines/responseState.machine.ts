@@ -1,0 +1,51 @@
+/**
+ * RESPONSE_STATE: how far a request has come, as an interface shows it (agent-loop-contract, ResponseState): the user's
+ * input, the model's turn, its tools, what they answered or the answer itself. The chart only follows: it asks for nothing,
+ * and its events are read off the log of the request.
+ */
+import { setup } from 'xstate';
+import type { LogEntry } from './vocabulary.ts';
+
+export type ResponseStateEvent =
+  | { type: 'model.begins' }
+  | { type: 'tools.begin' }
+  | { type: 'tools.end' }
+  | { type: 'request.completed' };
+
+/** What an entry says of how far its request has come; nothing where it says nothing. */
+export function responseEventOf(entry: LogEntry): ResponseStateEvent | undefined {
+  switch (entry.type) {
+    case 'agent-output':
+      return { type: 'model.begins' };
+    case 'tool-started':
+      return { type: 'tools.begin' };
+    case 'checkpoint':
+      if (entry.boundary === 'UserMessage') return { type: 'model.begins' };
+      return entry.boundary === 'ToolResultsCommitted' ? { type: 'tools.end' } : undefined;
+    case 'run-stop':
+      return entry.reason === 'completed' ? { type: 'request.completed' } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+export const responseStateMachine = setup({
+  types: {} as { events: ResponseStateEvent },
+}).createMachine({
+  id: 'RESPONSE_STATE',
+  initial: 'USER_INPUT',
+  on: { 'request.completed': '.RESPONSE.Completed' },
+  states: {
+    USER_INPUT: { on: { 'model.begins': 'ASSISTANT' } },
+    ASSISTANT: { on: { 'tools.begin': 'TOOL_EXECUTION' } },
+    TOOL_EXECUTION: { on: { 'tools.end': 'RESPONSE' } },
+    RESPONSE: {
+      initial: 'Open',
+      states: {
+        Open: { on: { 'model.begins': '#RESPONSE_STATE.ASSISTANT' } },
+        // Nothing follows a request that is completed; the next one begins anew.
+        Completed: {},
+      },
+    },
+  },
+});

@@ -1,0 +1,117 @@
+/**
+ * What a caller of the contract keeps between requests and reads while one runs (agent-loop-contract 3). Rule: callers may
+ * write here too; a request resets what is its own, and what a run knows is written here as the log tells of it.
+ */
+import { addUsage, type Message, type Usage, type UsageCost, zeroUsage } from '../../machines/internal.ts';
+import { ConfigurationError } from '../errors.ts';
+import { type Ports, portsOf } from '../runtime/ports.ts';
+import { anything, callback, check, list, object, strings, text, word } from '../validation.ts';
+import { AgentCache, type LoopOptions } from './agentCache.ts';
+import { checkedSettings, type LoopSettings } from './settings.ts';
+import { CallRegistry, type ToolRegistry } from './toolRegistry.ts';
+
+export interface Session {
+  conversation: { messages: Message[]; thoughts: string[] };
+  usage: { lastCallUsage: Usage; sessionTotalUsage: Usage & { costUsd: number | null } };
+  task: { originalQuery: string };
+  runtime: {
+    currentIteration: number;
+    iterationCount: number;
+    batchCounter: number;
+    consecutiveEmptyResponses: number;
+    requestId: string;
+    toolRegistry: ToolRegistry;
+  };
+}
+
+/** Published as StateManager. */
+export interface RequestState {
+  readonly session: Session;
+  /** May be changed between requests: the next one reads them. */
+  readonly settings: LoopSettings;
+  /** Ends what is under way, and lets go of the cached agents. */
+  close(): Promise<void>;
+}
+
+const loopForm = object({
+  resolveModel: callback,
+  tools: list('tools'),
+  plugins: list('plugins'),
+  instructions: text,
+  cwd: word,
+  policies: anything,
+  settings: anything,
+  secrets: strings,
+  ports: anything,
+});
+
+const freshSession = (): Session => ({
+  conversation: { messages: [], thoughts: [] },
+  usage: { lastCallUsage: { ...zeroUsage.usage }, sessionTotalUsage: { ...zeroUsage.usage, costUsd: 0 } },
+  task: { originalQuery: '' },
+  runtime: {
+    currentIteration: 0,
+    iterationCount: 0,
+    batchCounter: 0,
+    consecutiveEmptyResponses: 0,
+    requestId: '',
+    toolRegistry: new CallRegistry(),
+  },
+});
+
+export class OpenSession implements RequestState {
+  readonly session = freshSession();
+  readonly settings: LoopSettings;
+  readonly agents: AgentCache;
+  readonly options: LoopOptions;
+  readonly ports: Ports;
+  /** Requests under way. */
+  requests = 0;
+
+  constructor(options: LoopOptions) {
+    check('the options of createStateManager', options, loopForm, 'createStateManager: ');
+    if (!options.resolveModel)
+      throw new ConfigurationError('createStateManager needs resolveModel, a function of a name');
+    if (!options.tools) throw new ConfigurationError('createStateManager needs tools, a list');
+    this.options = options;
+    this.ports = portsOf(options.ports);
+    this.settings = options.settings ?? {};
+    checkedSettings(this.settings);
+    this.agents = new AgentCache(options);
+  }
+
+  close(): Promise<void> {
+    return this.agents.close();
+  }
+
+  /** What is reset for each request; the calls of another one under way stay registered. */
+  begin(message: string, requestId: string): void {
+    const { task, runtime } = this.session;
+    const { toolRegistry } = runtime;
+    runtime.currentIteration = 0;
+    runtime.iterationCount = 0;
+    runtime.batchCounter = 0;
+    runtime.consecutiveEmptyResponses = 0;
+    runtime.requestId = requestId;
+    task.originalQuery = message;
+    if (this.requests === 0) toolRegistry.clear();
+  }
+
+  /** What one model call used; null where its price is unknown. */
+  spend(usage: Partial<Usage>, costUsd: number | null): void {
+    const whole = { ...zeroUsage.usage, ...usage };
+    const { costUsd: before, ...total } = this.session.usage.sessionTotalUsage;
+    const sum: UsageCost = addUsage({ usage: total, costUsd: before }, { usage: whole, costUsd });
+    this.session.usage.lastCallUsage = whole;
+    this.session.usage.sessionTotalUsage = { ...sum.usage, costUsd: sum.costUsd };
+  }
+}
+
+/** Published as createStateManager. Throws ConfigurationError for an option or a setting that is unknown or cannot work. */
+export const openSession = (options: LoopOptions): RequestState => new OpenSession(options);
+
+/** Throws ConfigurationError for what `createStateManager` did not make. */
+export function sessionOf(given: RequestState): OpenSession {
+  if (given instanceof OpenSession) return given;
+  throw new ConfigurationError('a request needs what createStateManager made');
+}

@@ -1,0 +1,34 @@
+/** What RESPONSE_STATE must and must not do (agent-loop-contract, Terminology: ResponseState, and 2.5). */
+import { hold } from './invariants.ts';
+import type { ChartInvariant, Trace } from './trace.ts';
+
+const ORDER = ['USER_INPUT', 'ASSISTANT', 'TOOL_EXECUTION', 'RESPONSE'];
+const nameOf = ({ state }: Trace): string =>
+  typeof state.value === 'string' ? state.value : (Object.keys(state.value)[0] ?? '');
+const isCompleted = ({ state }: Trace): boolean => state.matches({ RESPONSE: 'Completed' } as never);
+
+export const responseStateInvariants: readonly ChartInvariant[] = [
+  {
+    says: 'ResponseState: USER_INPUT, ASSISTANT, TOOL_EXECUTION, RESPONSE, one after the other; the model’s next turn leads back to ASSISTANT, and only what completes the request jumps',
+    holds: (trace) => {
+      if (!trace.before) return hold(nameOf(trace) === 'USER_INPUT', `it begins in ${nameOf(trace)}`);
+      const [from, to] = [nameOf(trace.before), nameOf(trace)];
+      if (from === to || trace.event?.type === 'request.completed') return;
+      const next = ORDER[ORDER.indexOf(from) + 1];
+      hold(to === next || (from === 'RESPONSE' && to === 'ASSISTANT'), `${from} leads to ${to}`);
+    },
+  },
+  {
+    says: '2.5: the task is completed by what completes the request and by nothing else, and stays completed',
+    holds: (trace) => {
+      const said = trace.steps.some(({ event }) => event?.type === 'request.completed');
+      hold(isCompleted(trace) === said, `completed is ${isCompleted(trace)}, and it was ${said ? '' : 'not '}said`);
+    },
+  },
+  {
+    says: 'it follows a request and acts on nothing',
+    holds: ({ log, asked, told, spawned }) => {
+      hold(log.length + asked.length + told.length + spawned.length === 0, 'it acts');
+    },
+  },
+];
