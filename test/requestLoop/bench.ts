@@ -8,12 +8,13 @@ import {
   type RequestCallbacks,
 } from '../../src/requestLoop/index.ts';
 import { VirtualClock } from '../support/clock.ts';
-import { type Reply, type ScriptedModel, scripted } from '../support/model.ts';
+import { call, type Reply, type ScriptedModel, scripted } from '../support/model.ts';
+import { echoTool } from '../support/tools.ts';
 
 // What is loaded on demand comes from the disk, for which virtual time does not wait.
 beforeAll(async () => {
-  const model = scripted(['ready', 'steady']);
-  const state = createStateManager({ resolveModel: () => model, tools: [] });
+  const model = scripted([[call('c1', 'echo', { m: '' })], 'ready', 'steady']);
+  const state = createStateManager({ resolveModel: () => model, tools: [echoTool().tool] });
   for (const message of ['load', 'and its history']) await processRequest(message, 'm', state);
 });
 
