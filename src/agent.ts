@@ -22,6 +22,8 @@ const loadRedact = onDemand(() => import('./log/redact.ts'));
 const loadMemory = onDemand(() => import('./stores/memory.ts'));
 
 export interface Agent {
+  /** What it was made of, for whoever shows it. */
+  readonly profile: Pick<AgentProfile, 'models' | 'toolbox' | 'plugins'>;
   /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
   open(id?: string, options?: OpenOptions): Promise<Conversation>;
   list(): Promise<ConversationInfo[]>;
@@ -85,7 +87,7 @@ function redactionOf(given: readonly string[] = [], models: readonly Model[]): A
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
   readonly #environment: AgentEnvironment;
-  readonly #profile: AgentProfile;
+  readonly profile: AgentProfile;
   /** From the moment an opening begins until the conversation is closed. */
   readonly #open = new Map<string, Promise<Conversation>>();
   #closed = false;
@@ -103,7 +105,7 @@ class OpenAgent implements Agent {
     const spawns = spawnPlanOf(tools, profile);
     const allModels = new Set([...models, ...(spawns?.models ?? [])]);
     this.#options = options;
-    this.#profile = { ...profile, makeSubAgents: spawns?.makeSubAgents };
+    this.profile = { ...profile, makeSubAgents: spawns?.makeSubAgents };
     this.#environment = {
       store: options.store ?? options.ports?.store ?? ownStore(),
       ports: portsOf(options.ports),
@@ -157,7 +159,7 @@ class OpenAgent implements Agent {
     const { history, cwd = usual } = options;
     const closed = (): void => void this.#open.delete(id);
     const opening = { id, cwd, history, attended, closed, authorize };
-    const { conversation } = await openConversation(this.#environment, this.#profile, opening);
+    const { conversation } = await openConversation(this.#environment, this.profile, opening);
     if (this.#closed) await conversation.close();
     this.#mustBeOpen();
     return conversation;

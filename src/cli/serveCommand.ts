@@ -31,11 +31,11 @@ const HEADERS_MS = 10_000;
 /** Serves until the signal is aborted, and answers the exit code. Rejects with ConfigurationError. */
 export async function serveCommand(options: ServeOptions, signal: AbortSignal): Promise<number> {
   const port = portOf(options.port);
-  const { agent, cwd, about } = await codingAgent(options);
+  const { agent, cwd } = await codingAgent(options);
   try {
     const here = agentOf(agent, cwd);
     if (!options.stdio) return await listen(here, { host: options.host, port, origins: options.origin ?? [] }, signal);
-    const routed = route(here, stdioTransport(), { multiTurn: true, drain: true, about });
+    const routed = route(here, stdioTransport(), { multiTurn: true, drain: true });
     // The end of the input ends the service once the turns that were begun are told; a signal ends them.
     await Promise.race([routed, signal.aborted || once(signal, 'abort')]);
     return signal.aborted ? CANCELLED : 0;
@@ -47,6 +47,7 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
 /** A session's tools work where it began: those of other directories are not served. */
 function agentOf(agent: Agent, cwd: string): Agent {
   return {
+    profile: agent.profile,
     async open(id, options) {
       const conversation = await agent.open(id, options);
       if (conversation.cwd === cwd) return conversation;

@@ -15,7 +15,7 @@ import { type Sessions, sessions } from './sessions.ts';
 export interface RouteOptions {
   /** Turns are told as `turn-result` and the conversation goes on; without it, the end of a turn is its `result`. */
   multiTurn?: boolean;
-  /** What `system-init` tells. */
+  /** What `system-init` tells; of the agent where it is not given. */
   about?: { model: string; tools: readonly string[]; permissionMode?: string };
   sessions?: Sessions;
   /** When nothing more is read, waits for the turns that were begun, and tells them. */
@@ -30,6 +30,13 @@ export function route(agent: Agent, transport: Transport, options: RouteOptions 
 /** Requests that are not answered yet. */
 const UNANSWERED_MAX = 64;
 const LIVE_MAX = 1_048_576;
+
+/** The mode is that of the rules that are in force. */
+function aboutOf({ profile: { models, toolbox, plugins } }: Agent): NonNullable<RouteOptions['about']> {
+  const modes = plugins.flatMap((plugin) => ('mode' in plugin && typeof plugin.mode === 'string' ? [plugin.mode] : []));
+  const tools = toolbox.specs.map(({ name }) => name);
+  return { model: models[0].id, tools, permissionMode: modes[0] ?? 'default' };
+}
 
 interface Followed {
   conversation: Conversation;
@@ -160,7 +167,7 @@ class Router {
   }
 
   async #tell({ id, cwd }: Conversation, feed: Feed): Promise<void> {
-    const { model = '', tools = [], permissionMode = 'default' } = this.#options.about ?? {};
+    const { model, tools, permissionMode = 'default' } = this.#options.about ?? aboutOf(this.#agent);
     try {
       await this.#transport.write({
         type: 'system-init',

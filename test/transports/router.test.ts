@@ -1,6 +1,7 @@
 /** The router over transports: order, answers, turns, back-pressure, refusals. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import { type AgentOptions, createAgent } from '../../src/index.ts';
+import { codingTools, permissions } from '../../src/node.ts';
 import {
   type Incoming,
   inProcessTransport,
@@ -12,8 +13,8 @@ import {
 import { flush } from '../support/clock.ts';
 import { during, type Reply, scripted, t } from '../support/model.ts';
 
-function routed(replies: readonly Reply[], options: RouteOptions = {}) {
-  const agent = createAgent({ model: scripted(replies) });
+function routed(replies: readonly Reply[], options: RouteOptions = {}, more: Partial<AgentOptions> = {}) {
+  const agent = createAgent({ model: scripted(replies), ...more });
   onTestFinished(() => agent.close());
   const { server, client } = inProcessTransport();
   const told: Outgoing[] = [];
@@ -47,6 +48,26 @@ describe('a router', () => {
     await expect
       .poll(() => of('result'))
       .toMatchObject([{ subtype: 'success', result: 'two', exitReason: 'end_turn' }]);
+  });
+
+  it('TRC-14 system-init says model, tools and permission mode of the agent, once each time a conversation is opened', async () => {
+    const { client, told, of } = routed(
+      ['one', 'two'],
+      {},
+      {
+        tools: codingTools(),
+        plugins: [permissions({ mode: 'acceptEdits' })],
+        cwd: '/tmp',
+      },
+    );
+    client.send(user('hi'));
+    await expect.poll(() => of('result').length).toBe(1);
+    client.send(user('again'));
+    await expect.poll(() => of('result').length).toBe(2);
+    const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
+    const said = { conversation: 'a', cwd: '/tmp', model: 'scripted', tools, permissionMode: 'acceptEdits' };
+    expect(of('system-init')).toEqual([said, said].map((each) => ({ type: 'system-init', version: 1, ...each })));
+    expect(told[0]?.type).toBe('system-init');
   });
 
   it('one turn ends with its result, the last that is told; a next message goes on behind it', async () => {
