@@ -2,6 +2,7 @@
 
 export { noOpenCalls } from './calls.ts';
 export { type Continued, runOf } from './conversation/context.ts';
+export { conversationChart } from './conversation/conversation.machine.ts';
 export {
   addUsage,
   freshCounters,
@@ -36,3 +37,4 @@ export {
   shareOf,
   sizeOfContent,
 } from './transcript/transcript.ts';
+export { verbs } from './xstateVerbs.ts';

@@ -6,8 +6,9 @@
 import { setup } from 'xstate';
 import { backoffMs, type ChartPolicies } from './policies.ts';
 import type { EffectDone, EffectRequest, ModelValue, TimerElapsed } from './ports.ts';
-import { ask, finalOutput, log, update, verbs } from './verbs.ts';
+import { ask, type ConfigOf, chartOf, finalOutput, type Guards, log, update } from './verbs.ts';
 import type { Failure, NewEntry } from './vocabulary.ts';
+import { verbs } from './xstateVerbs.ts';
 
 /** Where a model call stands. */
 export interface Attempts {
@@ -137,16 +138,21 @@ export interface ModelCallOutput {
   kind: 'replied' | 'failed';
 }
 
-export const modelCallMachine = setup({
-  types: {} as {
-    context: ModelCallContext;
-    events: ModelCallEvent;
-    input: ModelCallInput;
-    output: ModelCallOutput;
-  },
-  actions: verbs<ModelCallContext, ModelCallEvent>(),
-  guards: { replies, retries, fallsBack, waitIsOver },
-}).createMachine({
+const guards = { replies, retries, fallsBack, waitIsOver } satisfies Guards<ModelCallContext, ModelCallEvent>;
+
+const modelCallSetup = () =>
+  setup({
+    types: {} as {
+      context: ModelCallContext;
+      events: ModelCallEvent;
+      input: ModelCallInput;
+      output: ModelCallOutput;
+    },
+    actions: verbs<ModelCallContext, ModelCallEvent>(),
+    guards,
+  });
+
+const config = {
   id: 'LLM_CALL',
   context: ({ input }) => ({ ...input, attempts: firstAttempt }),
   output: ({ event }) => ({ kind: finalOutput<ModelCallOutput['kind']>(event) }),
@@ -157,4 +163,7 @@ export const modelCallMachine = setup({
     Replied: { type: 'final', output: 'replied' },
     Failed: { type: 'final', output: 'failed' },
   },
-});
+} satisfies ConfigOf<typeof modelCallSetup>;
+
+export const modelCallChart = chartOf(config, guards);
+export const modelCallMachine = /* @__PURE__ */ (() => modelCallSetup().createMachine(config))();

@@ -3,9 +3,7 @@
  * The parameter of each is plain values or a pure function of context and event. Rule: an act sees the context that the acts
  * before it left, so what concerns the old context stands before `update`; a parameter that gives nothing does nothing.
  */
-import { assign, type EventObject, enqueueActions, type MachineContext, stopChild } from 'xstate';
-import type { EffectRequest } from './ports.ts';
-import type { NewEntry } from './vocabulary.ts';
+import type { EventObject } from 'xstate';
 
 /** A child that is to be started: the name of its chart among the actors of the chart that spawns it. */
 export interface SpawnRequest<Src extends string = string, Input = unknown> {
@@ -19,34 +17,6 @@ export interface SpawnRequest<Src extends string = string, Input = unknown> {
 export interface Message<To extends string = string, Sent extends EventObject = EventObject> {
   to: To;
   event: Sent;
-}
-
-/** The acts of a chart as XState implements them: `setup({ actions: verbs<Context, Event, Child, Sent>() })`. */
-export function verbs<
-  Context extends MachineContext,
-  Event extends EventObject,
-  Child extends SpawnRequest = never,
-  Sent extends Message = never,
->() {
-  return {
-    // A driver provides its own.
-    ask: (_: unknown, _request: EffectRequest | undefined): void => {},
-    drop: (_: unknown, _prefix: string): void => {},
-    log: (_: unknown, _entries: readonly NewEntry[]): void => {},
-    update: assign<Context, Event, Partial<Context>, Event, never>((_, patch) => patch),
-    spawn: enqueueActions<Context, Event, readonly Child[], Event, never, never, never, never, never>(
-      ({ enqueue }, children) => {
-        for (const { src, id, input } of children) enqueue.spawnChild(src as never, { id, input } as never);
-      },
-    ),
-    stop: stopChild<Context, Event, string, Event>((_, id) => id),
-    tell: enqueueActions<Context, Event, Sent | undefined, Event, never, never, never, never, never>(
-      ({ enqueue, self, event }, message) => {
-        if (!message || (message.to === 'parent' && !self._parent && message.event.type === event.type)) return;
-        enqueue.sendTo(message.to === 'parent' ? (self._parent ?? self) : message.to, message.event);
-      },
-    ),
-  };
 }
 
 export const VERBS = ['ask', 'drop', 'log', 'update', 'spawn', 'stop', 'tell'] as const;
@@ -68,3 +38,32 @@ export const update = act('update');
 export const spawn = act('spawn');
 export const stop = act('stop');
 export const tell = act('tell');
+
+/** What an interpreter reads of a chart; XState's machine has it as well. */
+export interface Chart {
+  readonly id: string;
+  readonly config: object;
+  readonly implementations: {
+    readonly guards: { readonly [name: string]: unknown };
+    readonly actors: { readonly [src: string]: unknown };
+  };
+}
+
+type Named = { readonly [name: string]: unknown };
+export const chartOf = (
+  config: { id: string },
+  guards: Named,
+  actors: { readonly [src: string]: Chart } = {},
+): Chart => ({
+  id: config.id,
+  config,
+  implementations: { guards, actors },
+});
+
+/** What `createMachine` of a setup takes. */
+export type ConfigOf<Setup extends () => { createMachine(config: never): unknown }> = Parameters<
+  ReturnType<Setup>['createMachine']
+>[0];
+export type Guards<Context, Event> = {
+  readonly [name: string]: (args: { context: Context; event: Event }) => boolean;
+};

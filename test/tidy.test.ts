@@ -54,7 +54,7 @@ const DOORS = /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages)
 /** The leaves of `src/`: every room above may import them. */
 const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand'].map((leaf) => `src/${leaf}.ts`);
 /** What stands below charts and folds. */
-const NOUNS = ['vocabulary', 'policies', 'calls', 'ports', 'verbs', 'counters', 'fingerprint'].map(
+const NOUNS = ['vocabulary', 'policies', 'calls', 'ports', 'verbs', 'xstateVerbs', 'counters', 'fingerprint'].map(
   (noun) => `machines/${noun}.ts`,
 );
 const DOOR = 'machines/internal.ts';

@@ -10,9 +10,10 @@ import type { AppendFailed } from '../ports.ts';
 import type { RunEvent } from '../run/context.ts';
 import { stopReason } from '../run/entries.ts';
 import { effectsOfRun } from '../run/requests.ts';
-import { runMachine } from '../run/run.machine.ts';
+import { runChart, runMachine } from '../run/run.machine.ts';
 import { dueReplays, matches } from '../tools/openCalls.ts';
-import { ask, drop, log, type Message, tell, update, verbs } from '../verbs.ts';
+import { ask, type ConfigOf, chartOf, drop, type Guards, log, type Message, tell, update } from '../verbs.ts';
+import { verbs } from '../xstateVerbs.ts';
 import * as assigns from './context.ts';
 import {
   type ConversationArgs,
@@ -76,42 +77,47 @@ const resume = update(assigns.resumeRun);
 const promote = update(assigns.promoteFollowUp);
 const dropNext = update(assigns.dropNext);
 
-export const conversationMachine = setup({
-  types: {} as { context: ConversationContext; events: ConversationEvent; input: ConversationInput },
-  actors: { run: runMachine },
-  actions: verbs<ConversationContext, ConversationEvent, never, Message<'run', RunEvent>>(),
-  guards: {
-    wasWaiting: ({ context }) => context.waiting,
-    steers: ({ event }) => event.type === 'message.sent' && event.kind === 'steer',
-    supersedes: ({ context, event }) =>
-      event.type === 'message.sent' &&
-      event.kind === 'direct' &&
-      context.settings.policies.whileSuspended === 'denyAndRun',
-    nothingUndecided: ({ context }) => !undecided(context.open),
-    /** A decision came after the run's last gate; it was taken in an active run, so it is applied without being asked. */
-    decidedInTail: ({ event }) =>
-      event.type === 'xstate.done.actor.run' &&
-      event.output.end.termination === 'Suspended' &&
-      dueReplays(event.output).length > 0,
-    suspended: ({ context, event }) =>
-      event.type === 'xstate.done.actor.run' &&
-      event.output.end.termination === 'Suspended' &&
-      context.trigger.kind !== 'retry',
-    promotes: ({ context, event }) => {
-      const reason = reasonOf(event);
-      const stored = event.type !== 'xstate.done.actor.run' || event.output.durable;
-      if (!stored || reason === null || !nextFollowUp(context.queue)) return false;
-      return context.settings.policies.promoteFollowUpOn.includes(reason);
-    },
-    isQueued: ({ context, event }) =>
-      event.type === 'message.returned' && context.queue.some(({ messageId }) => messageId === event.messageId),
-    /** The store has said no; while it says nothing, the stop may still land. */
-    lostTheStop: ({ event }) => event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-stop'),
-    wasGivenUp: ({ event }) => event.type === 'append.failed' && event.lost.length === 0,
-    hasFollowUp: ({ context }) => nextFollowUp(context.queue) !== undefined,
-    failed: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Error',
+const guards = {
+  wasWaiting: ({ context }) => context.waiting,
+  steers: ({ event }) => event.type === 'message.sent' && event.kind === 'steer',
+  supersedes: ({ context, event }) =>
+    event.type === 'message.sent' &&
+    event.kind === 'direct' &&
+    context.settings.policies.whileSuspended === 'denyAndRun',
+  nothingUndecided: ({ context }) => !undecided(context.open),
+  /** A decision came after the run's last gate; it was taken in an active run, so it is applied without being asked. */
+  decidedInTail: ({ event }) =>
+    event.type === 'xstate.done.actor.run' &&
+    event.output.end.termination === 'Suspended' &&
+    dueReplays(event.output).length > 0,
+  suspended: ({ context, event }) =>
+    event.type === 'xstate.done.actor.run' &&
+    event.output.end.termination === 'Suspended' &&
+    context.trigger.kind !== 'retry',
+  promotes: ({ context, event }) => {
+    const reason = reasonOf(event);
+    const stored = event.type !== 'xstate.done.actor.run' || event.output.durable;
+    if (!stored || reason === null || !nextFollowUp(context.queue)) return false;
+    return context.settings.policies.promoteFollowUpOn.includes(reason);
   },
-}).createMachine({
+  isQueued: ({ context, event }) =>
+    event.type === 'message.returned' && context.queue.some(({ messageId }) => messageId === event.messageId),
+  /** The store has said no; while it says nothing, the stop may still land. */
+  lostTheStop: ({ event }) => event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-stop'),
+  wasGivenUp: ({ event }) => event.type === 'append.failed' && event.lost.length === 0,
+  hasFollowUp: ({ context }) => nextFollowUp(context.queue) !== undefined,
+  failed: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Error',
+} satisfies Guards<ConversationContext, ConversationEvent>;
+
+const conversationSetup = () =>
+  setup({
+    types: {} as { context: ConversationContext; events: ConversationEvent; input: ConversationInput },
+    actors: { run: runMachine },
+    actions: verbs<ConversationContext, ConversationEvent, never, Message<'run', RunEvent>>(),
+    guards,
+  });
+
+const config = {
   id: 'CONVERSATION',
   context: ({ input }) => contextOf(input),
   initial: 'opening',
@@ -240,4 +246,7 @@ export const conversationMachine = setup({
       },
     },
   },
-});
+} satisfies ConfigOf<typeof conversationSetup>;
+
+export const conversationChart = chartOf(config, guards, { run: runChart });
+export const conversationMachine = /* @__PURE__ */ (() => conversationSetup().createMachine(config))();

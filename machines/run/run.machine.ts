@@ -7,10 +7,11 @@
 
 import { setup } from 'xstate';
 import { attemptStates } from '../modelCall.machine.ts';
-import { resumeToolCallMachine } from '../tools/resumeToolCall.machine.ts';
-import { toolRoundMachine } from '../tools/toolRound.machine.ts';
-import { ask, drop, log, type Message, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import { resumeToolCallChart, resumeToolCallMachine } from '../tools/resumeToolCall.machine.ts';
+import { toolRoundChart, toolRoundMachine } from '../tools/toolRound.machine.ts';
+import { ask, type ConfigOf, chartOf, drop, log, type Message, spawn, stop, tell, update } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
+import { verbs } from '../xstateVerbs.ts';
 import * as assigns from './assigns.ts';
 import { contextOf, outputOf, type RunChartOutput, type RunContext, type RunEvent, type RunInput } from './context.ts';
 import * as entries from './entries.ts';
@@ -53,12 +54,15 @@ const afterReply = [
   { target: '#RUN.NaturalEnd' },
 ] as const;
 
-export const runMachine = setup({
-  types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
-  actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine },
-  actions: verbs<RunContext, RunEvent, requests.GateSpawn, Said>(),
-  guards: runGuards,
-}).createMachine({
+const runSetup = () =>
+  setup({
+    types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
+    actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine },
+    actions: verbs<RunContext, RunEvent, requests.GateSpawn, Said>(),
+    guards: runGuards,
+  });
+
+const config = {
   id: 'RUN',
   context: ({ input }) => contextOf(input),
   output: ({ context }) => outputOf(context),
@@ -300,4 +304,7 @@ export const runMachine = setup({
     },
     Done: { type: 'final' },
   },
-});
+} satisfies ConfigOf<typeof runSetup>;
+
+export const runChart = chartOf(config, runGuards, { toolRound: toolRoundChart, resumeToolCall: resumeToolCallChart });
+export const runMachine = /* @__PURE__ */ (() => runSetup().createMachine(config))();

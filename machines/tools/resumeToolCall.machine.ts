@@ -10,9 +10,10 @@ import type { CallConcluded, Replay, ToolCallOutput, ToolResultEntry } from '../
 import { resultFingerprint } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, Phases } from '../ports.ts';
-import { ask, log, type Message, tell, update, verbs } from '../verbs.ts';
+import { ask, type ConfigOf, chartOf, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import type { NewEntry, StoredPart } from '../vocabulary.ts';
-import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+import { verbs } from '../xstateVerbs.ts';
+import { type ToolCallInput, toolCallChart, toolCallMachine } from './toolCall.machine.ts';
 import { writesOf } from './toolRound.machine.ts';
 
 export interface ResumeToolCallInput {
@@ -159,23 +160,28 @@ function replayInput({ context }: { context: ResumeToolCallContext }): ToolCallI
 
 const isDenied = (replay: Replay | undefined): boolean => replay?.decision?.action === 'deny';
 
-export const resumeToolCallMachine = setup({
-  types: {} as {
-    context: ResumeToolCallContext;
-    events: ResumeToolCallEvent;
-    input: ResumeToolCallInput;
-    output: ResumeToolCallOutput;
-  },
-  actors: { toolCall: toolCallMachine },
-  actions: verbs<ResumeToolCallContext, ResumeToolCallEvent, never, Told>(),
-  guards: {
-    nothingToDo: ({ context }) => context.rest.length === 0,
-    cancels: ({ context }) => isDenied(context.rest[0]),
-    suspendsAgain: ({ event }) => event.type === 'xstate.done.actor.replay' && event.output.outcome === 'suspended',
-    nobodyAfter: ({ context }) => !context.phases.afterToolExecute,
-    moreToDo: ({ context }) => context.rest.length > 0,
-  },
-}).createMachine({
+const guards = {
+  nothingToDo: ({ context }) => context.rest.length === 0,
+  cancels: ({ context }) => isDenied(context.rest[0]),
+  suspendsAgain: ({ event }) => event.type === 'xstate.done.actor.replay' && event.output.outcome === 'suspended',
+  nobodyAfter: ({ context }) => !context.phases.afterToolExecute,
+  moreToDo: ({ context }) => context.rest.length > 0,
+} satisfies Guards<ResumeToolCallContext, ResumeToolCallEvent>;
+
+const resumeToolCallSetup = () =>
+  setup({
+    types: {} as {
+      context: ResumeToolCallContext;
+      events: ResumeToolCallEvent;
+      input: ResumeToolCallInput;
+      output: ResumeToolCallOutput;
+    },
+    actors: { toolCall: toolCallMachine },
+    actions: verbs<ResumeToolCallContext, ResumeToolCallEvent, never, Told>(),
+    guards,
+  });
+
+const config = {
   id: 'RESUME_TOOL_CALL',
   context: ({ input: { replays, ...rest } }) => ({ ...rest, rest: replays, outputs: [] }),
   output: ({ context }) => ({ outputs: context.outputs }),
@@ -223,4 +229,7 @@ export const resumeToolCallMachine = setup({
     },
     Done: { type: 'final' },
   },
-});
+} satisfies ConfigOf<typeof resumeToolCallSetup>;
+
+export const resumeToolCallChart = chartOf(config, guards, { toolCall: toolCallChart });
+export const resumeToolCallMachine = /* @__PURE__ */ (() => resumeToolCallSetup().createMachine(config))();

@@ -11,8 +11,9 @@ import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '
 import { resultFingerprint } from '../fingerprint.ts';
 import { backoffMs, type ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, TimerElapsed, ToolValue } from '../ports.ts';
-import { ask, finalOutput, log, type Message, tell, update, verbs } from '../verbs.ts';
+import { ask, type ConfigOf, chartOf, finalOutput, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
+import { verbs } from '../xstateVerbs.ts';
 
 export interface ToolAttempts {
   runId: string;
@@ -231,27 +232,32 @@ function concluded(args: Args): Message<'parent', CallConcluded> | undefined {
 
 const mayNot = ({ context }: { context: ToolCallContext }): boolean => context.suspension >= context.suspensionsMax;
 
-export const toolCallMachine = setup({
-  types: {} as {
-    context: ToolCallContext;
-    events: ToolCallEvent;
-    input: ToolCallInput;
-    output: ToolCallOutput;
-  },
-  actions: verbs<ToolCallContext, ToolCallEvent, never, Message<'parent', CallConcluded>>(),
-  guards: {
-    refused: ({ context }) => context.call.refused !== undefined,
-    ungated: ({ context }) => !context.call.gated,
-    blocked: ({ event }) => answerOf(event)?.kind === 'block',
-    suspends: ({ event }) => suspends(event),
-    suspendsTooOften: (args) => mayNot(args) && suspends(args.event) && !waitsWithin(args.event),
-    refusedByGate: ({ event }) => answerOf(event)?.kind === 'refuse',
-    retries,
-    waitIsOver,
-    erred: ({ event }) => answerOf(event)?.kind === 'erred',
-    nobodyAfter: ({ context }) => !context.after,
-  },
-}).createMachine({
+const guards = {
+  refused: ({ context }) => context.call.refused !== undefined,
+  ungated: ({ context }) => !context.call.gated,
+  blocked: ({ event }) => answerOf(event)?.kind === 'block',
+  suspends: ({ event }) => suspends(event),
+  suspendsTooOften: (args) => mayNot(args) && suspends(args.event) && !waitsWithin(args.event),
+  refusedByGate: ({ event }) => answerOf(event)?.kind === 'refuse',
+  retries,
+  waitIsOver,
+  erred: ({ event }) => answerOf(event)?.kind === 'erred',
+  nobodyAfter: ({ context }) => !context.after,
+} satisfies Guards<ToolCallContext, ToolCallEvent>;
+
+const toolCallSetup = () =>
+  setup({
+    types: {} as {
+      context: ToolCallContext;
+      events: ToolCallEvent;
+      input: ToolCallInput;
+      output: ToolCallOutput;
+    },
+    actions: verbs<ToolCallContext, ToolCallEvent, never, Message<'parent', CallConcluded>>(),
+    guards,
+  });
+
+const config = {
   id: 'TOOL_CALL',
   context: ({ input }) => ({ ...input, attempt: 1, output: undefined }),
   output: ({ event }) => finalOutput<ToolCallOutput>(event),
@@ -311,4 +317,7 @@ export const toolCallMachine = setup({
     },
     Done: { type: 'final', output: concludedOf },
   },
-});
+} satisfies ConfigOf<typeof toolCallSetup>;
+
+export const toolCallChart = chartOf(config, guards);
+export const toolCallMachine = /* @__PURE__ */ (() => toolCallSetup().createMachine(config))();

@@ -9,9 +9,21 @@ import type { CallConcluded, RoundCall, Slot, ToolCallOutput } from '../calls.ts
 import { canonical } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { Phases } from '../ports.ts';
-import { finalOutput, type Message, type SpawnRequest, spawn, stop, tell, update, verbs } from '../verbs.ts';
+import {
+  type ConfigOf,
+  chartOf,
+  finalOutput,
+  type Guards,
+  type Message,
+  type SpawnRequest,
+  spawn,
+  stop,
+  tell,
+  update,
+} from '../verbs.ts';
 import type { NewEntry } from '../vocabulary.ts';
-import { type ToolCallInput, toolCallMachine } from './toolCall.machine.ts';
+import { verbs } from '../xstateVerbs.ts';
+import { type ToolCallInput, toolCallChart, toolCallMachine } from './toolCall.machine.ts';
 
 type Outputs = readonly (ToolCallOutput | undefined)[];
 
@@ -161,22 +173,27 @@ const collectedOutput = ({ context, event }: Args): ToolRoundOutput => ({
 });
 const stoppedOutput = ({ context }: Args): ToolRoundOutput => ({ kind: 'stopped', slots: context.slots });
 
-export const toolRoundMachine = setup({
-  types: {} as {
-    context: ToolRoundContext;
-    events: ToolRoundEvent;
-    input: ToolRoundInput;
-    output: ToolRoundOutput;
-  },
-  actors: { toolCall: toolCallMachine },
-  actions: verbs<ToolRoundContext, ToolRoundEvent, CallSpawn, Message<'parent', CallSuspended>>(),
-  guards: {
-    suspends: ({ event }) => hasEnded(event) && event.output.outcome === 'suspended',
-    lastSuspends: ({ context, event }) =>
-      hasEnded(event) && event.output.outcome === 'suspended' && context.live === 1 && closed(context, event.output),
-    lastCall: ({ context, event }) => hasEnded(event) && context.live === 1 && closed(context, event.output),
-  },
-}).createMachine({
+const guards = {
+  suspends: ({ event }) => hasEnded(event) && event.output.outcome === 'suspended',
+  lastSuspends: ({ context, event }) =>
+    hasEnded(event) && event.output.outcome === 'suspended' && context.live === 1 && closed(context, event.output),
+  lastCall: ({ context, event }) => hasEnded(event) && context.live === 1 && closed(context, event.output),
+} satisfies Guards<ToolRoundContext, ToolRoundEvent>;
+
+const toolRoundSetup = () =>
+  setup({
+    types: {} as {
+      context: ToolRoundContext;
+      events: ToolRoundEvent;
+      input: ToolRoundInput;
+      output: ToolRoundOutput;
+    },
+    actors: { toolCall: toolCallMachine },
+    actions: verbs<ToolRoundContext, ToolRoundEvent, CallSpawn, Message<'parent', CallSuspended>>(),
+    guards,
+  });
+
+const config = {
   id: 'TOOL_ROUND',
   context: ({ input }) => contextOf(input),
   output: ({ event }) => finalOutput<ToolRoundOutput>(event),
@@ -199,4 +216,7 @@ export const toolRoundMachine = setup({
     Collected: { type: 'final', output: collectedOutput },
     Stopped: { type: 'final', output: stoppedOutput },
   },
-});
+} satisfies ConfigOf<typeof toolRoundSetup>;
+
+export const toolRoundChart = chartOf(config, guards, { toolCall: toolCallChart });
+export const toolRoundMachine = /* @__PURE__ */ (() => toolRoundSetup().createMachine(config))();

@@ -3,15 +3,15 @@
  * settle, appends what they logged in one go, and only then starts what they asked for, in ask order. Rule: one step
  * at a time; a subscriber that acts in between is queued; an answer goes to the actor that asked.
  */
-import type { AnyStateMachine } from 'xstate';
 import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../machines/internal.ts';
+import type { Chart } from '../../machines/verbs.ts';
 import { RunchartError } from '../errors.ts';
 import { AppendQueue, CancelDeadline, failureOf, type Step } from './appendQueue.ts';
 import { compiled } from './interpreter/chartActor.ts';
 import type { ChartRef, Interpreter, RootChart } from './interpreter/interpreter.ts';
 
 export interface DriverOptions {
-  machine: AnyStateMachine;
+  machine: Chart;
   input: unknown;
   journal: Journal;
   setTimer(ms: number, fire: () => void): () => void;

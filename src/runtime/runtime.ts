@@ -4,7 +4,7 @@
  */
 import {
   applyEntry,
-  conversationMachine,
+  conversationChart,
   createTranscript,
   emptyLogState,
   type Journal,
@@ -117,7 +117,7 @@ export class Runtime {
   start(): void {
     const { id, policies, plugins, models, ports, inspect, interpreter } = this.#options;
     this.#driver = new Driver({
-      machine: conversationMachine,
+      machine: conversationChart,
       input: restored(this.known, settingsOf(id, policies, plugins, models)),
       journal: this.#journal,
       setTimer: ports.setTimer,

@@ -3,7 +3,8 @@
  * fuel, so that none runs for ever.
  */
 import { type AnyStateMachine, setup } from 'xstate';
-import { ask, drop, log, spawn, stop, tell, update, verbs } from '../../machines/verbs.ts';
+import { ask, drop, log, spawn, stop, tell, update } from '../../machines/verbs.ts';
+import { verbs } from '../../machines/xstateVerbs.ts';
 
 export interface RandomContext {
   fuel: number;

@@ -1,6 +1,7 @@
 /** The compiled plans against what XState itself makes of the same charts. */
 import { describe, expect, it } from 'vitest';
 import { type AnyStateMachine, setup } from 'xstate';
+import { conversationChart } from '../../machines/conversation/conversation.machine.ts';
 import {
   conversationMachine,
   modelCallMachine,
@@ -10,8 +11,15 @@ import {
   toolCallMachine,
   toolRoundMachine,
 } from '../../machines/index.ts';
-import { verbs } from '../../machines/verbs.ts';
+import { modelCallChart } from '../../machines/modelCall.machine.ts';
+import { runChart } from '../../machines/run/run.machine.ts';
+import { resumeToolCallChart } from '../../machines/tools/resumeToolCall.machine.ts';
+import { toolCallChart } from '../../machines/tools/toolCall.machine.ts';
+import { toolRoundChart } from '../../machines/tools/toolRound.machine.ts';
+import type { Chart } from '../../machines/verbs.ts';
+import { verbs } from '../../machines/xstateVerbs.ts';
 import { type PlanState, planOf, type Transition } from '../../src/runtime/interpreter/plan.ts';
+import { machineOf } from '../../src/runtime/interpreter/xstate.ts';
 import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
 
 const charts: AnyStateMachine[] = [
@@ -36,6 +44,42 @@ const arrowOf = ({ source, eventType, index, guardName, target, reenter, actions
   target: target?.id,
   reenter,
   acts: actions.length,
+});
+
+/** All that a plan does, with the very functions that it calls. */
+const contentOf = (chart: Chart): unknown => {
+  const states = [...statesOf(planOf(chart).root)].map(({ id, entry, exit, initial, always, on, output }) => {
+    const arrows = [...always, ...[...on.values()].flat()];
+    const content = arrows.map((arrow) => ({ ...arrowOf(arrow), calls: arrow.guard, does: arrow.actions }));
+    return { id, entry, exit, initial: initial?.id, output, content };
+  });
+  const actors = Object.entries(chart.implementations.actors).map(([src, child]) => [src, (child as Chart).id]);
+  return { id: chart.id, states, actors };
+};
+/** An invoked child is started by an act of the plan's own. */
+const invokes = (_: string, value: unknown): unknown => (typeof value === 'function' ? value.name : value);
+
+describe('what conversations run of a chart', () => {
+  const pairs: [Chart, AnyStateMachine | undefined][] = [
+    conversationChart,
+    runChart,
+    toolRoundChart,
+    toolCallChart,
+    resumeToolCallChart,
+    modelCallChart,
+  ].map((chart) => [chart, charts.find(({ id }) => id === chart.id)]);
+
+  it.each(pairs.map(([chart, machine]) => [chart.id, chart, machine] as const))(
+    'of %s is what XState was given, and what its interpreter is given',
+    (_, chart, machine) => {
+      const content = JSON.stringify(contentOf(chart), invokes);
+      expect(JSON.stringify(contentOf(machine as AnyStateMachine), invokes)).toBe(content);
+      expect(JSON.stringify(contentOf(machineOf(chart)), invokes)).toBe(content);
+      expect(machine?.implementations.guards).toEqual(chart.implementations.guards);
+      expect(machineOf(chart).implementations.guards).toEqual(chart.implementations.guards);
+      expect(content).toContain('"calls":"');
+    },
+  );
 });
 
 describe('the plan of a chart', () => {

@@ -8,6 +8,7 @@ import type { ChartActor, Observer } from './chartActor.ts';
 import { compiled } from './chartActor.ts';
 import type { Interpreter } from './interpreter.ts';
 import type { Transition } from './plan.ts';
+import { machineOf } from './xstate.ts';
 
 /** An actor as inspectors know it. */
 interface InspectedActor {
@@ -27,7 +28,7 @@ function definitionOf(machine: AnyStateMachine, { source, eventType, index }: Tr
 }
 
 function snapshotOf(actor: ChartActor, refOf: (actor: ChartActor) => InspectedActor): unknown {
-  const { machine } = actor.plan;
+  const machine = machineOf(actor.plan.machine);
   const { status, value, context, output, error, children } = actor.getSnapshot();
   const refs = Object.fromEntries(Object.entries(children).map(([id, child]) => [id, refOf(child)]));
   const resolved = machine.resolveState({ value, context, status: 'active' } as never);
@@ -46,7 +47,7 @@ function inspectionOf(inspect: (event: unknown) => void): Observer {
       id: actor.id,
       sessionId: actor.sessionId,
       _parent: actor.parent && refOf(actor.parent),
-      logic: actor.plan.machine,
+      logic: machineOf(actor.plan.machine),
       system: actor.system,
       send: (event) => actor.send(event),
       getSnapshot: () => snapshotOf(actor, refOf),
@@ -69,7 +70,7 @@ function inspectionOf(inspect: (event: unknown) => void): Observer {
       }
       case 'transition': {
         const { event, transition } = observation;
-        const _transitions = transition ? [definitionOf(actor.plan.machine, transition)] : [];
+        const _transitions = transition ? [definitionOf(machineOf(actor.plan.machine), transition)] : [];
         return inspect({
           ...shared,
           type: '@xstate.microstep',

@@ -3,8 +3,8 @@
  * and actors behind every event; `inspect` is told the same of both, in the form of XState's own inspection: where it is
  * given, `inspected` of inspection.ts runs the plans.
  */
-import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
+import type { Chart } from '../../../machines/verbs.ts';
 
 /** A living chart, as far as the driver and those who read its state know it. */
 export interface ChartRef {
@@ -26,7 +26,8 @@ export interface World {
 }
 
 export interface InterpreterOptions {
-  machine: AnyStateMachine;
+  /** A chart, or an XState machine. */
+  machine: Chart;
   input: unknown;
   world: World;
   /** The root chart broke: a defect. */

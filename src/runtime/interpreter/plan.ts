@@ -3,8 +3,7 @@
  * it reads `machine.config` and the guards and actors of `machine.implementations`, which XState documents, and refuses
  * what it does not know, so that a chart outside the subset fails when it is compiled, not while it runs.
  */
-import type { AnyStateMachine } from 'xstate';
-import { VERBS, type Verb } from '../../../machines/verbs.ts';
+import { type Chart, VERBS, type Verb } from '../../../machines/verbs.ts';
 
 export interface ChartEvent {
   readonly type: string;
@@ -69,7 +68,7 @@ export interface Step {
 
 export interface Plan {
   readonly id: string;
-  readonly machine: AnyStateMachine;
+  readonly machine: Chart;
   readonly root: PlanState;
   readonly initial: Step;
   contextOf(input: unknown): Context;
@@ -298,10 +297,10 @@ function candidates(on: PlanState['on'], type: string): Transition[] {
 /** One chart while it is compiled: its states by id, and its guards by name. */
 class ChartCompiler {
   readonly root: PlanState;
-  readonly #machine: AnyStateMachine;
+  readonly #machine: Chart;
   readonly #byId = new Map<string, PlanState>();
 
-  constructor(machine: AnyStateMachine) {
+  constructor(machine: Chart) {
     this.#machine = machine;
     this.root = new CompiledState(this, machine.config as Part, machine.id, undefined);
     for (const state of this.#byId.values()) this.#check(state);
@@ -338,7 +337,7 @@ class ChartCompiler {
 
 const resolved = (value: unknown, args: Args): unknown => (typeof value === 'function' ? value(args) : value);
 
-function compile(machine: AnyStateMachine): Plan {
+function compile(machine: Chart): Plan {
   const chart = new ChartCompiler(machine);
   const { root } = chart;
   const { context, output } = machine.config as Part;
@@ -358,14 +357,14 @@ function compile(machine: AnyStateMachine): Plan {
     childPlan(src) {
       const child = machine.implementations.actors[src];
       if (!child) throw new Error(`${machine.id} knows no actor ${src}`);
-      return planOf(child as unknown as AnyStateMachine);
+      return planOf(child as Chart);
     },
   };
 }
 
-const plans = new WeakMap<AnyStateMachine, Plan>();
+const plans = new WeakMap<Chart, Plan>();
 /** The plan of a chart, compiled when it is first asked for. Throws for a chart outside the subset. */
-export function planOf(machine: AnyStateMachine): Plan {
+export function planOf(machine: Chart): Plan {
   const known = plans.get(machine);
   if (known) return known;
   const plan = compile(machine);

@@ -2,8 +2,9 @@
  * XState as the interpreter: the reference that the compiled plan is compared with. Rule: charts are shared by all
  * conversations and connected once a process; an act finds its conversation by the actor system that it runs in.
  */
-import { type AnyActorRef, type AnyStateMachine, createActor } from 'xstate';
-import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
+import { type AnyActorRef, type AnyStateMachine, createActor, createMachine, StateMachine } from 'xstate';
+import { type EffectRequest, type NewEntry, verbs } from '../../../machines/internal.ts';
+import type { Chart } from '../../../machines/verbs.ts';
 import type { Interpreter, RootChart, World } from './interpreter.ts';
 
 /** By actor system: how the acts of the shared charts find their conversation. */
@@ -20,6 +21,20 @@ const actions = {
   },
 };
 
+const machines = new WeakMap<Chart, AnyStateMachine>();
+/** The XState machine of a chart, made of what the chart is made of. */
+export function machineOf(chart: Chart): AnyStateMachine {
+  if (chart instanceof StateMachine) return chart;
+  const known = machines.get(chart);
+  if (known) return known;
+  const { guards, actors } = chart.implementations;
+  const children = Object.entries(actors).map(([src, child]) => [src, machineOf(child as Chart)]);
+  const implementations = { actions: verbs(), guards, actors: Object.fromEntries(children) };
+  const machine = createMachine(chart.config as never, implementations as never) as unknown as AnyStateMachine;
+  machines.set(chart, machine);
+  return machine;
+}
+
 const connected = new WeakMap<AnyStateMachine, AnyStateMachine>();
 /** A chart and its children with acts that reach the world. */
 function connectedChart(machine: AnyStateMachine): AnyStateMachine {
@@ -33,7 +48,7 @@ function connectedChart(machine: AnyStateMachine): AnyStateMachine {
 }
 
 export const xstate: Interpreter = ({ machine, input, world, onError, inspect }) => {
-  const root = createActor(connectedChart(machine), { input, ...(inspect && { inspect }) }) as AnyActorRef;
+  const root = createActor(connectedChart(machineOf(machine)), { input, ...(inspect && { inspect }) }) as AnyActorRef;
   worlds.set(root.system, world);
   root.subscribe({ error: onError });
   return root as RootChart;
