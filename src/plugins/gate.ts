@@ -18,9 +18,10 @@ import {
 } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
+import type { ToolRunner } from '../tools/execute.ts';
 import type { ResultLimits } from '../tools/result.ts';
 import { ownGateOf } from '../tools/tool.ts';
-import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
+import type { Preparation, PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import { PHASE_MS, type RequestDraft } from './plugin.ts';
 
 export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
@@ -71,8 +72,8 @@ export interface GateOptions {
   /** Somebody can be asked for approval. */
   attended: boolean;
   limits: ResultLimits;
-  /** The call as it will run. */
-  ready(prepared: PreparedCall): void;
+  /** Calls that are ready to run. */
+  calls: Pick<ToolRunner, 'ready' | 'known'>;
 }
 
 const refuse = (code: string, text: string): GateValue => ({ kind: 'refuse', code, text });
@@ -93,8 +94,7 @@ export class Gate {
   }
 
   async pass(request: GateRequest, signal: AbortSignal): Promise<GateValue> {
-    const { around, toolbox, ready } = this.#options;
-    const waiting = { setTimer: around.setTimer, signal };
+    const { around, calls } = this.#options;
     const { decision } = request;
     const record = around.known.calls.get(request.callId);
     if (!record) return refuse('error', 'the call is not in the log');
@@ -102,7 +102,7 @@ export class Gate {
     if (decision?.action === 'answer' && record.reason === 'permission') return this.#approval(record.name);
     // Nor is an approval that came before it was known that others than the model's arguments wait.
     if (decision?.action === 'approve' && record.unseen === request.suspension) return this.#approval(record.name);
-    const preparation = await toolbox.prepare(callOf(record, decision), waiting);
+    const preparation = await this.#prepared(callOf(record, decision), signal);
     if (preparation.kind === 'refused') return refuse(preparation.code, preparation.text);
     const verdict = await this.#ask(preparation.prepared, request, signal);
     if (verdict.kind !== 'passed') return verdict;
@@ -117,11 +117,19 @@ export class Gate {
     const stays = asked ?? suspend;
     if (stays?.kind === 'suspend') return this.#same(args, record.args) ? stays : { ...stays, args };
     if (stays) return stays;
-    ready(prepared);
+    calls.ready(prepared);
     const changed = record.changed || args !== record.args;
     const own = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
     const by = permission ? permission.by : own;
     return { kind: 'allow', ...(changed && { args }), ...(by && { by }) };
+  }
+
+  /** A call that is validated already is not validated again, as long as its arguments are those that the log has. */
+  async #prepared(call: ToolCall, signal: AbortSignal): Promise<Preparation> {
+    const { around, toolbox, calls } = this.#options;
+    const known = calls.known(call.callId);
+    if (known && known.call.args === call.args) return { kind: 'ready', prepared: known };
+    return toolbox.prepare(call, { setTimer: around.setTimer, signal });
   }
 
   /** As the log shows them. */

@@ -55,7 +55,7 @@ export class Effects {
   #streaming: Attempt | undefined;
 
   constructor(options: EffectsOptions) {
-    const { around, plugins, toolbox, attended, policies, redact, Phases, tools } = options;
+    const { around, plugins, toolbox, policies, redact, Phases, tools } = options;
     const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
     this.#known = around.known;
@@ -68,8 +68,7 @@ export class Effects {
         if (subAgents) attachSubAgents(context, subAgents);
       },
     });
-    const { ready } = this.#tools;
-    this.#gate = new tools.Gate({ phases: this.#phases, around, toolbox, attended, limits, ready });
+    this.#gate = new tools.Gate({ ...options, phases: this.#phases, limits, calls: this.#tools });
   }
 
   /** Text of the reply under way. */

@@ -46,6 +46,11 @@ export class ToolRunner {
   /** The call as it will run. */
   readonly ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
 
+  /** The call as it was made ready last. */
+  known(callId: string): PreparedCall | undefined {
+    return this.#ready.get(callId);
+  }
+
   /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
   forgetEnded(): void {
     const { open } = this.#with.around.known;
