@@ -27,11 +27,14 @@ export interface LoopOptions {
 }
 
 /** An agent with those of its conversations that a request is under way in. */
-export interface CachedAgent {
+export interface ServingAgent {
   readonly agent: Agent;
   /** Holds the log of a request while it is under way. */
   readonly store: LogStore;
   readonly requests: CallsByConversation;
+}
+
+export interface CachedAgent extends ServingAgent {
   readonly model: string;
   readonly version: string;
   users: number;
@@ -70,11 +73,7 @@ const heardFirst = (requests: CallsByConversation): Plugin => ({
 });
 
 /** An agent whose tools run as the callbacks of their request say. */
-export function agentFor(
-  model: Model,
-  options: LoopOptions,
-  settings: LoopSettings,
-): Omit<CachedAgent, 'model' | 'version'> {
+export function agentFor(model: Model, options: LoopOptions, settings: LoopSettings): ServingAgent {
   const { tools, instructions, plugins = [], cwd, policies, secrets, ports } = options;
   const { toolStrictValidation = false, requestDelayMs = 0 } = settings;
   const store = memoryStore();
@@ -90,7 +89,7 @@ export function agentFor(
     ...(secrets && { secrets }),
     ...(ports && { ports }),
   });
-  return { agent, store, requests, users: 0, isCurrent: true };
+  return { agent, store, requests };
 }
 
 export class AgentCache {
@@ -129,7 +128,8 @@ export class AgentCache {
   }
 
   #make(model: string, version: string, settings: LoopSettings): CachedAgent {
-    const made = { ...agentFor(this.#options.resolveModel(model), this.#options, settings), model, version };
+    const serving = agentFor(this.#options.resolveModel(model), this.#options, settings);
+    const made = { ...serving, model, version, users: 0, isCurrent: true };
     const before = this.#agents.get(model);
     if (before) {
       this.drop(before);

@@ -1,14 +1,15 @@
 /**
- * Follows the run of a request: tells the session and the callbacks what its log says, as it says it. Rule: entries are taken
- * in order; what a callback throws is remembered as the first failure, and nothing is told behind it.
+ * What a run's log says, told to the session and to the callbacks as it is said (agent-loop-contract 2.5, 3, 5). Rule: entries
+ * are taken in order, and each changes the session before anybody is told; what a callback throws is the run's failure, but
+ * for those that are a signal to an interface.
  */
 import type { LogEntry } from '../../machines/internal.ts';
-import type { Live } from '../live.ts';
-import { type Node, NodeFold, textOf } from './nodes.ts';
-import { labelOf, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';
+import type { Follower } from './loopRun.ts';
+import { NodeFold, textOf } from './nodes.ts';
+import { labelOf, markObserved, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';
 import type { OpenSession } from './session.ts';
 
-/** What a callback may throw without any consequence: it is a signal to an interface (agent-loop-contract 1.1). */
+/** What a callback may throw without any consequence (agent-loop-contract 1.1: best effort). */
 function signal(act: () => void): void {
   try {
     act();
@@ -17,54 +18,30 @@ function signal(act: () => void): void {
   }
 }
 
-export class RunFollower {
-  readonly fold = new NodeFold();
-  readonly #own: OpenSession;
-  #callbacks: RequestCallbacks;
-  readonly #failed: (error: unknown) => void;
-  /** The batch under way was announced. */
-  #announced = false;
+/** The way of each call through the registry, and the start of each batch. */
+export class CallFollower implements Follower {
+  protected readonly own: OpenSession;
+  protected callbacks: RequestCallbacks;
+  /** The names of the reply's calls, until they are announced. */
+  #batch: string[] = [];
 
-  constructor(own: OpenSession, callbacks: RequestCallbacks, failed: (error: unknown) => void) {
-    this.#own = own;
-    this.#callbacks = callbacks;
-    this.#failed = failed;
+  constructor(own: OpenSession, callbacks: RequestCallbacks) {
+    this.own = own;
+    this.callbacks = callbacks;
+  }
+
+  quiet(): void {
+    this.callbacks = {};
   }
 
   take(entry: LogEntry): void {
-    try {
-      this.#call(entry);
-      const made = this.fold.take(entry);
-      if (made && 'node' in made) this.#node(made.node, entry);
-      if (made && 'returns' in made) observeReturns(made.returns, this.#own, this.#callbacks.toolResultCallback);
-      if (entry.type === 'notice' && entry.code === 'empty_reply') {
-        signal(() => this.#callbacks.noticeCallback?.(entry.text));
-      }
-    } catch (error) {
-      this.#failed(error);
-    }
-  }
-
-  /** Nobody is told anything any more; the session still is. */
-  quiet(): void {
-    this.#callbacks = {};
-  }
-
-  /** Tells of a delta when those before it were heard; answers when it was heard too. */
-  hear(live: Live, before: Promise<void>): Promise<void> {
-    // What a sub-agent says is not this request's answer.
-    if (live.type !== 'text-delta' || live.path) return before;
-    return before.then(() => this.#callbacks.streamingCallback?.(live.text)).catch((error) => this.#failed(error));
-  }
-
-  /** A call's way through the registry. */
-  #call(entry: LogEntry): void {
-    const { toolRegistry } = this.#own.session.runtime;
+    const { toolRegistry } = this.own.session.runtime;
     switch (entry.type) {
       case 'agent-output': {
         const { item } = entry;
-        if (item.type === 'tool-call') toolRegistry.register(item.callId, item.name, item.args ?? item.argsText ?? {});
-        return;
+        if (item.type !== 'tool-call') return;
+        this.#batch.push(item.name);
+        return toolRegistry.register(item.callId, item.name, item.args ?? item.argsText ?? {});
       }
       case 'tool-started':
         this.#announce();
@@ -73,22 +50,43 @@ export class RunFollower {
         const said = textOf(entry.content);
         if (entry.outcome === 'failed') toolRegistry.fail(entry.callId, said);
         else if (entry.outcome !== 'succeeded') toolRegistry.cancel(entry.callId, said);
+        return;
       }
+      case 'checkpoint':
+        if (entry.boundary === 'ToolResultsCommitted') this.#batch = [];
     }
   }
 
   #announce(): void {
-    if (this.#announced) return;
-    this.#announced = true;
-    this.#own.session.runtime.batchCounter += 1;
-    signal(() => this.#callbacks.toolStartCallback?.(labelOf(this.fold.batch)));
+    if (this.#batch.length === 0) return;
+    const label = labelOf(this.#batch.splice(0));
+    this.own.session.runtime.batchCounter += 1;
+    signal(() => this.callbacks.toolStartCallback?.(label));
+  }
+}
+
+/** The same with all that a request changes: nodes, returns, iterations, thoughts, usage and notices. */
+export class RequestFollower extends CallFollower {
+  readonly fold = new NodeFold();
+
+  override take(entry: LogEntry): void {
+    super.take(entry);
+    const made = this.fold.take(entry);
+    if (made && 'node' in made) {
+      const { runtime } = this.own.session;
+      runtime.currentIteration = made.index;
+      runtime.iterationCount = made.index;
+      markObserved(made.node);
+      observeResponse(made.node, this.own, entry.type === 'model-reply' ? entry.costUsd : null);
+    }
+    if (made && 'returns' in made) observeReturns(made.returns, this.own, this.callbacks.toolResultCallback);
+    if (entry.type === 'notice' && entry.code === 'empty_reply') {
+      signal(() => this.callbacks.noticeCallback?.(entry.text));
+    }
   }
 
-  #node(node: Node, entry: LogEntry): void {
-    const { runtime } = this.#own.session;
-    this.#announced = false;
-    runtime.currentIteration = this.fold.nodes.length;
-    runtime.iterationCount = this.fold.nodes.length;
-    observeResponse(node, this.#own, entry.type === 'model-reply' ? entry.costUsd : null);
+  /** There where somebody listens: signals of a stream are made for listeners only. */
+  get hear(): ((delta: string) => unknown) | undefined {
+    return this.callbacks.streamingCallback && ((delta) => this.callbacks.streamingCallback?.(delta));
   }
 }

@@ -4,6 +4,7 @@ export type { AgentRun } from './agentRun.ts';
 export type { Node, Part } from './nodes.ts';
 export type { RequestCallbacks } from './observation.ts';
 export { type CleanedUp, cleanHistory, prepareHistory, pruneToolOutputs } from './preparation.ts';
+export { normalizeArgs, processNode } from './processNode.ts';
 export { processRequest } from './processRequest.ts';
 export {
   FileOperationError,

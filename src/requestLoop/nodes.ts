@@ -59,13 +59,8 @@ export class NodeFold {
     return left.length > 0 ? [...this.#nodes, { request: { parts: left } }] : this.#nodes;
   }
 
-  /** The names of the calls of the last reply, in its order. */
-  get batch(): string[] {
-    return [...this.#calls.keys()].map((callId) => this.#names.get(callId) ?? callId);
-  }
-
-  /** The returns that an entry makes part of the next request, or the node that it ends. */
-  take(entry: LogEntry): { returns: readonly Part[] } | { node: Node } | undefined {
+  /** The returns that an entry makes part of the next request, or the node that it ends, counted from 1. */
+  take(entry: LogEntry): { returns: readonly Part[] } | { node: Node; index: number } | undefined {
     switch (entry.type) {
       case 'user-message':
         this.#asked.push({ partKind: 'user-prompt', content: textOf(entry.content) });
@@ -78,7 +73,7 @@ export class NodeFold {
       case 'tool-result':
         return this.#result(entry);
       case 'model-reply':
-        return { node: this.#end(entry.usage) };
+        return { node: this.#end(entry.usage), index: this.#nodes.length };
       case 'checkpoint':
         return entry.boundary === 'ToolResultsCommitted' ? { returns: this.#commit() } : undefined;
       case 'run-stop':

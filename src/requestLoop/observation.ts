@@ -28,6 +28,11 @@ export interface RequestCallbacks {
   signal?: AbortSignal;
 }
 
+/** Nodes whose effects on the session have happened. */
+const observed = new WeakSet<Node>();
+export const isObserved = (node: Node): boolean => observed.has(node);
+export const markObserved = (node: Node): void => void observed.add(node);
+
 const NAMES_SHOWN = 3;
 /** What a batch is called where it starts. */
 export const labelOf = (names: readonly string[]): string =>
@@ -81,14 +86,13 @@ export function observeReturns(
   for (const [name, status, args, result] of told) callback?.(name, status, args, result, null);
 }
 
-/** What the model replied: its thought, what it took, and whether there was anything in it. */
-export function observeResponse(node: Node, own: OpenSession, costUsd: number | null): boolean {
+/** What the model replied: its thought, what it took, and how often in a row there was nothing in it. */
+export function observeResponse(node: Node, own: OpenSession, costUsd: number | null): void {
   const { conversation, runtime } = own.session;
   if (node.thought) conversation.thoughts.push(node.thought);
   const { modelResponse } = node;
-  if (!modelResponse) return false;
+  if (!modelResponse) return;
   own.spend(modelResponse.usage ?? ({} as Usage), costUsd);
   const isEmpty = isEmptyResponse(modelResponse);
   runtime.consecutiveEmptyResponses = isEmpty ? runtime.consecutiveEmptyResponses + 1 : 0;
-  return isEmpty;
 }

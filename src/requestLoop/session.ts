@@ -66,7 +66,7 @@ export class OpenSession implements RequestState {
   readonly options: LoopOptions;
   readonly ports: Ports;
   /** Requests under way. */
-  requests = 0;
+  #requests = 0;
 
   constructor(options: LoopOptions) {
     check('the options of createStateManager', options, loopForm, 'createStateManager: ');
@@ -84,7 +84,7 @@ export class OpenSession implements RequestState {
     return this.agents.close();
   }
 
-  /** What is reset for each request; the calls of another one under way stay registered. */
+  /** What is reset as a request begins; the calls of another one under way stay registered. */
   begin(message: string, requestId: string): void {
     const { task, runtime } = this.session;
     const { toolRegistry } = runtime;
@@ -94,7 +94,12 @@ export class OpenSession implements RequestState {
     runtime.consecutiveEmptyResponses = 0;
     runtime.requestId = requestId;
     task.originalQuery = message;
-    if (this.requests === 0) toolRegistry.clear();
+    if (this.#requests === 0) toolRegistry.clear();
+    this.#requests += 1;
+  }
+
+  end(): void {
+    this.#requests -= 1;
   }
 
   /** What one model call used; null where its price is unknown. */

@@ -185,7 +185,9 @@ describe('public names', () => {
         "ValidationError",
         "cleanHistory",
         "createStateManager",
+        "normalizeArgs",
         "prepareHistory",
+        "processNode",
         "processRequest",
         "pruneToolOutputs",
       ]
