@@ -129,10 +129,14 @@ describe('public names', () => {
     expect(await namesOf('src/node.ts')).toMatchInlineSnapshot(`
       [
         "codingTools",
+        "configuredPlugins",
         "hooks",
         "jsonlStore",
+        "loadConfiguration",
         "permissions",
         "sandboxStatus",
+        "systemPrompt",
+        "trustProject",
       ]
     `);
   });
