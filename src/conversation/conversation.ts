@@ -31,7 +31,13 @@ import { Runs } from './runs.ts';
 /** For a conversation whose agent has tools, or that exists already. */
 export const loadDecisions = onDemand(() => import('./decisions.ts'));
 
+/** A conversation from inside, for who observes it. */
+export let runtimeOf: (conversation: Conversation) => Runtime;
+
 export class Conversation {
+  static {
+    runtimeOf = (conversation) => conversation.#runtime;
+  }
   readonly id: string;
   readonly cwd: string;
   readonly live$: Observable<Live>;

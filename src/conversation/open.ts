@@ -103,8 +103,16 @@ async function opened(
   const decisions = hasCalls ? await loadDecisions() : undefined;
   const given = { ...profile, ...loaded, ...(inspect && { inspect }) };
   const runtime = new Runtime({ ...given, id, cwd, handle, entries, ports, redact, attended });
-  const openChild: OpenChild = (child, childProfile) =>
-    openConversation(environment, childProfile, { ...child, cwd, attended });
+  const openChild: OpenChild = async (child, childProfile) => {
+    const closed = (): void => {
+      runtime.openChildren.delete(opened);
+      child.closed();
+    };
+    const opened = await openConversation(environment, childProfile, { ...child, cwd, attended, closed });
+    runtime.openChildren.add(opened);
+    runtime.childOpened$.next(opened);
+    return opened;
+  };
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
   runtime.subAgents = subAgents;
   const head = fresh ? await headOf(environment, opening) : [];
@@ -132,6 +140,7 @@ async function opened(
     closed,
     parentId,
   });
+  inspect?.({ type: '@runchart.conversation', conversation });
   if (parentId === undefined && resumesByItself(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
 }

@@ -2,6 +2,7 @@
  * One living conversation under its public face: log, folds, executors and driver, wired together. Rule: it knows what
  * durable entries say; what hosts do enters through the journal and is judged at its delivery.
  */
+import { Subject } from 'rxjs';
 import {
   applyEntry,
   conversationChart,
@@ -29,12 +30,12 @@ import type { LogHandle } from '../stores/store.ts';
 import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
-import type { Interpreter } from './interpreter/interpreter.ts';
+import type { Interpreter, RootChart } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
 import { NextRequest } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
 import { ChartStatus, HostStatus, LiveFeed } from './status.ts';
-import type { OwnProfile, SubAgents } from './subAgentPort.ts';
+import type { OpenedChild, OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {
   readonly log: ConversationLog;
@@ -57,6 +58,9 @@ export class Runtime {
   #onCancelled: (() => void)[] = [];
   /** Set while the conversation is opened, where it can have any. */
   subAgents: SubAgents | undefined;
+  /** Sub-agents whose conversations are open, and each that is opened from now on: for who observes the whole tree. */
+  readonly openChildren: Set<OpenedChild> = new Set();
+  readonly childOpened$: Subject<OpenedChild> = new Subject();
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
 
@@ -132,6 +136,16 @@ export class Runtime {
     this.chart.attach(this.#driver.root);
     this.hostStatus.changed();
     this.#driver.start(ports.now());
+  }
+
+  /** The chart of the conversation, above all others. */
+  get root(): RootChart | undefined {
+    return this.#driver?.root;
+  }
+
+  /** An observer's copy of a value, without secrets. */
+  redacted<T>(value: T): T {
+    return this.#options.redact(value);
   }
 
   /** What the chart says; `hostStatus` is what a host is told. */

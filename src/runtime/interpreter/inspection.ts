@@ -1,10 +1,10 @@
 /**
  * Observations of the compiled interpreter in the form of XState's inspection events, so that whatever understands those
- * understands both. Rule: transitions are XState's own definitions, and snapshots are made by XState, copied when they
- * are told.
+ * understands both. Rule: transitions are XState's own definitions; a snapshot is that of the moment it was told at, and
+ * is made by XState when somebody looks at it.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
-import type { ChartActor, Observer } from './chartActor.ts';
+import type { ChartActor, ChartSnapshot, Observer } from './chartActor.ts';
 import { compiled } from './chartActor.ts';
 import type { Interpreter } from './interpreter.ts';
 import type { Transition } from './plan.ts';
@@ -27,9 +27,9 @@ function definitionOf(machine: AnyStateMachine, { source, eventType, index }: Tr
   return list?.[index] as AnyTransitionDefinition;
 }
 
-function snapshotOf(actor: ChartActor, refOf: (actor: ChartActor) => InspectedActor): unknown {
-  const machine = machineOf(actor.plan.machine);
-  const { status, value, context, output, error, children } = actor.getSnapshot();
+function snapshotOf(of: ChartSnapshot, refOf: (actor: ChartActor) => InspectedActor): unknown {
+  const machine = machineOf(of.machine);
+  const { status, value, context, output, error, children } = of;
   const refs = Object.fromEntries(Object.entries(children).map(([id, child]) => [id, refOf(child)]));
   const resolved = machine.resolveState({ value, context, status: 'active' } as never);
   return Object.assign(resolved, { status, output, error, children: refs });
@@ -38,7 +38,14 @@ function snapshotOf(actor: ChartActor, refOf: (actor: ChartActor) => InspectedAc
 /** Runs the charts by their plans, and tells `inspect`. */
 export const inspected: Interpreter = (options) => compiled(options, options.inspect && inspectionOf(options.inspect));
 
-function inspectionOf(inspect: (event: unknown) => void): Observer {
+/** An event whose snapshot is made when it is asked for. */
+function withSnapshot(event: object, made: () => unknown): object {
+  let snapshot: unknown;
+  return Object.defineProperty(event, 'snapshot', { enumerable: true, get: () => (snapshot ??= made()) });
+}
+
+/** The observer that tells `inspect` in XState's words. */
+export function inspectionOf(inspect: (event: unknown) => void): Observer {
   const refs = new WeakMap<ChartActor, InspectedActor>();
   const refOf = (actor: ChartActor): InspectedActor => {
     const known = refs.get(actor);
@@ -50,7 +57,7 @@ function inspectionOf(inspect: (event: unknown) => void): Observer {
       logic: machineOf(actor.plan.machine),
       system: actor.system,
       send: (event) => actor.send(event),
-      getSnapshot: () => snapshotOf(actor, refOf),
+      getSnapshot: () => snapshotOf(actor.getSnapshot(), refOf),
     };
     refs.set(actor, ref);
     return ref;
@@ -71,21 +78,16 @@ function inspectionOf(inspect: (event: unknown) => void): Observer {
       case 'transition': {
         const { event, transition } = observation;
         const _transitions = transition ? [definitionOf(machineOf(actor.plan.machine), transition)] : [];
-        return inspect({
-          ...shared,
-          type: '@xstate.microstep',
-          event,
-          snapshot: snapshotOf(actor, refOf),
-          _transitions,
-        });
+        const now = actor.getSnapshot();
+        return inspect(
+          withSnapshot({ ...shared, type: '@xstate.microstep', event, _transitions }, () => snapshotOf(now, refOf)),
+        );
       }
-      case 'settled':
-        return inspect({
-          ...shared,
-          type: '@xstate.snapshot',
-          event: observation.event,
-          snapshot: snapshotOf(actor, refOf),
-        });
+      case 'settled': {
+        const now = actor.getSnapshot();
+        const { event } = observation;
+        return inspect(withSnapshot({ ...shared, type: '@xstate.snapshot', event }, () => snapshotOf(now, refOf)));
+      }
       default:
         return undefined;
     }
