@@ -11,7 +11,7 @@ import { withoutRedaction } from './log/conversationLog.ts';
 import type { Redact } from './log/redact.ts';
 import type { Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
-import { type AgentOptions, checkOpening, checkOptions, type InspectObserver, type OpenOptions } from './options.ts';
+import { type AgentOptions, checkOpening, checkOptions, type OpenOptions } from './options.ts';
 import { mergedPolicies, modelsOf } from './policies.ts';
 import { portsOf } from './runtime/ports.ts';
 import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
@@ -38,17 +38,6 @@ const hereDirectory = (): string => {
   const { process } = globalThis as { process?: { cwd?(): string } };
   return process?.cwd?.() ?? '/';
 };
-
-/** An observer sees everything and can stop nothing. */
-const isolatedInspector =
-  (inspect: InspectObserver): InspectObserver =>
-  (event) => {
-    try {
-      inspect(event);
-    } catch {
-      // What it throws is its own affair: it is called in the middle of a step.
-    }
-  };
 
 /** An opening that fails holds nothing; whoever asked for it is told why. */
 const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
@@ -111,7 +100,7 @@ class OpenAgent implements Agent {
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
       redact: redactionOf(options.secrets, [...allModels]),
-      inspect: inspect && isolatedInspector(inspect),
+      inspect,
     };
   }
 

@@ -25,8 +25,14 @@ import {
   word,
 } from './validation.ts';
 
-/** Called synchronously, never throws into a run. */
-export type InspectObserver = (event: unknown) => void;
+/**
+ * Called synchronously, never throws into a run. An observer of XState's inspection, or an inspector that has one, may be
+ * given too.
+ */
+export type InspectObserver =
+  | ((event: unknown) => void)
+  | { next?(event: unknown): void }
+  | { inspect: { next?(event: unknown): void } };
 
 export interface AgentOptions {
   model: Model;
@@ -56,7 +62,12 @@ export const agentForm = object({
   plugins: list('plugins'),
   store: storeForm,
   cwd: word,
-  inspect: callback,
+  inspect: {
+    wanted: 'a function, an observer or an inspector',
+    takes: (value) =>
+      typeof value === 'function' ||
+      [value, (value as { inspect?: unknown } | null)?.inspect].some((each) => withMethods(each, 'next')),
+  },
   interpreter: choice('compiled', 'xstate'),
   secrets: strings,
   authorize: callback,

@@ -33,6 +33,7 @@ const load = {
   xstate: onDemand(() => import('../runtime/interpreter/xstate.ts')),
   /** For `createAgent({ inspect })`. */
   inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
+  observer: onDemand(() => import('./inspectObserver.ts')),
 } as const;
 
 /** What every conversation of an agent has in common. */
@@ -40,7 +41,7 @@ export interface AgentEnvironment {
   store: LogStore;
   ports: Ports;
   redact(): Promise<Redact>;
-  inspect: ((event: unknown) => void) | undefined;
+  inspect: AgentOptions['inspect'];
   interpreter: AgentOptions['interpreter'];
 }
 
@@ -96,7 +97,8 @@ async function opened(
   const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
   const { attended } = opening;
   const { toolbox, policies } = profile;
-  const { ports, inspect } = environment;
+  const { ports } = environment;
+  const inspect = environment.inspect && (await load.observer()).observerOf(environment.inspect, id);
   const redact = await environment.redact();
   const hasCalls = !fresh || toolbox.specs.length > 0;
   const loaded = await loadedFor(environment, profile, hasCalls);

@@ -1,7 +1,6 @@
 /**
  * What the inspector's server and its page say to each other: messages as JSON, several in one frame. Rule: what lasts is
- * numbered without gap or repeat, so a page that comes late or comes back asks for what is behind the number it has; what
- * comes from a page is read before it counts, and all of it but reading needs control.
+ * numbered in order, so a page that comes late or comes back asks for what is behind the number it has; what comes from a page is read before it counts, and all of it but reading needs control.
  */
 import type { Decision, Json, LogEntry, Settlement } from '../../machines/vocabulary.ts';
 import type { Live } from '../live.ts';

@@ -36,6 +36,8 @@ export function machineOf(chart: Chart): AnyStateMachine {
 }
 
 const connected = new WeakMap<AnyStateMachine, AnyStateMachine>();
+/** Those that were connected. */
+const charts = new WeakSet<object>();
 /** A chart and its children with acts that reach the world. */
 function connectedChart(machine: AnyStateMachine): AnyStateMachine {
   const known = connected.get(machine);
@@ -44,8 +46,12 @@ function connectedChart(machine: AnyStateMachine): AnyStateMachine {
   const actors = Object.fromEntries(children.map(([name, child]) => [name, connectedChart(child)]));
   const chart = machine.provide({ actions, actors } as never) as AnyStateMachine;
   connected.set(machine, chart);
+  charts.add(chart);
   return chart;
 }
+
+/** Whether a chart runs for a conversation, and not for an app of its own. */
+export const isOfConversation = (machine: object): boolean => charts.has(machine);
 
 export const xstate: Interpreter = ({ machine, input, world, onError, inspect }) => {
   const root = createActor(connectedChart(machineOf(machine)), { input, ...(inspect && { inspect }) }) as AnyActorRef;

@@ -3,6 +3,7 @@
  * Rule: adding one is cheap and makes no text; of what is kept, events and transitions go first, since the log and the
  * living actors tell where a run stands without them.
  */
+import type { Json } from '../../machines/vocabulary.ts';
 import { ENTRY, excerpt } from './excerpt.ts';
 import { FRAME_MAX, type Recorded, type RecordedFact } from './wire.ts';
 
@@ -84,9 +85,33 @@ export class RecordLog {
   }
 }
 
+type EventFact = Extract<RecordedFact, { type: 'event' }>;
+
+/** An event as it is to be shown; it is copied when that is sent, and only then. */
+export class ShownEvent {
+  readonly type: string;
+  readonly #event: object;
+  readonly #redact: (event: object) => unknown;
+
+  constructor(event: { type: string }, redact: (event: object) => unknown) {
+    this.type = event.type;
+    this.#event = event;
+    this.#redact = redact;
+  }
+
+  /** As part of a record, which is only ever made JSON. */
+  get asField(): EventFact['event'] {
+    return this as unknown as EventFact['event'];
+  }
+
+  toJSON(): Json {
+    return excerpt(this.#redact(this.#event));
+  }
+}
+
 /** A record as JSON, within a frame. */
 export function recordText(record: Recorded): string {
-  const whole = JSON.stringify(record.type === 'event' ? { ...record, event: excerpt(record.event) } : record);
+  const whole = JSON.stringify(record);
   if (whole.length < FRAME_MAX / 2) return whole;
   const cut = record.type === 'entry' ? { ...record, entry: excerpt(record.entry, ENTRY), cut: true } : excerpt(record);
   return JSON.stringify(cut);

@@ -1,0 +1,254 @@
+/**
+ * What the actors of one actor system do, as records: of runchart's own interpreter, and of XState's. Rule: it is called in
+ * the middle of a step, so it keeps references and copies nothing; an actor is on record before all that it does, parents
+ * before children, whenever the observer came.
+ */
+import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionEvent } from 'xstate';
+import type { ChartActor, Observation } from '../runtime/interpreter/chartActor.ts';
+import type { Transition } from '../runtime/interpreter/plan.ts';
+import { chartOf, transitionLists } from './chart.ts';
+import { type RecordLog, ShownEvent } from './recordLog.ts';
+import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
+
+type Redact = (value: object) => unknown;
+
+/** The charts that were told already, by their machines. */
+export class ChartCatalog {
+  readonly #records: RecordLog;
+  readonly #keys = new WeakMap<object, string>();
+  /** By what is drawn: an app may build the same machine for each actor. */
+  readonly #drawn = new Map<string, string>();
+
+  constructor(records: RecordLog) {
+    this.#records = records;
+  }
+
+  /** The key of a machine's chart; nothing for what is no machine. */
+  keyOf(logic: unknown): string | undefined {
+    const machine = logic as AnyStateMachine | undefined;
+    if (!machine?.root?.states || !machine.root.transitions) return undefined;
+    const known = this.#keys.get(machine);
+    if (known !== undefined) return known;
+    const key = this.add(chartOf(machine));
+    this.#keys.set(machine, key);
+    return key;
+  }
+
+  add(drawn: ReturnType<typeof chartOf>): string {
+    const text = JSON.stringify(drawn);
+    const known = this.#drawn.get(text);
+    if (known !== undefined) return known;
+    const key = `${drawn.name}#${this.#drawn.size}`;
+    this.#drawn.set(text, key);
+    this.#records.add({ type: 'chart', chart: key, drawn });
+    return key;
+  }
+}
+
+interface KnownActor {
+  readonly id: string;
+  readonly parent: object | undefined;
+  value: StateValue | undefined;
+  status: ActorStatus;
+  step: number;
+}
+
+export interface ActorsOptions {
+  records: RecordLog;
+  charts: ChartCatalog;
+  conversation: string;
+  /** Unique within the inspector. */
+  nextId(): string;
+  redact: Redact;
+}
+
+export class Actors {
+  readonly #options: ActorsOptions;
+  readonly #known = new Map<object, KnownActor>();
+
+  constructor(options: ActorsOptions) {
+    this.#options = options;
+  }
+
+  made(actor: object, about: { name: string; parent: object | undefined; logic: unknown; late: boolean }): void {
+    if (this.#known.has(actor)) return;
+    const { records, charts, conversation, nextId } = this.#options;
+    const chart = charts.keyOf(about.logic);
+    const parent = about.parent && this.#known.get(about.parent);
+    const known: KnownActor = { id: nextId(), parent: about.parent, value: undefined, status: 'active', step: 0 };
+    this.#known.set(actor, known);
+    records.add({
+      type: 'actor',
+      actor: known.id,
+      conversation,
+      name: about.name,
+      ...(parent && { parent: parent.id }),
+      ...(chart !== undefined && { chart }),
+      ...(about.late && { late: true as const }),
+    });
+  }
+
+  event(actor: object, event: { type: string }, sender: object | undefined): void {
+    const known = this.#known.get(actor);
+    if (!known) return;
+    const from = sender && this.#known.get(sender);
+    const shown = new ShownEvent(event, this.#options.redact).asField;
+    this.#options.records.add({ type: 'event', actor: known.id, ...(from && { from: from.id }), event: shown });
+  }
+
+  transition(actor: object, event: string, taken: readonly TakenTransition[], value: StateValue): void {
+    const known = this.#known.get(actor);
+    if (!known) return;
+    known.value = value;
+    this.#options.records.add({ type: 'transition', actor: known.id, step: known.step, event, taken, value });
+    known.step += 1;
+  }
+
+  settled(actor: object, event: string, value: StateValue, status: ActorStatus): void {
+    const known = this.#known.get(actor);
+    if (!known) return;
+    known.step = 0;
+    // XState makes a new value object for each snapshot.
+    const isSame = known.value === value || JSON.stringify(known.value) === JSON.stringify(value);
+    if (isSame && known.status === status) return;
+    known.value = value;
+    known.status = status;
+    this.#options.records.add({ type: 'settled', actor: known.id, event, value, status });
+  }
+
+  /** Those below it that did not say so themselves have stopped with it. */
+  stopped(actor: object, status: Exclude<ActorStatus, 'active'>, error?: unknown): void {
+    const known = this.#known.get(actor);
+    if (!known) return;
+    for (const [child, { parent }] of this.#known) if (parent === actor) this.stopped(child, 'stopped');
+    this.#known.delete(actor);
+    const said = error instanceof Error ? error.message : undefined;
+    this.#options.records.add({
+      type: 'stopped',
+      actor: known.id,
+      status,
+      ...(said !== undefined && { error: said.slice(0, 500) }),
+    });
+  }
+
+  /** The actor with this id, while it lives. */
+  find(id: string): object | undefined {
+    for (const [actor, known] of this.#known) if (known.id === id) return actor;
+    return undefined;
+  }
+
+  get isEmpty(): boolean {
+    return this.#known.size === 0;
+  }
+}
+
+const taken = ({ source, eventType, index, target, guardName }: Transition): TakenTransition => ({
+  source: source.id,
+  event: eventType,
+  index,
+  targets: target ? [target.id] : [],
+  ...(guardName !== undefined && { guard: guardName }),
+});
+const takenOnce = new WeakMap<Transition, readonly TakenTransition[]>();
+const NOTHING: readonly TakenTransition[] = [];
+
+/** The one list that every record of the transition shows. */
+function takenOf(transition: Transition | undefined): readonly TakenTransition[] {
+  if (!transition) return NOTHING;
+  let list = takenOnce.get(transition);
+  if (!list) {
+    list = [taken(transition)];
+    takenOnce.set(transition, list);
+  }
+  return list;
+}
+
+/** Observes charts run by their plans; told of those that live already first. */
+export function planObserver(actors: Actors): { observe(observation: Observation): void; begun(): void } {
+  let late = true;
+  return {
+    begun: () => {
+      late = false;
+    },
+    observe(observation) {
+      const { type, actor } = observation;
+      switch (type) {
+        case 'actor':
+          actors.made(actor, { name: actor.id, parent: actor.parent, logic: actor.plan.machine, late });
+          if (late) actors.settled(actor, '', actor.value, actor.status);
+          return;
+        case 'event':
+          return actors.event(actor, observation.event, observation.sender);
+        case 'transition':
+          return actors.transition(actor, observation.event.type, takenOf(observation.transition), actor.value);
+        case 'settled':
+          return actors.settled(actor, observation.event.type, actor.value, actor.status);
+        default:
+          return actors.stopped(actor, endOf(actor), actor.error);
+      }
+    },
+  };
+}
+
+const endOf = ({ status }: ChartActor): Exclude<ActorStatus, 'active'> => (status === 'active' ? 'stopped' : status);
+
+const definitions = new WeakMap<AnyTransitionDefinition, TakenTransition>();
+/** Where a definition of XState's stands in its chart. */
+function placeOf(definition: AnyTransitionDefinition): TakenTransition {
+  const known = definitions.get(definition);
+  if (known) return known;
+  const source = definition.source as AnyStateMachine['root'];
+  const [event = '', list = []] = [...transitionLists(source)].find(([, each]) => each.includes(definition)) ?? [];
+  const { guard } = definition as { guard?: unknown };
+  const name = typeof guard === 'string' ? guard : (guard as { type?: unknown; name?: unknown } | undefined)?.type;
+  const place: TakenTransition = {
+    source: source.id,
+    event,
+    index: list.indexOf(definition),
+    targets: (definition.target ?? []).map(({ id }) => id),
+    ...(typeof name === 'string' && { guard: name }),
+  };
+  definitions.set(definition, place);
+  return place;
+}
+
+interface SomeSnapshot {
+  value?: StateValue;
+  status?: ActorStatus;
+  error?: unknown;
+}
+
+/** Values of actors that are no machines are their own business. */
+const stateOf = (snapshot: SomeSnapshot | undefined): StateValue => snapshot?.value ?? '';
+
+/** Tells of the actors of an XState system what its inspection tells. */
+export function inspectedActors(actors: Actors): (event: InspectionEvent) => void {
+  return (event) => {
+    const actor = event.actorRef as AnyActorRef & { logic?: unknown };
+    if (event.type === '@xstate.actor') {
+      actors.made(actor, { name: actor.id, parent: actor._parent, logic: actor.logic, late: false });
+      return;
+    }
+    if (event.type === '@xstate.event') return actors.event(actor, event.event, event.sourceRef);
+    if (event.type !== '@xstate.microstep' && event.type !== '@xstate.snapshot') return;
+    const snapshot = event.snapshot as SomeSnapshot;
+    if (event.type === '@xstate.microstep') {
+      // What is entered at the start is no transition that one could look up.
+      const list = (event._transitions ?? []).map(placeOf).filter(({ index }) => index >= 0);
+      if (list.length === 0 && event.event.type === 'xstate.init') return;
+      return actors.transition(actor, event.event.type, list, stateOf(snapshot));
+    }
+    const status = snapshot.status ?? 'active';
+    actors.settled(actor, event.event.type, stateOf(snapshot), status);
+    if (status !== 'active') actors.stopped(actor, status, snapshot.error);
+  };
+}
+
+/** Those that lived before anybody inspected, parents before children. */
+export function livingActors(actors: Actors, root: AnyActorRef): void {
+  const { id, _parent: parent } = root;
+  actors.made(root, { name: id, parent, logic: (root as { logic?: unknown }).logic, late: true });
+  const snapshot = root.getSnapshot() as SomeSnapshot & { children?: { [id: string]: AnyActorRef | undefined } };
+  actors.settled(root, '', stateOf(snapshot), snapshot.status ?? 'active');
+  for (const child of Object.values(snapshot.children ?? {})) if (child) livingActors(actors, child);
+}

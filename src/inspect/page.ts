@@ -1,0 +1,270 @@
+/**
+ * One page that watches. Rule: a page takes at its own pace from what is kept, so a slow one costs the run nothing: beyond
+ * its buffer nothing is made for it, and one that takes nothing for long is let go. What it asks changes something only
+ * where control is allowed.
+ */
+import type { Json } from '../../machines/vocabulary.ts';
+import type { Conversation } from '../conversation/conversation.ts';
+import type { Live } from '../live.ts';
+import { failureOf } from '../transports/acts.ts';
+import { type Observed, ownSignals } from './observed.ts';
+import { type RecordLog, recordText } from './recordLog.ts';
+import { FRAME_MAX, type FromPage, type Passing, readRequest, WIRE } from './wire.ts';
+
+/** The way to a page: a WebSocket, or a channel between tabs. */
+export interface Channel {
+  send(text: string): void;
+  /** Characters or bytes that were sent and have not left. */
+  readonly waiting: number;
+  /** Ends it at once. */
+  drop(): void;
+}
+
+export interface PageOptions {
+  records: RecordLog;
+  observed: Observed;
+  /** Of an actor of an app that is connected; null where there is none. */
+  appContext(actor: string): Json;
+  session: string;
+  version: string;
+  control: boolean;
+  setTimer(ms: number, fire: () => void): () => void;
+  now(): number;
+  /** How long a page may take nothing. */
+  stallMs: number;
+}
+
+const FLUSH_MS = 40;
+/** Ten times a second. */
+const LIVE_MS = 100;
+/** What may be on its way. */
+const WAITING_MAX = 1024 * 1024;
+const FRAME_GOAL = 256 * 1024;
+/** Characters of live signals that wait. */
+const LIVE_MAX = 256 * 1024;
+
+interface WaitingSignal {
+  conversation: string;
+  signal: Live;
+  /** Number of the next record when it came. */
+  behind: number;
+}
+
+export class PageConnection {
+  readonly #channel: Channel;
+  readonly #options: PageOptions;
+  /** Number of the next record to be sent; nothing before the page has subscribed. */
+  #next: number | undefined;
+  readonly #live = new LiveSignals(() => this.#due());
+  #liveAt = Number.NEGATIVE_INFINITY;
+  #stalledSince: number | undefined;
+  #timer: (() => void) | undefined;
+  readonly #stops: (() => void)[] = [];
+  #isClosed = false;
+  /** Messages that were no request of this protocol, or came where they mean nothing. */
+  ignored = 0;
+
+  constructor(channel: Channel, options: PageOptions) {
+    this.#channel = channel;
+    this.#options = options;
+  }
+
+  receive(text: string): void {
+    const request = this.#isClosed ? undefined : readRequest(text);
+    if (!request || (request.type === 'subscribe' && this.#next !== undefined)) this.ignored += 1;
+    else if (request.type === 'subscribe') this.#subscribe(request);
+    else void this.#answer(request);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.();
+    this.#live.stop();
+    for (const stop of this.#stops.splice(0)) stop();
+  }
+
+  #subscribe({ from: wanted, session: known }: Extract<FromPage, { type: 'subscribe' }>): void {
+    const { records, observed, session, version, control } = this.#options;
+    const { next } = records;
+    const from = known === session ? Math.min(wanted, next) : 0;
+    const dropped = next - from - records.since(from).length;
+    this.#say({ type: 'hello', wire: WIRE, version, session, control, from, next, dropped });
+    this.#next = from;
+    this.#stops.push(records.listen(() => this.#due()));
+    const open = observed.conversations((conversation) => this.#live.follow(conversation, records));
+    this.#stops.push(open.stop);
+    for (const conversation of open.now) this.#live.follow(conversation, records);
+    this.#flush(true);
+  }
+
+  async #answer(request: Exclude<FromPage, { type: 'subscribe' }>): Promise<void> {
+    const { ask } = request;
+    const { observed, appContext, control } = this.#options;
+    try {
+      if (request.type === 'context') {
+        const { actor } = request;
+        this.#say({ type: 'answer', ask, value: observed.contextOf(actor) ?? appContext(actor) });
+      } else if (!control) {
+        const message = 'the inspector is read-only: start it with control to decide here';
+        this.#say({ type: 'refused', ask, code: 'read_only', message });
+      } else {
+        this.#say({ type: 'answer', ask, value: await observed.control(request) });
+      }
+    } catch (error) {
+      const { code, message } = failureOf(error);
+      this.#say({ type: 'refused', ask, code, message });
+    }
+  }
+
+  #say(message: Passing): void {
+    if (!this.#isClosed) this.#channel.send(`[${JSON.stringify(message)}]`);
+  }
+
+  #due(ms: number = FLUSH_MS): void {
+    if (this.#isClosed || this.#timer) return;
+    this.#timer = this.#options.setTimer(ms, () => {
+      this.#timer = undefined;
+      this.#flush();
+    });
+  }
+
+  /** Whether more may be sent; one that takes nothing for too long is let go. */
+  #isReady(): boolean {
+    const { now, stallMs } = this.#options;
+    if (this.#channel.waiting <= WAITING_MAX) {
+      this.#stalledSince = undefined;
+      return true;
+    }
+    this.#stalledSince ??= now();
+    if (now() - this.#stalledSince >= stallMs) {
+      this.close();
+      this.#channel.drop();
+    } else this.#due(LIVE_MS);
+    return false;
+  }
+
+  /** `first`: what is missing was told by the greeting. */
+  #flush(first = false): void {
+    if (this.#isClosed || this.#next === undefined || !this.#isReady()) return;
+    const { records, now } = this.#options;
+    const frame = new Frame((text) => this.#channel.send(text));
+    const from = this.#next;
+    let seen = from;
+    for (const record of records.since(from)) {
+      if (record.n > seen && !first) frame.add(JSON.stringify({ type: 'dropped', from: seen, count: record.n - seen }));
+      for (const signal of this.#live.before(record.n)) frame.add(JSON.stringify(signal));
+      frame.add(recordText(record));
+      seen = record.n + 1;
+      if (frame.sent >= WAITING_MAX / 2) break;
+    }
+    this.#next = seen;
+    const isAll = seen >= records.next;
+    const isTime = now() - this.#liveAt >= LIVE_MS;
+    if (isAll && isTime) {
+      for (const signal of this.#live.before(Number.POSITIVE_INFINITY)) frame.add(JSON.stringify(signal));
+      this.#liveAt = now();
+    }
+    frame.send();
+    if (!isAll || !this.#live.isEmpty) this.#due(isAll ? LIVE_MS : 1);
+    this.#live.goOn();
+  }
+}
+
+/** Collects messages, and sends them a frame at a time. */
+class Frame {
+  readonly #send: (text: string) => void;
+  #texts: string[] = [];
+  #length = 0;
+  sent = 0;
+
+  constructor(send: (text: string) => void) {
+    this.#send = send;
+  }
+
+  add(text: string): void {
+    if (this.#length > 0 && this.#length + text.length > FRAME_MAX / 2) this.send();
+    this.#texts.push(text);
+    this.#length += text.length + 1;
+    if (this.#length >= FRAME_GOAL) this.send();
+  }
+
+  send(): void {
+    if (this.#texts.length === 0) return;
+    this.#send(`[${this.#texts.join(',')}]`);
+    this.sent += this.#length;
+    this.#texts = [];
+    this.#length = 0;
+  }
+}
+
+/** Live signals for one page, joined while they wait, and in their order among the records. */
+class LiveSignals {
+  #waiting: WaitingSignal[] = [];
+  #size = 0;
+  readonly #followed = new Map<Conversation, RecordLog>();
+  readonly #stops = new Map<Conversation, () => void>();
+  #isLost = false;
+  readonly #came: () => void;
+
+  constructor(came: () => void) {
+    this.#came = came;
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  follow(conversation: Conversation, records: RecordLog): void {
+    this.#followed.set(conversation, records);
+    if (this.#isLost) return;
+    const stop = ownSignals(conversation, (signal) => this.#put(conversation, signal, records.next));
+    this.#stops.set(conversation, stop);
+  }
+
+  /** Takes those that came before the record. */
+  before(n: number): { type: 'live'; conversation: string; signal: Live }[] {
+    const end = this.#waiting.findIndex(({ behind }) => behind > n);
+    const taken = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
+    if (this.#waiting.length === 0) this.#size = 0;
+    return taken.map(({ conversation, signal }) => ({ type: 'live', conversation, signal }));
+  }
+
+  /** The page has caught up: what is streamed is shown whole where some of it was lost. */
+  goOn(): void {
+    if (!this.#isLost) return;
+    this.#isLost = false;
+    for (const [conversation, records] of this.#followed) this.follow(conversation, records);
+  }
+
+  stop(): void {
+    for (const stop of this.#stops.values()) stop();
+    this.#stops.clear();
+  }
+
+  #put({ id: conversation }: Conversation, signal: Live, behind: number): void {
+    const last = this.#waiting.at(-1);
+    const joined = last?.conversation === conversation && last.behind === behind && joinedOf(last.signal, signal);
+    if (joined) this.#waiting[this.#waiting.length - 1] = { conversation, signal: joined, behind };
+    else this.#waiting.push({ conversation, signal, behind });
+    this.#size += 64 + ('text' in signal ? signal.text.length : 0);
+    if (this.#size > LIVE_MAX) this.#lose();
+    this.#came();
+  }
+
+  #lose(): void {
+    this.stop();
+    this.#waiting = [];
+    this.#size = 0;
+    this.#isLost = true;
+  }
+}
+
+/** One signal in place of two; nothing where both are to be shown. */
+function joinedOf(last: Live, next: Live): Live | undefined {
+  if (last.type === 'tool-progress' && next.type === 'tool-progress' && last.callId === next.callId) return next;
+  if (last.type === 'state' && next.type === 'state') return next;
+  if (!('text' in last) || !('text' in next) || last.type !== next.type || last.runId !== next.runId) return undefined;
+  if (last.type === 'tool-input-delta' && next.type === 'tool-input-delta' && last.index !== next.index)
+    return undefined;
+  return { ...last, text: last.text + next.text };
+}

@@ -1,0 +1,56 @@
+/**
+ * The files of the inspector's page, as they were built into the package. Rule: they are found once, before anything is
+ * served, and a request names one of them or none: no path of a request ever reaches the disk.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export interface PageFile {
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+}
+
+/** By the path of a request: `/index.html`, `/assets/page.js`. */
+export type PageFiles = ReadonlyMap<string, PageFile>;
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json',
+  '.woff2': 'font/woff2',
+  '.txt': 'text/plain; charset=utf-8',
+  '.map': 'application/json',
+};
+
+const MISSING = `<!doctype html><meta charset="utf-8"><title>runchart</title>
+<p>The page of the inspector is not built: run <code>npm run build</code>.`;
+
+/** Of the package as it is installed, and of a checkout where it was built. */
+const FOLDERS = ['./page/', '../../dist/src/inspect/page/'];
+
+function filesIn(folder: string): Map<string, PageFile> {
+  const found = new Map<string, PageFile>();
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const mediaType = MEDIA_TYPES[extname(entry.name)];
+    if (!entry.isFile() || mediaType === undefined) continue;
+    const path = join(entry.parentPath, entry.name);
+    const name = `/${relative(folder, path).split(sep).join('/')}`;
+    found.set(name, { mediaType, bytes: readFileSync(path) });
+  }
+  return found;
+}
+
+export function builtPage(): PageFiles {
+  for (const place of FOLDERS) {
+    try {
+      const files = filesIn(fileURLToPath(new URL(place, import.meta.url)));
+      if (files.has('/index.html')) return files;
+    } catch {
+      // Not there: the next place.
+    }
+  }
+  return new Map([['/index.html', { mediaType: 'text/html; charset=utf-8', bytes: Buffer.from(MISSING) }]]);
+}

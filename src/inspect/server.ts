@@ -1,0 +1,264 @@
+/**
+ * The inspector's server: the page, a stream for each page that watches, and a door for apps of XState. Rule: it listens on
+ * the loopback and nowhere else; whoever names another host, comes from another page or lacks the token is refused before
+ * anything is read; it is read-only unless it was started with control.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { AppConnection } from './apps.ts';
+import type { Observed } from './observed.ts';
+import { PageConnection, type PageOptions } from './page.ts';
+import type { PageFiles } from './pageFiles.ts';
+import type { RecordLog } from './recordLog.ts';
+import { FRAME_MAX, REQUEST_MAX } from './wire.ts';
+
+const HOST = '127.0.0.1';
+const TOKEN_MAX = 1024;
+/** Connections at a time. */
+const SOCKETS_MAX = 64;
+
+export interface ServerOptions {
+  port: number;
+  control: boolean;
+  version: string;
+  records: RecordLog;
+  observed: Observed;
+  files: PageFiles;
+  stallMs: number;
+}
+
+export interface InspectorServer {
+  readonly url: string;
+  readonly token: string;
+  /** Messages from pages that were ignored. */
+  readonly ignored: number;
+  close(): Promise<void>;
+}
+
+interface Refusal {
+  status: 400 | 401 | 403 | 404 | 405 | 413;
+  message: string;
+}
+
+/** In a time that says nothing about where they differ. */
+function sameToken(given: string, wanted: string): boolean {
+  if (given.length > TOKEN_MAX) return false;
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(wanted));
+}
+
+const LOOPBACK = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
+
+/** Who may ask: by the names of this server, and its token. */
+class Guard {
+  readonly token: string = randomBytes(32).toString('base64url');
+  readonly #hosts = new Set<string>();
+
+  /** The names under which it is reached. */
+  listensOn(port: number): void {
+    for (const host of [HOST, 'localhost']) this.#hosts.add(`${host}:${port}`);
+  }
+
+  /** Nothing where a request may be answered. `apps`: pages of this machine may ask, too. */
+  refusal({ headers }: IncomingMessage, query: string | undefined, { apps = false } = {}): Refusal | undefined {
+    const host = headers.host?.toLowerCase() ?? '';
+    // A page whose name was bound to this address would be of our origin otherwise.
+    if (!this.#hosts.has(host)) return { status: 403, message: 'the host is not one of this inspector' };
+    const { origin } = headers;
+    const isOurs = origin === undefined || origin === `http://${host}` || (apps && LOOPBACK.test(origin));
+    if (!isOurs) return { status: 403, message: 'the origin is not allowed' };
+    if (query === undefined) return undefined;
+    const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
+    const given = bearer ?? new URLSearchParams(query).get('token') ?? '';
+    if (given.length > TOKEN_MAX) return { status: 413, message: 'the token is too long' };
+    if (sameToken(given, this.token)) return undefined;
+    return { status: 401, message: 'the token is missing or wrong: open the address that the inspector told' };
+  }
+}
+
+const policyOf = (port: number): string =>
+  [
+    "default-src 'self'",
+    `connect-src 'self' ws://${HOST}:${port} ws://localhost:${port}`,
+    "img-src 'self' data: blob:",
+    "worker-src 'self' blob:",
+    "object-src 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
+/** Listens, and resolves once it does. */
+export async function startServer(options: ServerOptions): Promise<InspectorServer> {
+  const guard = new Guard();
+  const server = createServer((request, response) => answer(request, response, guard, options.files));
+  server.headersTimeout = 10_000;
+  server.requestTimeout = 30_000;
+  server.on('clientError', onBadRequest);
+  const sockets = new Sockets(guard, options);
+  server.on('upgrade', (request, socket, head) => sockets.upgrade(request, socket, head));
+  const { port } = await listening(server, options.port);
+  guard.listensOn(port);
+  const { token } = guard;
+  return {
+    url: `http://${HOST}:${port}/?token=${token}`,
+    token,
+    get ignored() {
+      return sockets.ignored;
+    },
+    async close() {
+      sockets.close();
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    },
+  };
+}
+
+function listening(server: Server, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, HOST, () => {
+      server.off('error', reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+function onBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const status = error.code === 'HPE_HEADER_OVERFLOW' ? '413 Payload Too Large' : '400 Bad Request';
+  if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+  else socket.destroy();
+}
+
+/** The path as it was sent, and what stands behind the question mark: nothing is resolved, so nothing leads out. */
+function partsOf({ url = '' }: IncomingMessage): [path: string, query: string] {
+  const cut = url.indexOf('?');
+  return cut < 0 ? [url, ''] : [url.slice(0, cut), url.slice(cut + 1)];
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, guard: Guard, files: PageFiles): void {
+  const [path, query] = partsOf(request);
+  const file = files.get(path === '/' ? '/index.html' : path);
+  const isDocument = path === '/' || path === '/index.html';
+  const refused = guard.refusal(request, isDocument ? query : undefined) ?? (file ? wrongMethod(request) : NOT_FOUND);
+  const port = request.socket.localPort ?? 0;
+  const headers = {
+    'content-security-policy': policyOf(port),
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+  };
+  if (refused || !file) {
+    const { status, message } = refused ?? NOT_FOUND;
+    response.writeHead(status, { ...headers, 'content-type': 'text/plain; charset=utf-8' }).end(`${message}\n`);
+    return;
+  }
+  response.writeHead(200, { ...headers, 'content-type': file.mediaType, 'content-length': file.bytes.byteLength });
+  response.end(request.method === 'HEAD' ? undefined : file.bytes);
+}
+
+const NOT_FOUND: Refusal = { status: 404, message: 'there is no such page' };
+const wrongMethod = ({ method }: IncomingMessage): Refusal | undefined =>
+  method === 'GET' || method === 'HEAD' ? undefined : { status: 405, message: 'only GET is answered' };
+
+const REASONS = { 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found' } as const;
+
+/** Pages at `/ws`, apps of XState at `/app`. */
+class Sockets {
+  readonly #guard: Guard;
+  readonly #options: ServerOptions;
+  readonly #session = randomBytes(12).toString('base64url');
+  readonly #pages = new WebSocketServer({ noServer: true, maxPayload: REQUEST_MAX, perMessageDeflate: false });
+  readonly #apps = new WebSocketServer({ noServer: true, maxPayload: FRAME_MAX, perMessageDeflate: false });
+  readonly #connections = new Set<AppConnection>();
+  ignored = 0;
+
+  constructor(guard: Guard, options: ServerOptions) {
+    this.#guard = guard;
+    this.#options = options;
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const [path, query] = partsOf(request);
+    const isApp = path === '/app';
+    const isKnown = isApp || path === '/ws';
+    const isFull = this.#pages.clients.size + this.#apps.clients.size >= SOCKETS_MAX;
+    const refused = this.#guard.refusal(request, query, { apps: isApp }) ?? (isKnown ? undefined : NOT_FOUND);
+    socket.on('error', () => socket.destroy());
+    if (refused || isFull) {
+      const status = refused?.status ?? 503;
+      const reason = REASONS[status as keyof typeof REASONS] ?? 'Refused';
+      socket.end(`HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      return;
+    }
+    if (isApp) this.#apps.handleUpgrade(request, socket, head, (opened) => this.#app(opened));
+    else this.#pages.handleUpgrade(request, socket, head, (opened) => this.#page(opened));
+  }
+
+  close(): void {
+    for (const socket of [...this.#pages.clients, ...this.#apps.clients]) socket.terminate();
+    this.#pages.close();
+    this.#apps.close();
+  }
+
+  #page(socket: WebSocket): void {
+    const channel = {
+      send: (text: string) => socket.send(text),
+      get waiting() {
+        return socket.bufferedAmount;
+      },
+      drop: () => socket.terminate(),
+    };
+    const page = new PageConnection(channel, { ...this.#pageOptions(), session: this.#session });
+    socket.on('message', (bytes, isBinary) => {
+      const { ignored } = page;
+      page.receive(isBinary ? '' : String(bytes));
+      this.ignored += page.ignored - ignored;
+    });
+    // What a broken frame or one that is too large says is told by the close.
+    socket.on('error', () => {});
+    socket.on('close', () => page.close());
+  }
+
+  #pageOptions(): Omit<PageOptions, 'session'> {
+    const { records, observed, version, control, stallMs } = this.#options;
+    return {
+      records,
+      observed,
+      version,
+      control,
+      stallMs,
+      now: () => performance.now(),
+      setTimer(ms, fire) {
+        const timer = setTimeout(fire, ms);
+        return () => clearTimeout(timer);
+      },
+      appContext: (actor) => {
+        for (const app of this.#connections) {
+          const context = app.contextOf(actor);
+          if (context !== null) return context;
+        }
+        return null;
+      },
+    };
+  }
+
+  #app(socket: WebSocket): void {
+    const app = new AppConnection(this.#options.records, this.#options.observed);
+    this.#connections.add(app);
+    socket.on('message', (bytes, isBinary) => {
+      if (isBinary || !app.take(String(bytes))) this.ignored += 1;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.#connections.delete(app);
+      app.close();
+    });
+  }
+}

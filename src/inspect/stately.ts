@@ -1,0 +1,81 @@
+/**
+ * Conversations in the inspector of `@statelyai/inspect`, or in any observer of XState's inspection. Rule: contexts and
+ * events go out as excerpts without credentials, since that inspector hands on whatever it gets, by default to a page on
+ * another host. Names are given where the conversation is opened: roots are called as it is.
+ */
+import { ConfigurationError } from '../errors.ts';
+import type { InspectObserver } from '../options.ts';
+import { withMethods } from '../validation.ts';
+import { CONTEXT, excerpt } from './excerpt.ts';
+
+interface Snapshot {
+  readonly status?: unknown;
+  readonly value?: unknown;
+  readonly context?: unknown;
+  readonly output?: unknown;
+  readonly error?: unknown;
+}
+interface Ref {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly _parent?: Ref;
+  readonly logic?: unknown;
+  getSnapshot(): Snapshot;
+}
+interface Told {
+  readonly type: string;
+  readonly rootId?: string;
+  readonly actorRef: Ref;
+  readonly sourceRef?: Ref;
+  readonly event?: { readonly type: string };
+  readonly snapshot?: Snapshot;
+}
+
+const shownSnapshot = ({ status, value, context, output, error }: Snapshot): Snapshot => ({
+  status,
+  value,
+  context: excerpt(context, CONTEXT),
+  ...(output !== undefined && { output: excerpt(output) }),
+  ...(error !== undefined && { error: excerpt(error) }),
+});
+
+/** An inspector, or the observer that it gives. */
+export type StatelyInspector = { next?(event: never): void } | { inspect: { next?(event: never): void } };
+
+/** As `inspect` of `createAgent`: `inspect: statelyInspector(createWebSocketInspector())`. Throws ConfigurationError. */
+export function statelyInspector(inspector: StatelyInspector): InspectObserver {
+  const found: unknown = 'inspect' in inspector ? inspector.inspect : inspector;
+  if (!withMethods(found, 'next'))
+    throw new ConfigurationError(
+      'statelyInspector needs an inspector of @statelyai/inspect, or an observer with next (@xstate/inspect is for XState 4)',
+    );
+  const observer = found as { next(event: Told): void };
+  const refs = new WeakMap<Ref, Ref>();
+  const shownRef = (ref: Ref): Ref => {
+    const known = refs.get(ref);
+    if (known) return known;
+    const { logic, _parent } = ref;
+    const shown: Ref = Object.create(ref, {
+      logic: { value: logic },
+      _parent: { get: () => _parent && shownRef(_parent) },
+      getSnapshot: { value: () => shownSnapshot(ref.getSnapshot()) },
+    });
+    refs.set(ref, shown);
+    return shown;
+  };
+  return {
+    next(event) {
+      const { type, rootId, actorRef, sourceRef, event: sent, snapshot } = event as Told;
+      // What its reader drops needs no copy.
+      if (type !== '@xstate.actor' && type !== '@xstate.event' && type !== '@xstate.snapshot') return;
+      observer.next({
+        type,
+        ...(rootId !== undefined && { rootId }),
+        actorRef: shownRef(actorRef),
+        ...(sourceRef && { sourceRef: shownRef(sourceRef) }),
+        ...(sent && { event: excerpt(sent) as unknown as { type: string } }),
+        ...(snapshot && { snapshot: shownSnapshot(snapshot) }),
+      });
+    },
+  };
+}
