@@ -63,10 +63,11 @@ export const agentForm = object({
   store: storeForm,
   cwd: word,
   inspect: {
-    wanted: 'a function, an observer or an inspector',
-    takes: (value) =>
-      typeof value === 'function' ||
-      [value, (value as { inspect?: unknown } | null)?.inspect].some((each) => withMethods(each, 'next')),
+    wanted: 'a function or inspector',
+    takes: (value) => {
+      const given = value as { inspect?: { next?: unknown }; next?: unknown } | null | undefined;
+      return callback.takes(given?.inspect?.next ?? given?.next ?? value);
+    },
   },
   interpreter: choice('compiled', 'xstate'),
   secrets: strings,

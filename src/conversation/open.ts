@@ -9,7 +9,6 @@ import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
 import type { Policies } from '../policies.ts';
-import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
@@ -33,7 +32,6 @@ const load = {
   xstate: onDemand(() => import('../runtime/interpreter/xstate.ts')),
   /** For `createAgent({ inspect })`. */
   inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
-  observer: onDemand(() => import('./inspectObserver.ts')),
 } as const;
 
 /** What every conversation of an agent has in common. */
@@ -98,23 +96,13 @@ async function opened(
   const { attended } = opening;
   const { toolbox, policies } = profile;
   const { ports } = environment;
-  const inspect = environment.inspect && (await load.observer()).observerOf(environment.inspect, id);
   const redact = await environment.redact();
   const hasCalls = !fresh || toolbox.specs.length > 0;
-  const loaded = await loadedFor(environment, profile, hasCalls);
+  const loaded = await loadedFor(environment, profile, hasCalls, id);
   const decisions = hasCalls ? await loadDecisions() : undefined;
-  const given = { ...profile, ...loaded, ...(inspect && { inspect }) };
-  const runtime = new Runtime({ ...given, id, cwd, handle, entries, ports, redact, attended });
-  const openChild: OpenChild = async (child, childProfile) => {
-    const closed = (): void => {
-      runtime.openChildren.delete(opened);
-      child.closed();
-    };
-    const opened = await openConversation(environment, childProfile, { ...child, cwd, attended, closed });
-    runtime.openChildren.add(opened);
-    runtime.childOpened$.next(opened);
-    return opened;
-  };
+  const runtime = new Runtime({ ...profile, ...loaded, id, cwd, handle, entries, ports, redact, attended });
+  const openChild: OpenChild = (child, childProfile) =>
+    openConversation(environment, childProfile, { ...child, cwd, attended });
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
   runtime.subAgents = subAgents;
   const head = fresh ? await headOf(environment, opening) : [];
@@ -142,7 +130,7 @@ async function opened(
     closed,
     parentId,
   });
-  inspect?.({ type: '@runchart.conversation', conversation });
+  loaded.inspect?.({ type: '@runchart.opened', conversation });
   if (parentId === undefined && resumesByItself(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
 }
@@ -169,23 +157,17 @@ async function loadedFor(
   { ports, inspect, interpreter }: AgentEnvironment,
   { policies, plugins }: AgentProfile,
   hasCalls: boolean,
+  id: string,
 ): Promise<OnDemand> {
-  const runBy = ports.interpreter ?? (await interpreterFor(interpreter, inspect !== undefined));
+  const inspection = inspect && (await load.inspection());
+  const wanted = interpreter === 'xstate' ? (await load.xstate()).xstate : inspection?.inspected;
   return {
-    ...(runBy && { interpreter: runBy }),
+    interpreter: ports.interpreter ?? wanted,
+    inspect: inspection?.observerOf(inspect as NonNullable<typeof inspect>, id),
     ...(hasCalls && { tools: await load.tools() }),
     ...(plugins.length > 0 && { Phases: (await load.phases()).PhaseRunner }),
     ...(policies.textToolCalls && { textCalls: (await load.textCalls()).textCalls }),
   };
-}
-
-/** Nothing where charts run as they do by default. */
-async function interpreterFor(
-  wanted: AgentEnvironment['interpreter'],
-  inspected: boolean,
-): Promise<Interpreter | undefined> {
-  if (wanted === 'xstate') return (await load.xstate()).xstate;
-  return inspected ? (await load.inspection()).inspected : undefined;
 }
 
 /** What was decided while it waits; and of a cycle that a crash cut off, the rest. */

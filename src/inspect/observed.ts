@@ -9,6 +9,7 @@ import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { ChartActor } from '../runtime/interpreter/chartActor.ts';
 import { isOfConversation } from '../runtime/interpreter/xstate.ts';
+import type { OpenedChild } from '../runtime/subAgentPort.ts';
 import { decideCall, sendMessage, settleCall } from '../transports/acts.ts';
 import { Actors, ChartCatalog, inspectedActors, livingActors, planObserver } from './actors.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
@@ -53,8 +54,8 @@ export class Observed {
 
   /** As `inspect` of `createAgent`, and of `createActor` of XState. */
   readonly observe = (event: unknown): void => {
-    const told = event as InspectionEvent | { type: '@runchart.conversation'; conversation: Conversation };
-    if (told.type === '@runchart.conversation') {
+    const told = event as InspectionEvent | { type: '@runchart.opened'; conversation: Conversation };
+    if (told.type === '@runchart.opened') {
       this.attach(told.conversation);
       return;
     }
@@ -150,7 +151,7 @@ export class Observed {
     const [first] = conversation.log();
     const parent = first?.type === 'conversation' ? first.parent : undefined;
     const above = parent && { conversation: parent.conversationId, callId: parent.callId };
-    const redact = <T>(value: T): T => runtime.redacted(value);
+    const redact = <T>(value: T): T => runtime.log.redact(value);
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation: id, nextId, redact });
     this.#records.add({ type: 'conversation', conversation: id, of: 'runchart', ...(above && { parent: above }) });
@@ -162,10 +163,11 @@ export class Observed {
     const observed: ObservedConversation = { conversation, actors, redact, parent: parentId, holders: 1, stop };
     this.#open.set(conversation, observed);
     const status = this.#statusOf(conversation);
-    parts.push(this.#followActors(runtime.root, actors, status), this.#followLog(observed, status));
-    for (const child of runtime.openChildren) this.attach(child.conversation as Conversation);
-    const children = runtime.childOpened$.subscribe((child) => void this.attach(child.conversation as Conversation));
-    parts.push(() => children.unsubscribe());
+    parts.push(this.#followActors(runtime.chart.root, actors, status), this.#followLog(observed, status));
+    const opened = (child: OpenedChild): void => void this.attach(child.conversation as Conversation);
+    const children = runtime.subAgents?.observeOpened(opened);
+    for (const child of children?.now ?? []) opened(child);
+    if (children) parts.push(children.stop);
     for (const listener of this.#listeners) listener(conversation);
     return observed;
   }

@@ -29,7 +29,7 @@ const MISSING = `<!doctype html><meta charset="utf-8"><title>runchart</title>
 <p>The page of the inspector is not built: run <code>npm run build</code>.`;
 
 /** Of the package as it is installed, and of a checkout where it was built. */
-const FOLDERS = ['./page/', '../../dist/src/inspect/page/'];
+const FOLDERS = ['../../inspect/page/', '../../dist/inspect/page/'];
 
 function filesIn(folder: string): Map<string, PageFile> {
   const found = new Map<string, PageFile>();

@@ -18,7 +18,8 @@ export class ConversationLog {
   readonly entries: LogEntry[];
   readonly #id: string;
   readonly #handle: LogHandle;
-  readonly #redact: Redact;
+  /** Takes secrets out of what is stored, and of what an observer is shown. */
+  readonly redact: Redact;
   readonly #known: LogState;
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
@@ -38,7 +39,7 @@ export class ConversationLog {
   }) {
     this.#id = options.id;
     this.#handle = options.handle;
-    this.#redact = options.redact;
+    this.redact = options.redact;
     this.#known = options.known;
     this.#transcript = options.transcript;
     this.entries = options.entries;
@@ -136,7 +137,7 @@ export class ConversationLog {
   #stamp(entries: readonly NewEntry[], at: number): LogEntry[] {
     const first = this.entries.length;
     return entries.map((entry, index) =>
-      deepFreeze({ seq: first + index, at, conversationId: this.#id, ...this.#redact.entry(entry) } as LogEntry),
+      deepFreeze({ seq: first + index, at, conversationId: this.#id, ...this.redact.entry(entry) } as LogEntry),
     );
   }
 

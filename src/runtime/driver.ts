@@ -25,9 +25,9 @@ export interface DriverOptions {
   refused?(acts: readonly object[], error: unknown): void;
   /** The root chart broke: a defect. */
   broke?(error: unknown): void;
-  inspect?(event: unknown): void;
+  inspect?: ((event: unknown) => void) | undefined;
   /** What runs the charts. */
-  interpreter?: Interpreter;
+  interpreter?: Interpreter | undefined;
 }
 
 export class Driver {
@@ -58,7 +58,7 @@ export class Driver {
         log: (entries) => void this.#entries.push(...entries),
       },
       onError: (error) => options.broke?.(error),
-      ...(inspect && { inspect }),
+      inspect,
     });
   }
 

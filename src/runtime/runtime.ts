@@ -2,7 +2,6 @@
  * One living conversation under its public face: log, folds, executors and driver, wired together. Rule: it knows what
  * durable entries say; what hosts do enters through the journal and is judged at its delivery.
  */
-import { Subject } from 'rxjs';
 import {
   applyEntry,
   conversationChart,
@@ -30,12 +29,12 @@ import type { LogHandle } from '../stores/store.ts';
 import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
-import type { Interpreter, RootChart } from './interpreter/interpreter.ts';
+import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
 import { NextRequest } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
 import { ChartStatus, HostStatus, LiveFeed } from './status.ts';
-import type { OpenedChild, OwnProfile, SubAgents } from './subAgentPort.ts';
+import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {
   readonly log: ConversationLog;
@@ -58,9 +57,6 @@ export class Runtime {
   #onCancelled: (() => void)[] = [];
   /** Set while the conversation is opened, where it can have any. */
   subAgents: SubAgents | undefined;
-  /** Sub-agents whose conversations are open, and each that is opened from now on: for who observes the whole tree. */
-  readonly openChildren: Set<OpenedChild> = new Set();
-  readonly childOpened$: Subject<OpenedChild> = new Subject();
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
 
@@ -130,22 +126,12 @@ export class Runtime {
       cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
       refused: (commands, error) => this.commands.refuse(commands, error),
       broke: (error) => this.#broke(error),
-      ...(inspect && { inspect }),
-      ...(interpreter && { interpreter }),
+      inspect,
+      interpreter,
     });
-    this.chart.attach(this.#driver.root);
+    this.chart.root = this.#driver.root;
     this.hostStatus.changed();
     this.#driver.start(ports.now());
-  }
-
-  /** The chart of the conversation, above all others. */
-  get root(): RootChart | undefined {
-    return this.#driver?.root;
-  }
-
-  /** An observer's copy of a value, without secrets. */
-  redacted<T>(value: T): T {
-    return this.#options.redact(value);
   }
 
   /** What the chart says; `hostStatus` is what a host is told. */
@@ -308,7 +294,9 @@ export interface OnDemand {
   /** Runs calls and what is before them; there where the agent has tools, or the log exists already. */
   tools?: NonNullable<EffectsOptions['tools']>;
   /** Where it is not the compiled one. */
-  interpreter?: Interpreter;
+  interpreter?: Interpreter | undefined;
+  /** Where somebody inspects. */
+  inspect?: ((event: unknown) => void) | undefined;
 }
 
 export interface RuntimeOptions extends OnDemand, OwnProfile {
@@ -319,5 +307,4 @@ export interface RuntimeOptions extends OnDemand, OwnProfile {
   ports: Ports;
   redact: Redact;
   attended: boolean;
-  inspect?: (event: unknown) => void;
 }

@@ -18,11 +18,8 @@ const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
 
 /** What the chart of a conversation says; before it is started, nothing runs and nothing begins. */
 export class ChartStatus implements ChartState {
-  #root: ChartRef | undefined;
-
-  attach(root: ChartRef): void {
-    this.#root = root;
-  }
+  /** The chart of the conversation, above all others. */
+  root: ChartRef | undefined;
 
   get status(): ConversationStatus {
     const value = this.#snapshot?.value as string | { [key: string]: string } | undefined;
@@ -35,7 +32,7 @@ export class ChartStatus implements ChartState {
 
   get isIdle(): boolean {
     const { status } = this;
-    return this.#root !== undefined && (status === 'idle' || status === 'error');
+    return this.root !== undefined && (status === 'idle' || status === 'error');
   }
 
   isStartedBy(kind: 'direct' | 'steer' | 'followUp'): boolean {
@@ -71,7 +68,7 @@ export class ChartStatus implements ChartState {
   }
 
   get #snapshot(): SnapshotFrom<typeof conversationMachine> | undefined {
-    return this.#root?.getSnapshot();
+    return this.root?.getSnapshot();
   }
 }
 

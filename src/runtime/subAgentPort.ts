@@ -35,6 +35,8 @@ export interface SubAgents {
   readonly pending: readonly PendingCall[];
   /** Calls of sub-agents whose outcome is unknown and not settled, each with its path. */
   readonly unsettled: readonly PendingCall[];
+  /** Those whose conversations are open; who observes them is told of each that is opened. */
+  observeOpened(opened: (child: OpenedChild) => void): { readonly now: readonly OpenedChild[]; stop(): void };
   /** The call waits only for what is pending within it: nobody is to decide about the call itself. */
   waitsWithin(record: CallRecord): boolean;
   /** A call of a sub-agent, and the ids that lead to it. */

@@ -15,7 +15,14 @@ import {
   subAgentEntries,
 } from '../../machines/internal.ts';
 import type { Policies } from '../policies.ts';
-import type { ConversationCore, MakeSubAgents, OpenChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
+import type {
+  ConversationCore,
+  MakeSubAgents,
+  OpenChild,
+  OpenedChild,
+  SubAgents,
+  Task,
+} from '../runtime/subAgentPort.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './group.ts';
 import { overBudget } from './outcome.ts';
@@ -42,6 +49,8 @@ export class SubAgentRegistry implements SubAgents {
   readonly #groups = new Map<string, SubAgentGroup>();
   readonly #endedCalls = new EndedCalls();
   readonly #shuttingDown = new Set<Promise<void>>();
+  readonly #opened = new Set<OpenedChild>();
+  readonly #observers = new Set<(child: OpenedChild) => void>();
   /** Takes what is to be stored while the conversation is opened: its chart does not run yet. */
   #opening: NewEntry[] | undefined;
 
@@ -124,6 +133,11 @@ export class SubAgentRegistry implements SubAgents {
     return entries;
   }
 
+  observeOpened(opened: (child: OpenedChild) => void): { now: readonly OpenedChild[]; stop(): void } {
+    this.#observers.add(opened);
+    return { now: [...this.#opened], stop: () => void this.#observers.delete(opened) };
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#shuttingDown);
     for (const group of this.#groups.values()) for (const child of group.children) await child.close();
@@ -183,11 +197,14 @@ export class SubAgentRegistry implements SubAgents {
       open: async () => {
         const opened = await openSubAgent({ id, parent, makeSubAgents, spawn, isOverBudget, openChild });
         this.#options.runtime.live.join(opened.runtime.live, callId);
+        this.#opened.add(opened);
+        for (const observe of this.#observers) observe(opened);
         return opened;
       },
       logChange: (change) => this.#logChange({ type: 'sub-agent.changed', callId, conversationId: id, ...change }),
       onSuspended: () => this.#groups.get(callId)?.reportWaiting(),
       onClosed: (known) => {
+        for (const opened of this.#opened) if (opened.runtime.known === known) this.#opened.delete(opened);
         this.#endedCalls.keep(callId, known);
         callIds.leave(known);
       },

@@ -104,7 +104,6 @@ describe('runchart in a browser', () => {
       'src/content/imagePreparer.ts',
       'src/conversation/decisions.ts',
       'src/conversation/history.ts',
-      'src/conversation/inspectObserver.ts',
       'src/log/entryShape.ts',
       'src/log/redact.ts',
       'src/models/textCalls.ts',

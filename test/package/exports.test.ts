@@ -198,6 +198,15 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/inspect', async () => {
+    expect(await namesOf('src/inspect/index.ts')).toMatchInlineSnapshot(`
+      [
+        "startInspector",
+        "statelyInspector",
+      ]
+    `);
+  });
+
   it('runchart/schema', async () => {
     expect(await namesOf('src/schema.ts')).toMatchInlineSnapshot(`
       [

@@ -4,6 +4,7 @@
  * is made by XState when somebody looks at it.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
+import { ConfigurationError } from '../../errors.ts';
 import type { ChartActor, ChartSnapshot, Observer } from './chartActor.ts';
 import { compiled } from './chartActor.ts';
 import type { Interpreter } from './interpreter.ts';
@@ -92,4 +93,58 @@ export function inspectionOf(inspect: (event: unknown) => void): Observer {
         return undefined;
     }
   };
+}
+
+type Observe = (event: unknown) => void;
+interface NextObserver {
+  next?(event: unknown): void;
+}
+
+type Ref = Pick<InspectedActor, 'id' | 'sessionId'> & { readonly _parent?: Ref | undefined };
+
+/** An inspector of XState's is shown ids that differ between conversations, and each root by the name of its own. */
+function namedBy(id: string, next: Observe): Observe {
+  const shown = new WeakMap<Ref, object>();
+  const shownAs = (ref: Ref | undefined): object | undefined => {
+    if (ref === undefined) return undefined;
+    const known = shown.get(ref);
+    if (known) return known;
+    const named = Object.create(ref, {
+      id: { get: () => (ref._parent ? ref.id : id) },
+      sessionId: { get: () => `${id}/${ref.sessionId}` },
+      _parent: { get: () => shownAs(ref._parent) },
+    }) as object;
+    shown.set(ref, named);
+    return named;
+  };
+  return (event) => {
+    const { type, actorRef, sourceRef, rootId } = event as { [field: string]: unknown };
+    // Its reader warns of what it does not know.
+    if (!String(type).startsWith('@xstate.')) return;
+    const from = sourceRef ? { sourceRef: shownAs(sourceRef as Ref) } : {};
+    const told = Object.getOwnPropertyDescriptors(event as object);
+    const renamed = { actorRef: shownAs(actorRef as Ref), rootId: `${id}/${String(rootId)}`, ...from };
+    next(Object.defineProperties({}, { ...told, ...Object.getOwnPropertyDescriptors(renamed) }));
+  };
+}
+
+/**
+ * Whoever was given as `inspect`, for one conversation. It sees everything and can stop nothing: it never throws.
+ * Throws ConfigurationError for what cannot observe.
+ */
+export function observerOf(given: Observe | NextObserver | { inspect: NextObserver }, id: string): Observe {
+  const observe = typeof given === 'function' ? given : namedBy(id, nextOf(given));
+  return (event) => {
+    try {
+      observe(event);
+    } catch {
+      // What it throws is its own affair: it is called in the middle of a step.
+    }
+  };
+}
+
+function nextOf(given: NextObserver | { inspect: NextObserver }): Observe {
+  const observer = 'inspect' in given ? given.inspect : given;
+  if (typeof observer?.next === 'function') return (event) => observer.next?.(event);
+  throw new ConfigurationError('inspect needs a function, an observer with next, or an inspector that has one');
 }

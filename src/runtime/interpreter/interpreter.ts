@@ -32,6 +32,6 @@ export interface InterpreterOptions {
   world: World;
   /** The root chart broke: a defect. */
   onError(error: unknown): void;
-  inspect?(event: unknown): void;
+  inspect?: ((event: unknown) => void) | undefined;
 }
 export type Interpreter = (options: InterpreterOptions) => RootChart;

@@ -6,7 +6,6 @@
 import type { Json, LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
 import { zeroUsage } from '../../../machines/internal.ts';
 import type { RunResult } from '../../conversation/run.ts';
-import type { InspectObserver } from '../../options.ts';
 import { pairingFaults } from '../simulation/watch/pairing.ts';
 import { type Move, sentenceOf } from './moves.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
@@ -70,7 +69,7 @@ export interface Played {
 export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs' | 'abortMs' | 'examples'> {
   /** Looks at the run behind its beginning (0) and behind each move; what it throws is the script's failure. */
   behind?(run: ScriptRun, moves: number): void;
-  inspect?: InspectObserver | undefined;
+  inspect?: ((event: unknown) => void) | undefined;
   answered?: TestWorldOptions['answered'];
 }
 

@@ -3,7 +3,6 @@
  * the script does not say, but what the agent does by itself; the store and what was said outlive the process.
  */
 import type { EffectRequest, Journal } from '../../../machines/internal.ts';
-import type { InspectObserver } from '../../options.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { memoryStore } from '../../stores/memory.ts';
 import type { LogHandle, LogStore } from '../../stores/store.ts';
@@ -19,7 +18,7 @@ export interface TestWorldOptions {
   /** Arguments of the calls that sub-agents make. */
   argsFor?(tool: string): unknown;
   madeEnd?(callId: string): 'fail' | 'timeOut' | undefined;
-  inspect?: InspectObserver | undefined;
+  inspect?: ((event: unknown) => void) | undefined;
   /** Hears of every answer in the conversation itself. */
   answered?: HoldingOptions['answered'] | undefined;
 }
