@@ -6,6 +6,7 @@
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import type { ChartActor, Observation } from '../runtime/interpreter/chartActor.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
+import { machineOf } from '../runtime/interpreter/xstate.ts';
 import { chartOf, transitionLists } from './chart.ts';
 import { type RecordLog, ShownEvent } from './recordLog.ts';
 import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
@@ -174,7 +175,7 @@ export function planObserver(actors: Actors): { observe(observation: Observation
       const { type, actor } = observation;
       switch (type) {
         case 'actor':
-          actors.made(actor, { name: actor.id, parent: actor.parent, logic: actor.plan.machine, late });
+          actors.made(actor, { name: actor.id, parent: actor.parent, logic: machineOf(actor.plan.machine), late });
           if (late) actors.settled(actor, '', actor.value, actor.status);
           return;
         case 'event':
