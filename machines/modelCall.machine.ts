@@ -6,7 +6,7 @@
 import { setup } from 'xstate';
 import { backoffMs, type ChartPolicies } from './policies.ts';
 import type { EffectDone, EffectRequest, ModelValue, TimerElapsed } from './ports.ts';
-import { ask, type ConfigOf, chartOf, finalOutput, type Guards, log, update } from './verbs.ts';
+import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, update } from './verbs.ts';
 import type { Failure, NewEntry } from './vocabulary.ts';
 import { verbs } from './xstateVerbs.ts';
 
@@ -165,5 +165,5 @@ const config = {
   },
 } satisfies ConfigOf<typeof modelCallSetup>;
 
-export const modelCallChart = chartOf(config, guards);
+export const modelCallChart: Chart = { id: config.id, config, implementations: { guards, actors: {} } };
 export const modelCallMachine = /* @__PURE__ */ (() => modelCallSetup().createMachine(config))();

@@ -49,17 +49,6 @@ export interface Chart {
   };
 }
 
-type Named = { readonly [name: string]: unknown };
-export const chartOf = (
-  config: { id: string },
-  guards: Named,
-  actors: { readonly [src: string]: Chart } = {},
-): Chart => ({
-  id: config.id,
-  config,
-  implementations: { guards, actors },
-});
-
 /** What `createMachine` of a setup takes. */
 export type ConfigOf<Setup extends () => { createMachine(config: never): unknown }> = Parameters<
   ReturnType<Setup>['createMachine']

@@ -12,7 +12,7 @@ import { stopReason } from '../run/entries.ts';
 import { effectsOfRun } from '../run/requests.ts';
 import { runChart, runMachine } from '../run/run.machine.ts';
 import { dueReplays, matches } from '../tools/openCalls.ts';
-import { ask, type ConfigOf, chartOf, drop, type Guards, log, type Message, tell, update } from '../verbs.ts';
+import { ask, type Chart, type ConfigOf, drop, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import { verbs } from '../xstateVerbs.ts';
 import * as assigns from './context.ts';
 import {
@@ -248,5 +248,9 @@ const config = {
   },
 } satisfies ConfigOf<typeof conversationSetup>;
 
-export const conversationChart = chartOf(config, guards, { run: runChart });
+export const conversationChart: Chart = {
+  id: config.id,
+  config,
+  implementations: { guards, actors: { run: runChart } },
+};
 export const conversationMachine = /* @__PURE__ */ (() => conversationSetup().createMachine(config))();

@@ -9,7 +9,7 @@ import { setup } from 'xstate';
 import { attemptStates } from '../modelCall.machine.ts';
 import { resumeToolCallChart, resumeToolCallMachine } from '../tools/resumeToolCall.machine.ts';
 import { toolRoundChart, toolRoundMachine } from '../tools/toolRound.machine.ts';
-import { ask, type ConfigOf, chartOf, drop, log, type Message, spawn, stop, tell, update } from '../verbs.ts';
+import { ask, type Chart, type ConfigOf, drop, log, type Message, spawn, stop, tell, update } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
 import * as assigns from './assigns.ts';
@@ -306,5 +306,9 @@ const config = {
   },
 } satisfies ConfigOf<typeof runSetup>;
 
-export const runChart = chartOf(config, runGuards, { toolRound: toolRoundChart, resumeToolCall: resumeToolCallChart });
+export const runChart: Chart = {
+  id: config.id,
+  config,
+  implementations: { guards: runGuards, actors: { toolRound: toolRoundChart, resumeToolCall: resumeToolCallChart } },
+};
 export const runMachine = /* @__PURE__ */ (() => runSetup().createMachine(config))();

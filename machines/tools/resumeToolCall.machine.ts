@@ -10,7 +10,7 @@ import type { CallConcluded, Replay, ToolCallOutput, ToolResultEntry } from '../
 import { resultFingerprint } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, Phases } from '../ports.ts';
-import { ask, type ConfigOf, chartOf, type Guards, log, type Message, tell, update } from '../verbs.ts';
+import { ask, type Chart, type ConfigOf, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import type { NewEntry, StoredPart } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
 import { type ToolCallInput, toolCallChart, toolCallMachine } from './toolCall.machine.ts';
@@ -231,5 +231,9 @@ const config = {
   },
 } satisfies ConfigOf<typeof resumeToolCallSetup>;
 
-export const resumeToolCallChart = chartOf(config, guards, { toolCall: toolCallChart });
+export const resumeToolCallChart: Chart = {
+  id: config.id,
+  config,
+  implementations: { guards, actors: { toolCall: toolCallChart } },
+};
 export const resumeToolCallMachine = /* @__PURE__ */ (() => resumeToolCallSetup().createMachine(config))();

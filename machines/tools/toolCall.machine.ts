@@ -11,7 +11,7 @@ import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '
 import { resultFingerprint } from '../fingerprint.ts';
 import { backoffMs, type ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, TimerElapsed, ToolValue } from '../ports.ts';
-import { ask, type ConfigOf, chartOf, finalOutput, type Guards, log, type Message, tell, update } from '../verbs.ts';
+import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
 
@@ -319,5 +319,5 @@ const config = {
   },
 } satisfies ConfigOf<typeof toolCallSetup>;
 
-export const toolCallChart = chartOf(config, guards);
+export const toolCallChart: Chart = { id: config.id, config, implementations: { guards, actors: {} } };
 export const toolCallMachine = /* @__PURE__ */ (() => toolCallSetup().createMachine(config))();

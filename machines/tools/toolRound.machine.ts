@@ -10,8 +10,8 @@ import { canonical } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { Phases } from '../ports.ts';
 import {
+  type Chart,
   type ConfigOf,
-  chartOf,
   finalOutput,
   type Guards,
   type Message,
@@ -218,5 +218,9 @@ const config = {
   },
 } satisfies ConfigOf<typeof toolRoundSetup>;
 
-export const toolRoundChart = chartOf(config, guards, { toolCall: toolCallChart });
+export const toolRoundChart: Chart = {
+  id: config.id,
+  config,
+  implementations: { guards, actors: { toolCall: toolCallChart } },
+};
 export const toolRoundMachine = /* @__PURE__ */ (() => toolRoundSetup().createMachine(config))();

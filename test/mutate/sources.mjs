@@ -54,6 +54,12 @@ const isTag = (node) =>
   node.left.type === 'MemberExpression' &&
   node.left.property.name === 'type';
 
+/** `{} as T`: it tells the compiler something, and XState's setup nothing. */
+const isTypeOnly = ({ value }) =>
+  /^TSAs/.test(value?.type ?? '') &&
+  value.expression.type === 'ObjectExpression' &&
+  value.expression.properties.length === 0;
+
 const pastComma = (text, at) => at + (/^\s*,/.exec(text.slice(at))?.[0].length ?? 0);
 
 /** What can be mistaken at a node, as texts in its place. */
@@ -94,6 +100,7 @@ function mistakesAt(node, parent, text, inFunction) {
     case 'ObjectExpression':
       if (!inFunction) return [];
       return node.properties.flatMap((property, index) => {
+        if (isTypeOnly(property)) return [];
         const next = node.properties[index + 1];
         const previous = node.properties[index - 1];
         const [from, to] = next
