@@ -76,7 +76,8 @@ async function fileVerdict(
     edits: !reads && isInside,
     save: pathRule(reads ? tool : 'edit', path, around),
   };
-  return withPart(findingOf(facts, rules), `${tool} ${path.given.slice(0, SHOWN_MAX)}`);
+  const verdict = withPart(findingOf(facts, rules), `${tool} ${path.given.slice(0, SHOWN_MAX)}`);
+  return isInside || path.real === undefined ? verdict : { ...verdict, outside: path.real };
 }
 
 const isDirectory = async ({ real }: PathSubject): Promise<boolean> =>

@@ -148,8 +148,8 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     this.#hasTold = true;
     if (call.readOnly) this.#readOnly.add(call.name.toLowerCase());
     const { needsApproval } = call;
-    const { outcome, by, parts, saves } = await this.#judge(call, { hook, needsApproval });
-    return { outcome, by, payload: { by, parts, rules: [...saves] } };
+    const { outcome, by, parts, saves, outside } = await this.#judge(call, { hook, needsApproval });
+    return { outcome, by, payload: { by, parts, rules: [...saves] }, ...(outside !== undefined && { outside }) };
   }
 
   async #requested(call: CheckedCall): Promise<RequestVerdict | undefined> {

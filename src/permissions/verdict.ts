@@ -25,6 +25,8 @@ export interface Finding extends Omit<PermissionVerdict, 'parts'> {
 export interface JudgedVerdict extends PermissionVerdict {
   /** The rules that would allow just this call; empty where none would. */
   saves: readonly string[];
+  /** The place outside the working directory that a file tool wants, links resolved. */
+  outside?: string;
 }
 
 export interface RuleSet {

@@ -39,6 +39,8 @@ export interface RuleVerdict {
   by: string;
   /** What whoever decides should see. */
   payload?: Json;
+  /** The place outside the working directory, links resolved, that was judged: where the call may run, it may go there. */
+  outside?: string;
 }
 
 export type RequestVerdict = { decision: 'allow'; by: string } | { decision: 'deny'; reason: string; stop?: boolean };

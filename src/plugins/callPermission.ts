@@ -109,17 +109,18 @@ export class CallPermission {
     const verdict = this.#judged?.verdict;
     const result: Passed = { kind: 'passed', prepared, suspend };
     if (verdict === undefined) return { ...result, permission: {} };
+    const where = verdict.outside === undefined ? {} : { outside: verdict.outside };
     const { decision } = this.#request;
-    if (verdict.outcome === 'allow') return { ...result, permission: decision ? {} : { by: verdict.by } };
+    if (verdict.outcome === 'allow') return { ...result, permission: decision ? where : { ...where, by: verdict.by } };
     const { name } = prepared.definition;
     if (decision) {
       // Whoever changed the arguments has decided about these.
       const isOwn = decision.action === 'edit' && prepared.call.args === decision.args;
       return isOwn
-        ? { ...result, permission: {} }
-        : { ...result, permission: { asked: this.#approval(name, verdict) } };
+        ? { ...result, permission: where }
+        : { ...result, permission: { ...where, asked: this.#approval(name, verdict) } };
     }
-    return this.#resolved(result, verdict);
+    return this.#resolved({ ...result, permission: where }, verdict);
   }
 
   /** Somebody may answer in place of a person. */
@@ -132,9 +133,11 @@ export class CallPermission {
         if (said.value.stop) this.#stop(said.value.reason);
         return this.#refused('denied', `Denied: ${said.value.reason}`);
       }
-      if (said.value?.decision === 'allow') return { ...result, permission: { by: said.value.by } };
+      if (said.value?.decision === 'allow')
+        return { ...result, permission: { ...result.permission, by: said.value.by } };
     }
-    return { ...result, permission: { asked: this.#approval(result.prepared.definition.name, verdict) } };
+    const asked = this.#approval(result.prepared.definition.name, verdict);
+    return { ...result, permission: { ...result.permission, asked } };
   }
 
   #approval(name: string, { payload }: RuleVerdict): GateValue {

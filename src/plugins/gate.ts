@@ -47,7 +47,7 @@ export type Checked =
       prepared: PreparedCall;
       suspend: GateValue | undefined;
       /** Where rules or hooks decided about permission: who allowed it, or what comes of the question. */
-      permission?: { by?: string; asked?: GateValue };
+      permission?: { by?: string; asked?: GateValue; outside?: string };
     }
   | GateValue;
 
@@ -117,7 +117,7 @@ export class Gate {
     const stays = asked ?? suspend;
     if (stays?.kind === 'suspend') return this.#same(args, record.args) ? stays : { ...stays, args };
     if (stays) return stays;
-    calls.ready(prepared);
+    calls.ready(permission?.outside === undefined ? prepared : { ...prepared, outside: permission.outside });
     const changed = record.changed || args !== record.args;
     const own = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
     const by = permission ? permission.by : own;

@@ -30,6 +30,8 @@ export interface ToolContext {
   idempotencyKey: string;
   /** Set when this is the replay of a suspended call. */
   decision?: Decision;
+  /** The one place outside the working directory, links resolved, that permissions let this call go to. */
+  outside?: string;
   state: { readonly [key: string]: Json };
   progress(update: Json): void;
   /** The agent's clock: what moves it in a test moves it here. */

@@ -25,6 +25,8 @@ export interface PreparedCall {
   definition: ToolDefinition;
   /** What the schema made of the arguments; a frozen copy. */
   args: unknown;
+  /** See ToolContext. */
+  outside?: string;
 }
 export type Preparation = { kind: 'ready'; prepared: PreparedCall } | { kind: 'refused'; code: string; text: string };
 /** How a wait for somebody else's code is bounded. */

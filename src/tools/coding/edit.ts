@@ -34,7 +34,7 @@ export const editTool = (known: KnownFiles): Tool =>
           refused('invalid_arguments', 'old_string and new_string are the same: there is nothing to change'),
         );
       }
-      const place = await placeOf(context.cwd, change.file_path);
+      const place = await placeOf(context.cwd, change.file_path, context.outside);
       if (place.kind === 'refused') return refusal(place);
       return known.alone(place.path, () => edit(place, change, known, context));
     },

@@ -1,6 +1,6 @@
 /**
  * The coding tools. Rule: each that is given a path stays inside the working directory of its conversation by itself,
- * whatever rules, hooks or permissions stand around it; a command of Bash begins there and can go anywhere.
+ * but for the one place that permissions opened to a call; a command of Bash begins there and can go anywhere.
  */
 import { checkOptionsOf, choice, flag, object, strings } from '../../validation.ts';
 import type { Tool } from '../tool.ts';

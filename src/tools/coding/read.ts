@@ -48,7 +48,7 @@ export const readTool = (known: KnownFiles): Tool =>
     idempotent: true,
     group: 'read-group',
     async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
-      const place = await placeOf(context.cwd, file_path);
+      const place = await placeOf(context.cwd, file_path, context.outside);
       if (place.kind === 'refused') return refusal(place);
       const image = await imageIn(place);
       if (image) return image;

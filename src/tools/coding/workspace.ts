@@ -32,14 +32,14 @@ export interface Refusal {
   message: string;
 }
 
-/** Where a path leads: always inside the root, with every link resolved. */
+/** Where a path leads: always inside the root, with every link resolved. The root of a place that permissions opened is it alone. */
 export interface Place {
   kind: 'place';
-  /** The working directory, links resolved. */
+  /** The working directory, links resolved; of a place outside of it, the directory that is meant or holds the file. */
   root: string;
   /** Absolute, links resolved; where nothing is there yet, below the nearest parent that exists. */
   path: string;
-  /** Relative to the root with `/` between its parts; `.` is the root itself. */
+  /** Relative to the working directory with `/` between its parts; `.` is that itself. Whole where it lies outside. */
   name: string;
   type: 'file' | 'directory' | 'other' | 'missing';
 }
@@ -67,8 +67,8 @@ export function spellingFault(path: string, platform: string = process.platform)
 export const isInside = (root: string, path: string): boolean =>
   path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
 
-/** Where `path` leads when it is taken from `cwd`, or why it may not be used. */
-export async function placeOf(cwd: string, path: string): Promise<Place | Refusal> {
+/** Where `path` leads when it is taken from `cwd`, or why it may not be used. `opened`: the one place outside that permissions opened. */
+export async function placeOf(cwd: string, path: string, opened?: string): Promise<Place | Refusal> {
   const fault = spellingFault(path);
   if (fault !== undefined)
     return refused('invalid_arguments', `the path ${fault}; give one relative to the working directory`);
@@ -76,8 +76,11 @@ export async function placeOf(cwd: string, path: string): Promise<Place | Refusa
   if (root === undefined) return refused('not_found', `the working directory ${shownName(cwd)} does not exist`);
   try {
     const target = await realTarget(resolve(root, path), LINKS_MAX);
-    if (!isInside(root, target)) return outside(path);
+    const isOutside = !isInside(root, target);
+    if (isOutside && target !== opened) return outside(path);
     const type = await typeOf(target);
+    if (isOutside)
+      return { kind: 'place', root: type === 'directory' ? target : dirname(target), path: target, name: target, type };
     return { kind: 'place', root, path: target, name: relative(root, target).split(sep).join('/') || '.', type };
   } catch (error) {
     // Any other answer would tell what lies outside: a loop or a closed directory may be there.

@@ -26,7 +26,7 @@ export const writeTool = (known: KnownFiles): Tool =>
     parameters,
     group: 'write-group',
     async execute({ file_path, content }, context) {
-      const place = await placeOf(context.cwd, file_path);
+      const place = await placeOf(context.cwd, file_path, context.outside);
       if (place.kind === 'refused') return refusal(place);
       return known.alone(place.path, () => write(place, content, known, context));
     },

@@ -27,10 +27,10 @@ export const globTool: Tool = defineTool({
   readOnly: true,
   idempotent: true,
   group: 'read-group',
-  async execute({ pattern, path = '.' }, { cwd, signal }) {
+  async execute({ pattern, path = '.' }, { cwd, signal, outside }) {
     const compiled = globPattern(pattern);
     if (compiled.kind === 'refused') return refusal(compiled);
-    const place = await placeOf(cwd, path);
+    const place = await placeOf(cwd, path, outside);
     if (place.kind === 'refused') return refusal(place);
     if (place.type !== 'directory') return refusal(notADirectory(place));
     const { names, cut } = await filesBelow(place.path, signal);

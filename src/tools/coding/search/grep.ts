@@ -37,8 +37,8 @@ export const grepTool: Tool = defineTool({
   readOnly: true,
   idempotent: true,
   group: 'read-group',
-  async execute({ pattern, path = '.', include }, { cwd, signal }) {
-    const place = await placeOf(cwd, path);
+  async execute({ pattern, path = '.', include }, { cwd, signal, outside }) {
+    const place = await placeOf(cwd, path, outside);
     if (place.kind === 'refused') return refusal(place);
     const matcher = startMatcher(signal);
     try {

@@ -24,8 +24,8 @@ export const lsTool: Tool = defineTool({
   readOnly: true,
   idempotent: true,
   group: 'read-group',
-  async execute({ path = '.' }, { cwd, signal }) {
-    const place = await placeOf(cwd, path);
+  async execute({ path = '.' }, { cwd, signal, outside }) {
+    const place = await placeOf(cwd, path, outside);
     if (place.kind === 'refused') return refusal(place);
     if (place.type !== 'directory') return refusal(notADirectory(place));
     signal.throwIfAborted();
