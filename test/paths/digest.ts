@@ -1,9 +1,10 @@
 /**
  * What a chart does, as a short text that is committed: a line for each start and one for each state, with a hash over
- * all that is done there. Rule: a step counts by what it brings about (state, way, log, asks, children, what is told);
- * what the chart keeps in its context does not.
+ * all that is done there. Rule: a step counts by what it brings about (state, way, log, asks, children, what is
+ * told, which answers the chart waits for then); what it keeps in its context does not.
  */
 import { createHash } from 'node:crypto';
+import { awaited } from '../../machines/nextState.ts';
 import type { Trace } from './trace.ts';
 
 const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
@@ -26,6 +27,7 @@ export function recordOf({ before, event, situation, spawned }: Trace): string {
     status,
     json(output),
     json(effects),
+    json(awaited(state)),
   ].join('\t');
 }
 
