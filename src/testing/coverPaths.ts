@@ -25,15 +25,29 @@ const LIMIT = 100_000;
 /** How many of a path's last events are in its name. */
 const NAMED = 5;
 type Event = { type: string };
-type Explored = AdjacencyValue<Situation, Event>;
 
 /** An optional peer of the package, loaded where paths are generated: whoever generates none does without it. */
-function traversal(): typeof getAdjacencyMap {
+function traversal(caller: string): typeof getAdjacencyMap {
   try {
     return (createRequire(import.meta.url)('@xstate/graph') as typeof import('@xstate/graph')).getAdjacencyMap;
   } catch (cause) {
     if ((cause as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw cause;
-    throw new ConfigurationError('coverPaths needs @xstate/graph: npm install --save-dev @xstate/graph', { cause });
+    throw new ConfigurationError(`${caller} needs @xstate/graph: npm install --save-dev @xstate/graph`, { cause });
+  }
+}
+
+/** The graph of any logic, by the library's own traversal; nothing where it has more edges than `limit`. */
+export function adjacencyOf<S, E>(
+  caller: string,
+  logic: { getInitialSnapshot(): S; transition(state: S, event: E): S },
+  options: { events(state: S): readonly E[]; serializeState(state: S): string; limit: number },
+): Readonly<Record<string, AdjacencyValue<S & Situation, E & Event>>> | undefined {
+  const traverse = traversal(caller);
+  try {
+    return traverse(logic as never, options as never) as never;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes('limit exceeded')) return undefined;
+    throw error;
   }
 }
 
@@ -57,23 +71,19 @@ function explore(chart: string, explorer: Explorer, first: Situation, limit: num
     serializeState: (situation: Situation) => explorer.key(situation),
     limit,
   };
-  const adjacencyOf = traversal();
-  try {
-    const adjacency: Record<string, Explored> = adjacencyOf(logic as never, options as never) as never;
-    const graph = new Map<string, Vertex>();
-    for (const [key, { state, transitions }] of Object.entries(adjacency)) {
-      const edges = Object.values(transitions).map(({ event, state: next }) => ({ event, to: explorer.key(next) }));
-      graph.set(key, { edges, final: state.status === 'done' });
-    }
-    return graph;
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.includes('limit exceeded')) throw error;
+  const adjacency = adjacencyOf<Situation, Event>('coverPaths', logic, options);
+  if (!adjacency) {
     throw new ConfigurationError(
       `coverPaths explored ${limit} steps of ${chart} without an end. Let the projection leave out what only grows, ` +
         'let the input bound what can come, or pass a higher limit.',
-      { cause: error },
     );
   }
+  const graph = new Map<string, Vertex>();
+  for (const [key, { state, transitions }] of Object.entries(adjacency)) {
+    const edges = Object.values(transitions).map(({ event, state: next }) => ({ event, to: explorer.key(next) }));
+    graph.set(key, { edges, final: state.status === 'done' });
+  }
+  return graph;
 }
 
 /** The walk as the chart really takes it. */

@@ -12,7 +12,9 @@ export {
   replayRecording,
   replayUntil,
 } from '../journals/index.ts';
+export { type AgentPaths, agentPaths } from './agentPaths/agentPaths.ts';
 export type { Move, SaidCall } from './agentPaths/moves.ts';
+export type { AgentPathsReport } from './agentPaths/report.ts';
 export {
   type AgentPath,
   type AgentPathsOptions,
@@ -21,6 +23,8 @@ export {
   type Verdict,
 } from './agentPaths/runScript.ts';
 export { scriptOf, testOf } from './agentPaths/scriptOf.ts';
+export type { ChartTransition } from './agentPaths/search/coverage.ts';
+export type { VerdictRow } from './agentPaths/verdicts.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';

@@ -144,6 +144,7 @@ describe('public names', () => {
   it.runIf(isThere('src/testing/index.ts'))('runchart/testing', async () => {
     expect(await namesOf('src/testing/index.ts')).toMatchInlineSnapshot(`
       [
+        "agentPaths",
         "coverPaths",
         "drawChart",
         "drive",

@@ -9,8 +9,8 @@ import type { RunResult } from '../../conversation/run.ts';
 import { pairingFaults } from '../simulation/watch/pairing.ts';
 import { type Move, sentenceOf } from './moves.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
-import type { TestWorldOptions } from './testWorld.ts';
-import { declarationFaults, type Outside } from './toolWatch.ts';
+import type { TestWorldOptions } from './world/testWorld.ts';
+import { declarationFaults, type Outside } from './world/toolWatch.ts';
 
 /** What becomes of a call before it runs. */
 export type Verdict = 'runs' | 'asks' | 'blocked' | 'refused';
@@ -69,7 +69,7 @@ export interface Played {
 export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs' | 'abortMs' | 'examples'> {
   /** Looks at the run behind its beginning (0) and behind each move; what it throws is the script's failure. */
   behind?(run: ScriptRun, moves: number): void;
-  inspect?: ((event: unknown) => void) | undefined;
+  taken?: TestWorldOptions['taken'];
   answered?: TestWorldOptions['answered'];
 }
 
@@ -77,10 +77,10 @@ const ABORT_MS = 250;
 
 /** Plays a script to its end. Rejects with the move that failed, or with what is wrong with what came of it. */
 export async function play(make: MakeAgent, script: readonly Move[], options: PlayOptions = {}): Promise<Played> {
-  const { outside, stubs, abortMs = ABORT_MS, behind, inspect, answered, examples } = options;
+  const { outside, stubs, abortMs = ABORT_MS, behind, taken, answered, examples } = options;
   await outside?.reset();
   const argsFor = (tool: string): unknown => examples?.[tool]?.[0]?.args;
-  const run = new ScriptRun(make, script, { outside, stubs, inspect, answered, argsFor });
+  const run = new ScriptRun(make, script, { outside, stubs, taken, answered, argsFor });
   try {
     await run.begin();
     behind?.(run, 0);
@@ -124,11 +124,18 @@ function holds(run: ScriptRun): void {
   if (faults.length > 0) throw new Error(faults.join('\n'));
 }
 
+/** What is to run again has its result once more. */
 function resultFaults(log: readonly LogEntry[]): string[] {
   const results = new Map<string, number>();
-  for (const entry of log)
-    if (entry.type === 'tool-result') results.set(entry.callId, (results.get(entry.callId) ?? 0) + 1);
-  return [...results].flatMap(([callId, count]) => (count > 1 ? [`${callId} has ${count} results`] : []));
+  const faults: string[] = [];
+  for (const entry of log) {
+    if (entry.type === 'call-settled') results.delete(entry.callId);
+    if (entry.type !== 'tool-result') continue;
+    const count = (results.get(entry.callId) ?? 0) + 1;
+    results.set(entry.callId, count);
+    if (count > 1) faults.push(`${entry.callId} has ${count} results`);
+  }
+  return faults;
 }
 
 /** No run of the process that lives is over: a crash was the last that happened. */

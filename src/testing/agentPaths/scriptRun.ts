@@ -10,7 +10,7 @@ import { ConfigurationError } from '../../errors.ts';
 import { withMethods } from '../../validation.ts';
 import type { AgentWorld } from '../simulation/simulate.ts';
 import { inWords, type Move, type MoveOf, toolNames } from './moves.ts';
-import { TESTED, TestWorld, type TestWorldOptions } from './testWorld.ts';
+import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 
 export type MakeAgent = (world: AgentWorld) => Agent;
 
@@ -40,7 +40,7 @@ const numberOf = (callId: string): number => Number(callId.slice('call'.length))
 
 export class ScriptRun {
   readonly world: TestWorld;
-  readonly #script: readonly Move[];
+  readonly #script: Move[];
   readonly #make: MakeAgent;
   readonly #toolOf: (call: number) => string;
   #at = 0;
@@ -53,8 +53,8 @@ export class ScriptRun {
 
   constructor(make: MakeAgent, script: readonly Move[], options: TestWorldOptions) {
     this.#make = make;
-    this.#script = script;
-    this.#toolOf = toolNames(script);
+    this.#script = [...script];
+    this.#toolOf = (call) => toolNames(this.#script)(call);
     this.world = new TestWorld({ ...options, madeEnd: (callId) => this.#madeEnd(numberOf(callId)) });
   }
 
@@ -68,6 +68,12 @@ export class ScriptRun {
     if (missing.length > 0)
       throw new ConfigurationError(`the agent does not use the world's ${missing.join(' and ')}: ${SPREAD}`);
     await this.world.settled();
+  }
+
+  /** Goes on with a move that was not in the script. */
+  async goOn(move: Move): Promise<void> {
+    this.#script.splice(this.#at, this.#script.length, move);
+    await this.move();
   }
 
   /** Does the next move. Rejects where nothing can bring it now. */

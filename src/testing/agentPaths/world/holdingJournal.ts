@@ -3,7 +3,7 @@
  * go; what gates and phases say is handed over in the order in which they were asked, however they settle; a process that
  * died does nothing more.
  */
-import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../../machines/internal.ts';
+import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../../../machines/internal.ts';
 
 /** What the agent under test does by itself between two moves. */
 const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context']);

@@ -2,8 +2,8 @@
  * The model of an agent under test: it says what the script says, when the script says it. Rule: a call waits until it is
  * answered; sub-agents, of whom no script speaks, call each tool that their task names and then hand in.
  */
-import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../models/model.ts';
-import type { MoveOf } from './moves.ts';
+import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../models/model.ts';
+import type { MoveOf } from '../moves.ts';
 
 type Answer = readonly ModelPart[] | ModelError;
 interface ModelCall {

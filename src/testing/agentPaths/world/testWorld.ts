@@ -2,11 +2,14 @@
  * The world of an agent under test: its model, its clock, its ids, its store and its journal. Rule: nothing happens that
  * the script does not say, but what the agent does by itself; the store and what was said outlive the process.
  */
-import type { EffectRequest, Journal } from '../../../machines/internal.ts';
-import type { Ports } from '../../runtime/ports.ts';
-import { memoryStore } from '../../stores/memory.ts';
-import type { LogHandle, LogStore } from '../../stores/store.ts';
-import type { AgentWorld } from '../simulation/simulate.ts';
+import type { EffectRequest, Journal, Settings } from '../../../../machines/internal.ts';
+import { compiled } from '../../../runtime/interpreter/chartActor.ts';
+import type { InterpreterOptions, RootChart } from '../../../runtime/interpreter/interpreter.ts';
+import type { Ports } from '../../../runtime/ports.ts';
+import { memoryStore } from '../../../stores/memory.ts';
+import type { LogHandle, LogStore } from '../../../stores/store.ts';
+import type { AgentWorld } from '../../simulation/simulate.ts';
+import { coveredBy } from '../search/coverage.ts';
 import { HeldModel } from './heldModel.ts';
 import { HoldingJournal, type HoldingOptions } from './holdingJournal.ts';
 import { TestClock } from './testClock.ts';
@@ -18,7 +21,8 @@ export interface TestWorldOptions {
   /** Arguments of the calls that sub-agents make. */
   argsFor?(tool: string): unknown;
   madeEnd?(callId: string): 'fail' | 'timeOut' | undefined;
-  inspect?: ((event: unknown) => void) | undefined;
+  /** Told of each transition that the charts of the conversation take. */
+  taken?: ((key: string) => void) | undefined;
   /** Hears of every answer in the conversation itself. */
   answered?: HoldingOptions['answered'] | undefined;
 }
@@ -37,6 +41,8 @@ export class TestWorld {
   readonly clock = new TestClock();
   readonly model: HeldModel;
   readonly tools: ToolWatch;
+  /** The agent's policies and phases as its charts know them. */
+  settings: Settings | undefined;
   /** The agent keeps its conversations here. */
   isStoring = false;
   readonly #options: TestWorldOptions;
@@ -72,7 +78,7 @@ export class TestWorld {
       model: this.model,
       store: this.#ownStore(),
       ports: this.#ports(),
-      inspect: (event) => this.#options.inspect?.(event),
+      inspect: () => undefined,
     };
   }
 
@@ -149,7 +155,16 @@ export class TestWorld {
       random: () => 0.5,
       journal: (embedded, id) => this.#journal(embedded, id, lives),
       execute: this.tools.execute,
+      interpreter: (options) => this.#interpreted(options),
     };
+  }
+
+  #interpreted(options: InterpreterOptions): RootChart {
+    const { settings } = options.input as { settings: Settings };
+    if (settings.conversationId !== TESTED) return compiled(options);
+    this.settings ??= settings;
+    const { taken } = this.#options;
+    return taken ? coveredBy(taken)(options) : compiled(options);
   }
 
   #journal(embedded: Journal, id: string, lives: () => boolean): HoldingJournal {

@@ -3,8 +3,9 @@
  * the user's own code is executed, unless its tool is a stub or the script makes its end up; what a tool declares
  * (`readOnly`, `idempotent`, that it heeds its signal) is held against what it does.
  */
-import { canonical, type Json } from '../../../machines/internal.ts';
-import type { ToolContext, ToolDefinition } from '../../tools/tool.ts';
+import { canonical, type Json } from '../../../../machines/internal.ts';
+import { thrownText } from '../../../errors.ts';
+import type { ToolContext, ToolDefinition } from '../../../tools/tool.ts';
 import type { TestClock } from './testClock.ts';
 
 /** The world that tools act on. */
@@ -44,6 +45,8 @@ export interface Execution {
   atAbort?: string | undefined;
   after?: string | undefined;
   aborted: boolean;
+  /** What it threw. */
+  threw?: string;
   /** Lets the time of a made-up time-out pass. */
   timeOut?(): void;
 }
@@ -128,7 +131,7 @@ export class ToolWatch {
     try {
       return this.#settle(execution, act());
     } catch (error) {
-      this.#over(execution);
+      this.#threw(execution, error);
       throw error;
     }
   }
@@ -139,9 +142,16 @@ export class ToolWatch {
       this.#over(execution);
       return value;
     }
-    const over = (): void => this.#over(execution);
-    value.then(over, over);
+    value.then(
+      () => this.#over(execution),
+      (error: unknown) => this.#threw(execution, error),
+    );
     return value;
+  }
+
+  #threw(execution: Execution, error: unknown): void {
+    execution.threw = thrownText(error);
+    this.#over(execution);
   }
 
   #over(execution: Execution): void {

@@ -2,7 +2,7 @@
  * The clock of an agent under test. Rule: it stands still until somebody lets a timer ring, and who rings says whose
  * timers: a retry's wait, a run's deadline, a tool's sleep or its time limit.
  */
-import type { Ports } from '../../runtime/ports.ts';
+import type { Ports } from '../../../runtime/ports.ts';
 
 const BEGINNING = 1_700_000_000_000;
 

@@ -1,0 +1,163 @@
+/**
+ * Arguments that a tool may be called with, from the JSON Schema that the model is shown: the plainest, those with the
+ * needed keys only, and one key at a time at the edges of what the schema takes. Rule: the user's examples come first and
+ * are the base that is varied; the same schema gives the same values.
+ */
+import { canonical, type Json } from '../../../machines/internal.ts';
+
+type Schema = { readonly [key: string]: Json };
+const isObject = (value: Json | undefined): value is { [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
+const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+
+const VALUES_MAX = 40;
+const DEEPEST = 4;
+const LONG = 2_000;
+/** Where nothing bounds a number, so far is looked. */
+const FAR = 1_000_000;
+const ODD_TEXT = 'it\'s "quoted"\nand {goes} on; $HOME <b>';
+const FORMATS: Readonly<Record<string, string>> = {
+  ...{ email: 'a@example.org', uri: 'https://example.org/a', url: 'https://example.org/a', hostname: 'example.org' },
+  ...{ uuid: '9b2c8d1e-6f3a-4c57-8a1b-2d4e6f8a0c1e', date: '2024-02-29', time: '00:00:00Z', ipv4: '127.0.0.1' },
+  ...{ 'date-time': '2024-02-29T00:00:00Z', ipv6: '::1' },
+};
+
+class Variants {
+  readonly #root: Json;
+
+  constructor(root: Json) {
+    this.#root = root;
+  }
+
+  /** The plainest value first. */
+  of(given: Json | undefined, depth = 0): Json[] {
+    const schema = this.#resolved(given);
+    if (!isObject(schema) || depth > DEEPEST) return [null];
+    if (schema.const !== undefined) return [schema.const];
+    if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum;
+    const choices = listIn(schema.anyOf ?? schema.oneOf);
+    if (choices.length > 0) return choices.flatMap((choice) => this.of(choice, depth + 1));
+    const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+    switch (type ?? (schema.properties === undefined ? undefined : 'object')) {
+      case 'string':
+        return texts(schema);
+      case 'number':
+      case 'integer':
+        return numbers(schema, type === 'integer');
+      case 'boolean':
+        return [true, false];
+      case 'array':
+        return this.#lists(schema, depth);
+      case 'object':
+        return this.#objects(schema, depth);
+      default:
+        return [null];
+    }
+  }
+
+  #resolved(schema: Json | undefined): Json | undefined {
+    if (!isObject(schema)) return schema;
+    if (typeof schema.$ref === 'string') return this.#resolved(this.#at(schema.$ref));
+    const parts = listIn(schema.allOf).map((part) => this.#resolved(part));
+    return parts.filter(isObject).reduce(joined, parts.length > 0 ? { ...schema, allOf: [] } : schema);
+  }
+
+  #at(reference: string): Json | undefined {
+    let place: Json | undefined = this.#root;
+    for (const key of reference.split('/').slice(1)) place = isObject(place) ? place[key] : undefined;
+    return place;
+  }
+
+  #lists({ items, minItems, maxItems }: Schema, depth: number): Json[] {
+    const each = this.of(items, depth + 1);
+    const least = numberIn(minItems) ?? 0;
+    const most = Math.min(numberIn(maxItems) ?? Math.max(3, least), 50);
+    const filled = (count: number, from = 0): Json[] =>
+      Array.from({ length: count }, (_, index) => each[(from + index) % each.length] ?? null);
+    const usual = Math.max(least, Math.min(1, most));
+    return [filled(usual), ...each.slice(1).map((_, at) => filled(usual, at + 1)), filled(least), filled(most)];
+  }
+
+  #objects({ properties, required }: Schema, depth: number): Json[] {
+    const known = isObject(properties) ? Object.entries(properties) : [];
+    const needed = new Set(listIn(required));
+    const variants = known.map(([key, schema]) => [key, this.of(schema, depth + 1)] as const);
+    const plain = (keys: typeof variants): { [key: string]: Json } =>
+      Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
+    const least = plain(variants.filter(([key]) => needed.has(key)));
+    return [least, plain(variants), ...varied(least, variants)];
+  }
+}
+
+const joined = (one: { [key: string]: Json }, other: { [key: string]: Json }): { [key: string]: Json } => ({
+  ...one,
+  ...other,
+  ...(isObject(one.properties) &&
+    isObject(other.properties) && { properties: { ...one.properties, ...other.properties } }),
+  required: [...listIn(one.required), ...listIn(other.required)],
+});
+
+/** One key at a time. */
+const varied = (base: { [key: string]: Json }, variants: readonly (readonly [string, Json[]])[]): Json[] =>
+  variants.flatMap(([key, values]) => values.map((value) => ({ ...base, [key]: value })));
+
+function texts({ format, minLength, maxLength, pattern }: Schema): Json[] {
+  const known = typeof format === 'string' ? FORMATS[format] : undefined;
+  if (known !== undefined) return [known];
+  const least = numberIn(minLength) ?? 0;
+  const most = numberIn(maxLength) ?? LONG;
+  const sized = (text: string): string => text.padEnd(least, text || 'x').slice(0, most);
+  const plain = sized('sample');
+  if (pattern !== undefined) return [plain];
+  return [plain, ''.padEnd(least, 'x'), 'x'.repeat(Math.min(most, Math.max(LONG, least))), sized(ODD_TEXT)];
+}
+
+/** How close two numbers may come. */
+export const stepOf = ({ multipleOf, type }: Schema): number => numberIn(multipleOf) ?? (type === 'integer' ? 1 : 0.01);
+
+function numbers(schema: Schema, isWhole: boolean): Json[] {
+  const step = stepOf({ ...schema, type: isWhole ? 'integer' : 'number' });
+  const bound = (value: number | undefined): number | undefined =>
+    value === undefined || Math.abs(value) >= Number.MAX_SAFE_INTEGER ? undefined : value;
+  const above = bound(numberIn(schema.exclusiveMinimum));
+  const below = bound(numberIn(schema.exclusiveMaximum));
+  const least = bound(numberIn(schema.minimum)) ?? (above === undefined ? undefined : rounded(above + step));
+  const most = bound(numberIn(schema.maximum)) ?? (below === undefined ? undefined : rounded(below - step));
+  const first = least ?? Math.min(0, most ?? 0);
+  const last = most ?? Math.max(FAR, first * 10);
+  const inner = [first + step, last - step, 1, 10, 1000].filter((value) => value > first && value < last);
+  const outer = least === undefined ? [-1] : [];
+  return [first, last, ...inner, ...outer].map(rounded);
+}
+
+const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
+
+/** At most so many values, the examples first; each once. */
+export function argumentValues(schema: Json, examples: readonly Json[] = []): Json[] {
+  const own = new Variants(schema).of(schema);
+  const [base] = examples;
+  const keys = isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : [];
+  const variants = keys.map(([key, part]) => [key, new Variants(schema).of(part)] as const);
+  const around = isObject(base) ? varied(base, variants) : [];
+  const all = [...examples, ...own.slice(0, 2), ...around, ...(around.length > 0 ? [] : own)];
+  const seen = new Set<string>();
+  const once = all.filter((value) => !seen.has(canonical(value)) && seen.add(canonical(value)));
+  return once.slice(0, VALUES_MAX);
+}
+
+/** Arguments without one key that the schema needs; nothing where it needs none. */
+export function incomplete(schema: Json, base: Json | undefined): Json | undefined {
+  const [key] = isObject(schema) ? listIn(schema.required) : [];
+  if (typeof key !== 'string' || !isObject(base) || !(key in base)) return undefined;
+  const { [key]: _, ...rest } = base;
+  return rest;
+}
+
+/** The schema of each key that is a number, by the key. */
+export function numberKeys(schema: Json): (readonly [key: string, step: number])[] {
+  const properties = isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : [];
+  return properties.flatMap(([key, part]) =>
+    isObject(part) && (part.type === 'number' || part.type === 'integer') ? [[key, stepOf(part)] as const] : [],
+  );
+}

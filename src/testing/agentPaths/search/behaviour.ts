@@ -1,0 +1,130 @@
+/**
+ * How a call behaves, as the real agent showed it: what its gate said, how it ended, behind which decision. Rule: what was
+ * seen is kept as the charts are told it; calls that the charts cannot tell apart are of one kind.
+ */
+import type { Completion, EffectRequest, EffectValue, Json, RoundCall } from '../../../../machines/internal.ts';
+
+type OfCall = Extract<EffectRequest, { kind: 'gate' | 'tool' | 'afterTool' }>;
+
+/** One call with its arguments. */
+export interface Behaviour {
+  readonly tool: string;
+  readonly args: Json;
+  readonly call: RoundCall;
+  readonly idempotent: boolean;
+  /** By request: kind, suspension, decision. */
+  readonly answers: ReadonlyMap<string, EffectValue>;
+}
+
+/** What the agent does around its calls: its phases by turn, and how full its window is. */
+export interface Surroundings {
+  readonly phases: ReadonlyMap<string, EffectValue>;
+}
+
+const isOfCall = (request: EffectRequest): request is OfCall =>
+  request.kind === 'gate' || request.kind === 'tool' || request.kind === 'afterTool';
+
+function keyOf(request: OfCall): string {
+  if (request.kind === 'afterTool') return `afterTool ${request.outcome}`;
+  return `${request.kind} ${request.suspension} ${request.decision?.action ?? ''}`;
+}
+
+export const phaseKey = (request: Extract<EffectRequest, { kind: 'phase' }>): string =>
+  `${request.phases.join(' ')} ${request.turn} ${request.termination ?? ''}`;
+
+/** Writes down what is answered while a script is played. */
+export class Recorder {
+  readonly phases = new Map<string, EffectValue>();
+  readonly #calls = new Map<string, RoundCall>();
+  readonly #answers = new Map<string, Map<string, EffectValue>>();
+  readonly #starts = new Map<string, number>();
+
+  readonly take = (request: EffectRequest, completion: Completion): void => {
+    if (completion.type !== 'effect.done') return;
+    const { value } = completion;
+    if (value.kind === 'reply') for (const call of value.calls) this.#calls.set(call.callId, call);
+    if (request.kind === 'phase' && !this.phases.has(phaseKey(request))) this.phases.set(phaseKey(request), value);
+    if (!isOfCall(request)) return;
+    const answers = this.#answers.get(request.callId) ?? new Map<string, EffectValue>();
+    this.#answers.set(request.callId, answers);
+    const key = keyOf(request);
+    if (!answers.has(key)) answers.set(key, value);
+    this.#starts.set(request.callId, (this.#starts.get(request.callId) ?? 0) + 1);
+  };
+
+  call(callId: string): RoundCall | undefined {
+    return this.#calls.get(callId);
+  }
+
+  /** The first gate's word on the call. */
+  gate(callId: string): EffectValue | undefined {
+    return this.#answers.get(callId)?.get('gate 0 ');
+  }
+
+  answers(callId: string): ReadonlyMap<string, EffectValue> {
+    return this.#answers.get(callId) ?? new Map();
+  }
+
+  /** How the tool's last execution ended. */
+  end(callId: string): EffectValue | undefined {
+    return [...this.answers(callId)].filter(([key]) => key.startsWith('tool ')).at(-1)?.[1];
+  }
+}
+
+const PLAIN: Readonly<Record<OfCall['kind'], EffectValue>> = {
+  gate: { kind: 'allow' },
+  tool: { kind: 'succeeded', content: [{ type: 'text', text: 'done' }] },
+  afterTool: { kind: 'shown', content: [{ type: 'text', text: 'done' }] },
+};
+
+/** What this call will be answered: as it was seen, else as it was seen under the same decision, else the plainest. */
+export function answerFor({ answers }: Behaviour, request: OfCall): EffectValue {
+  const seen = answers.get(keyOf(request));
+  if (seen) return seen;
+  if (request.kind === 'afterTool') return PLAIN.afterTool;
+  const { kind, suspension, decision } = request;
+  for (let at = suspension - 1; at > 0; at--) {
+    const before = answers.get(`${kind} ${at} ${decision?.action ?? ''}`);
+    if (before) return before;
+  }
+  return PLAIN[kind];
+}
+
+/** What the charts can see of a value. */
+function sightOf(value: EffectValue): Json {
+  switch (value.kind) {
+    case 'allow':
+      return ['allow', value.by ?? null, value.args !== undefined];
+    case 'block':
+    case 'refuse':
+      return [value.kind, value.code];
+    case 'suspend':
+      return ['suspend', value.reason === 'permission'];
+    case 'succeeded':
+      return ['succeeded', Object.keys(value.writes ?? {})];
+    case 'erred':
+      return ['erred', value.code, value.retry !== undefined];
+    case 'pending':
+      return ['pending', value.within ?? false];
+    default:
+      return [value.kind];
+  }
+}
+
+/** Equal for calls that the charts cannot tell apart. `byReading`: they can by `readOnly`. */
+export function kindOf({ call, idempotent, answers }: Behaviour, byReading: boolean): string {
+  const seen = [...answers].map(([key, value]) => [key, sightOf(value)]).sort();
+  const { gated, readOnly } = call;
+  // What cannot run is not asked about.
+  if (call.refused) return JSON.stringify(['refused']);
+  return JSON.stringify([gated, byReading && readOnly, idempotent, seen]);
+}
+
+/** What a call does to the round that it is in: calls of one role stand for each other beside a second one. */
+export function roleOf({ call, answers }: Behaviour): 'refused' | 'asks' | 'waits' | 'runs' {
+  if (call.refused) return 'refused';
+  const seen = [...answers.values()].map(({ kind }) => kind);
+  if (seen.includes('pending')) return 'waits';
+  if (seen.includes('suspend')) return 'asks';
+  return seen.includes('block') || seen.includes('refuse') ? 'refused' : 'runs';
+}

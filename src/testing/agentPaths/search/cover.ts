@@ -1,0 +1,103 @@
+/**
+ * Walks over the graph of an agent that together hold every item of a cover: each transition and each sort of move, or
+ * each move after each sort of move. Rule: always on to the nearest edge that holds an item not covered yet, then to an
+ * end; the same graph gives the same walks.
+ */
+import type { PathEdge, PathGraph, Step } from './exploration.ts';
+
+export type Cover = 'transitions' | 'pairs';
+
+/** A walk this long ends, so that a failure stays readable. */
+const STEPS_MAX = 24;
+
+/** What taking an edge behind a move of this sort covers. */
+function itemsOf(edge: PathEdge, before: string, cover: Cover): string[] {
+  const items = [...edge.taken, `move ${edge.sort}`];
+  return cover === 'pairs' ? [...items, `pair ${before} > ${edge.sort}`] : items;
+}
+
+interface Place {
+  readonly at: string;
+  /** The sort of the move that led here. */
+  readonly before: string;
+  readonly edge?: PathEdge;
+  readonly from?: Place;
+}
+
+class Walker {
+  readonly #graph: PathGraph;
+  readonly #cover: Cover;
+  readonly #covered = new Set<string>();
+
+  constructor(graph: PathGraph, cover: Cover) {
+    this.#graph = graph;
+    this.#cover = cover;
+  }
+
+  walks(): (readonly Step[])[] {
+    const found: (readonly Step[])[] = [];
+    for (;;) {
+      const walk = this.#walk();
+      if (walk.length === 0) return found;
+      found.push(walk.map(({ step }) => step));
+    }
+  }
+
+  #walk(): PathEdge[] {
+    const walk: PathEdge[] = [];
+    let place: Place = { at: this.#graph.start, before: '' };
+    const go = (edges: readonly PathEdge[]): void => {
+      for (const edge of edges) {
+        for (const item of itemsOf(edge, place.before, this.#cover)) this.#covered.add(item);
+        walk.push(edge);
+        place = { at: edge.to, before: edge.sort };
+      }
+    };
+    while (walk.length < STEPS_MAX) {
+      const way = this.#nearest(place, (edge, before) =>
+        itemsOf(edge, before, this.#cover).some((item) => !this.#covered.has(item)),
+      );
+      if (!way) break;
+      go(way);
+    }
+    if (walk.length === 0) return walk;
+    const isFinal = (at: string): boolean => this.#graph.vertices.get(at)?.final === true;
+    if (!isFinal(place.at)) go(this.#nearest(place, ({ to }) => isFinal(to)) ?? []);
+    return walk;
+  }
+
+  /** The shortest way whose last edge is wanted. */
+  #nearest(start: Place, wanted: (edge: PathEdge, before: string) => boolean): PathEdge[] | undefined {
+    const places: Place[] = [start];
+    const reached = new Set<string>([this.#nameOf(start)]);
+    // What is found is looked at in turn.
+    for (const place of places) {
+      for (const edge of this.#graph.vertices.get(place.at)?.edges ?? []) {
+        const next: Place = { at: edge.to, before: edge.sort, edge, from: place };
+        if (wanted(edge, place.before)) return wayTo(next);
+        const name = this.#nameOf(next);
+        if (reached.has(name)) continue;
+        reached.add(name);
+        places.push(next);
+      }
+    }
+    return undefined;
+  }
+
+  #nameOf({ at, before }: Place): string {
+    return this.#cover === 'pairs' ? `${at} ${before}` : at;
+  }
+}
+
+function wayTo(last: Place): PathEdge[] {
+  const way: PathEdge[] = [];
+  for (let place: Place | undefined = last; place?.edge; place = place.from) way.unshift(place.edge);
+  return way;
+}
+
+/** A walk ends at its last new item, or goes on to an end of the graph. */
+export const walksOver = (graph: PathGraph, cover: Cover): (readonly Step[])[] => new Walker(graph, cover).walks();
+
+/** Every transition that the graph can take. */
+export const reachableIn = (graph: PathGraph): Set<string> =>
+  new Set([...graph.vertices.values()].flatMap(({ edges }) => edges.flatMap(({ taken }) => taken)));

@@ -1,0 +1,59 @@
+/**
+ * Which transitions there are, and which were taken, by the names that `transitionCoverage` gives them. Rule: told by the
+ * interpreter itself, so that nothing has to be copied to find out.
+ */
+import {
+  conversationMachine,
+  modelCallMachine,
+  resumeToolCallMachine,
+  runMachine,
+  toolCallMachine,
+  toolRoundMachine,
+} from '../../../../machines/internal.ts';
+import { compiled } from '../../../runtime/interpreter/chartActor.ts';
+import type { Interpreter } from '../../../runtime/interpreter/interpreter.ts';
+import { listsOf, nodesOf } from '../../transitionCoverage.ts';
+
+/** A transition of one of the charts. */
+export interface ChartTransition {
+  readonly machine: string;
+  readonly source: string;
+  /** Its event descriptor; empty for one that is taken at once. */
+  readonly event: string;
+  readonly target: string;
+}
+
+/** Runs charts by their plans, and tells of each transition that they take. */
+export const coveredBy =
+  (take: (key: string) => void): Interpreter =>
+  (options) =>
+    compiled(options, (seen) => {
+      if (seen.type !== 'transition' || !seen.transition) return;
+      const { source, eventType, index } = seen.transition;
+      take(`${source.id} ${eventType} ${index}`);
+    });
+
+const CHARTS = [
+  conversationMachine,
+  runMachine,
+  modelCallMachine,
+  toolRoundMachine,
+  toolCallMachine,
+  resumeToolCallMachine,
+];
+
+/** All transitions of all charts, by name, in the order of the charts. */
+export function allTransitions(): ReadonlyMap<string, ChartTransition> {
+  const found = new Map<string, ChartTransition>();
+  for (const machine of CHARTS) {
+    for (const node of nodesOf(machine.root)) {
+      for (const [event, list] of listsOf(node)) {
+        for (const [index, { target }] of list.entries()) {
+          const leads = target?.map(({ id }) => id).join(' ') ?? node.id;
+          found.set(`${node.id} ${event} ${index}`, { machine: machine.id, source: node.id, event, target: leads });
+        }
+      }
+    }
+  }
+  return found;
+}

@@ -1,0 +1,385 @@
+/**
+ * What the charts say of a script: the real CONVERSATION with its real runs, rounds and calls, under the real driver, with
+ * answers as the agent was seen to give them. Rule: what may come is what the charts ask for; nothing of the agent's own
+ * code runs here.
+ */
+import {
+  applyEntry,
+  conversationMachine,
+  createTranscript,
+  type EffectRequest,
+  type EffectValue,
+  emptyLogState,
+  isUnfinished,
+  type LogEntry,
+  type LogState,
+  type NewEntry,
+  reconcile,
+  repairs,
+  restored,
+  runOf,
+  type Settings,
+} from '../../../../machines/internal.ts';
+import { pendingCalls, unsettledCalls } from '../../../conversation/run.ts';
+import { admitCommand, type Command } from '../../../runtime/commands.ts';
+import { Driver } from '../../../runtime/driver.ts';
+import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
+import type { Interpreter } from '../../../runtime/interpreter/interpreter.ts';
+import { ChartStatus } from '../../../runtime/status.ts';
+import { ScriptedJournal } from '../../scriptedJournal.ts';
+import type { Move, MoveOf } from '../moves.ts';
+import type { Standing } from '../scriptRun.ts';
+import { answerFor, type Behaviour, phaseKey, type Surroundings } from './behaviour.ts';
+import { coveredBy } from './coverage.ts';
+
+/** All that is known of an agent before its paths are looked for. */
+export interface AgentModel {
+  readonly settings: Settings;
+  readonly surroundings: Surroundings;
+  readonly behaviours: readonly Behaviour[];
+  readonly idempotent: ReadonlySet<string>;
+}
+
+const GO_ON = 'Go on where you stopped.';
+const STEPS_MAX = 400;
+const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+const numberOf = (callId: string): number => Number(callId.slice('call'.length));
+
+export class Prediction {
+  /** Transitions that the last move took. */
+  taken = new Set<string>();
+  readonly known: LogState = emptyLogState();
+  readonly entries: LogEntry[] = [];
+  readonly #transcript = createTranscript();
+  readonly calls: Behaviour[] = [];
+  readonly #model: AgentModel;
+  readonly #interpreter: Interpreter;
+  #journal = new ScriptedJournal();
+  #chart = new ChartStatus();
+  #driver: Driver | undefined;
+  #folded = 0;
+  #ids = 0;
+  /** Messages in the order in which they came. */
+  #sent: string[] = [];
+  #broken: unknown;
+
+  constructor(model: AgentModel, interpreter?: Interpreter) {
+    this.#model = model;
+    this.#interpreter = interpreter ?? coveredBy((key) => this.taken.add(key));
+    this.#open();
+  }
+
+  /** The root chart, with its children under it. */
+  get root(): ChartActor {
+    return this.#driver?.root as unknown as ChartActor;
+  }
+
+  get requests(): readonly EffectRequest[] {
+    return [...this.#journal.open.values()];
+  }
+
+  get settings(): Settings {
+    return this.#model.settings;
+  }
+
+  get standing(): Standing {
+    const running = this.requests.flatMap((request) => (request.kind === 'tool' ? [numberOf(request.callId)] : []));
+    const waiting = pendingCalls(this.known).map(({ callId }) => numberOf(callId));
+    return {
+      status: this.#chart.status,
+      model: this.requests.some(({ kind }) => kind === 'model'),
+      running: running.sort((a, b) => a - b),
+      waiting: waiting.sort((a, b) => a - b),
+      queued: this.known.queue.length,
+    };
+  }
+
+  /** Something could be gone on with, or taken up. */
+  get isResumable(): boolean {
+    const { status } = this.#chart;
+    if (status === 'waiting') return true;
+    if (status !== 'idle' && status !== 'error') return false;
+    return isUnfinished(this.known) || this.known.queue.some(({ kind }) => kind === 'followUp');
+  }
+
+  get unsettled(): readonly number[] {
+    return unsettledCalls(this.known).map(({ callId }) => numberOf(callId));
+  }
+
+  get hasDeadline(): boolean {
+    return this.requests.some((request) => request.kind === 'timer' && request.ofCycle);
+  }
+
+  /** A reply with calls names them by their behaviours. */
+  move(move: Move, made: readonly Behaviour[] = []): void {
+    this.taken = new Set();
+    this.#do(move, made);
+    this.#goOn();
+    if (this.#broken !== undefined) throw this.#broken;
+  }
+
+  stop(): void {
+    this.#driver?.stop();
+  }
+
+  #open(): void {
+    const { settings } = this.#model;
+    const journal = new ScriptedJournal();
+    this.#journal = journal;
+    this.#folded = 0;
+    this.#chart = new ChartStatus();
+    const driver = new Driver({
+      machine: conversationMachine,
+      input: restored(this.known, settings),
+      journal,
+      setTimer: () => () => {},
+      admit: (command) => {
+        this.#fold();
+        const { events, note } = admitCommand(command, this.known, this.#chart, true);
+        if (note) this.#keep(note);
+        return events;
+      },
+      broke: (error) => {
+        this.#broken = error;
+      },
+      interpreter: this.#interpreter,
+    });
+    this.#driver = driver;
+    this.#chart.root = driver.root;
+    driver.start(0);
+  }
+
+  /** What the charts logged since the last time. */
+  #fold(): void {
+    const fresh = this.#journal.entries.slice(this.#folded);
+    this.#folded = this.#journal.entries.length;
+    this.#keep(reconcile(this.known, fresh, this.#transcript.endsWithAssistant()));
+  }
+
+  #keep(made: readonly NewEntry[]): void {
+    for (const entry of made) {
+      const kept = { at: 0, conversationId: 'predicted', ...entry, seq: this.entries.length } as LogEntry;
+      this.entries.push(kept);
+      applyEntry(this.known, kept);
+      this.#transcript.push(kept);
+    }
+  }
+
+  #act(event: Command, urgent = false): void {
+    this.#journal.put({ type: 'act', event, ...(urgent && { priority: 'cancel' as const }) });
+    this.#fold();
+  }
+
+  #newId(): string {
+    this.#ids += 1;
+    return `id${this.#ids}`;
+  }
+
+  #do(move: Move, made: readonly Behaviour[]): void {
+    const { status } = this.#chart;
+    switch (move.do) {
+      case 'send':
+        return this.#say(status === 'idle' || status === 'error' ? 'direct' : this.#kindOfSend());
+      case 'steer':
+      case 'followUp':
+        return this.#say(move.do);
+      case 'takeBack':
+        return this.#act({ type: 'message.returned', messageId: this.#sent.pop() ?? '', why: 'cancelled' }, true);
+      case 'cancel':
+        return status === 'idle' || status === 'error' ? undefined : this.#act({ type: 'cancel.requested' }, true);
+      case 'resume':
+        return this.#resume();
+      case 'crash':
+        return this.#crash();
+      case 'deadline':
+        return this.#answer((request) => request.kind === 'timer' && request.ofCycle === true, undefined);
+      case 'reply':
+        return this.#reply(move, made);
+      case 'modelFails':
+        return this.#fail(move);
+      case 'tool':
+        return this.#endTool(move);
+      case 'decide':
+        return this.#decide(move);
+      case 'settle':
+        return this.#settle(move);
+    }
+  }
+
+  #kindOfSend(): 'direct' | 'steer' | 'followUp' {
+    const { whileActive, whileSuspended } = this.settings.policies;
+    if (this.#chart.status === 'waiting') return whileSuspended === 'denyAndRun' ? 'direct' : 'followUp';
+    return whileActive === 'steer' ? 'steer' : 'followUp';
+  }
+
+  #say(kind: 'direct' | 'steer' | 'followUp'): void {
+    const messageId = this.#newId();
+    this.#sent.push(messageId);
+    this.#act({ type: 'message.sent', messageId, content: [{ type: 'text', text: kind }], kind });
+  }
+
+  #resume(): void {
+    const { status } = this.#chart;
+    if (status === 'active' || status === 'cancelling') return;
+    const id = this.#newId();
+    if (status === 'waiting' || isUnfinished(this.known))
+      return this.#act({ type: 'resume.requested', runId: runOf(id), continuation: GO_ON });
+    if (this.known.queue.some(({ kind }) => kind === 'followUp')) this.#act({ type: 'promotion.requested' });
+  }
+
+  #crash(): void {
+    this.#driver?.stop();
+    this.#fold();
+    this.#keep(repairs(this.known, (name) => this.#model.idempotent.has(name)));
+    this.#open();
+    const { onRestart } = this.settings.policies;
+    const decided = this.known.held > 0 && this.#chart.status === 'waiting';
+    const cutOff = this.known.stop?.cause === 'crash' && this.known.cycle === 'stopped';
+    if (onRestart !== 'idle' && (decided || (onRestart === 'resume' && cutOff))) this.#resume();
+  }
+
+  #reply({ text, calls = [], finish }: MoveOf<'reply'>, made: readonly Behaviour[]): void {
+    const words = text ?? (calls.length > 0 ? '' : 'done');
+    const from = this.calls.length;
+    this.calls.push(...made);
+    const ids = made.map((_, index) => `call${from + index + 1}`);
+    this.#answer(({ kind }) => kind === 'model', {
+      kind: 'reply',
+      items: [
+        ...(words === '' ? [] : [{ type: 'assistant' as const, text: words }]),
+        ...made.map(({ tool, args }, index) => ({
+          type: 'tool-call' as const,
+          callId: ids[index] ?? '',
+          name: tool,
+          args,
+        })),
+      ],
+      calls: made.map(({ call }, index) => ({ ...call, callId: ids[index] ?? '' })),
+      finish: finish ?? (calls.length > 0 ? 'tool-calls' : 'stop'),
+      empty: words.trim() === '' && calls.length === 0,
+      usage: noUsage,
+      costUsd: 0,
+      model: 'scripted',
+    });
+  }
+
+  #fail({ retryable }: MoveOf<'modelFails'>): void {
+    const code = retryable ? 'server' : 'auth';
+    const failed = { kind: 'failed' as const, code, message: 'made', retryable, random: 0.5, model: 'scripted' };
+    this.#answer(({ kind }) => kind === 'model', failed);
+  }
+
+  #behaviourOf(callId: string): Behaviour | undefined {
+    return this.calls[numberOf(callId) - 1];
+  }
+
+  #endTool({ call, made }: MoveOf<'tool'>): void {
+    const callId = `call${call}`;
+    const behaviour = this.#behaviourOf(callId);
+    const wanted = (request: EffectRequest): boolean => request.kind === 'tool' && request.callId === callId;
+    const request = this.requests.find(wanted);
+    if (!behaviour || request?.kind !== 'tool') throw new Error(`call ${call} does not run`);
+    this.#answer(wanted, made ? this.#madeUp(made) : answerFor(behaviour, request));
+  }
+
+  #madeUp(made: 'fail' | 'timeOut'): EffectValue {
+    const content = [{ type: 'text' as const, text: 'made' }];
+    if (made === 'timeOut') return { kind: 'erred', content, code: 'timeout' };
+    const { toolRetry } = this.settings.policies;
+    return { kind: 'erred', content, code: 'error', ...(toolRetry !== false && { retry: { random: 0.5 } }) };
+  }
+
+  #decide({ call, action, args, payload }: MoveOf<'decide'>): void {
+    const callId = `call${call}`;
+    const record = this.known.calls.get(callId);
+    const tool = this.#behaviourOf(callId);
+    const within = [...(tool?.answers.values() ?? [])].some((value) => value.kind === 'pending' && value.within);
+    const suspension = record?.suspension ?? 1;
+    const base = { callId, suspension, by: 'script' };
+    const own = record?.args ?? null;
+    // A decision within a call is an answer to the call itself.
+    if (within || action === 'answer')
+      return this.#propose({ ...base, action: 'answer', payload: payload ?? 'answer' });
+    return this.#propose(action === 'edit' ? { ...base, action, args: args ?? own } : { ...base, action });
+  }
+
+  #propose(decision: Extract<Command, { type: 'decision.proposed' }>['decision']): void {
+    this.#act({ type: 'decision.proposed', decision });
+  }
+
+  #settle({ call, how, result }: MoveOf<'settle'>): void {
+    const settlements = {
+      ran: { ran: result ?? 'done' },
+      didNotRun: { didNotRun: true },
+      retry: { retry: true },
+    } as const;
+    this.#act({ type: 'settlement.proposed', callId: `call${call}`, how: settlements[how] });
+  }
+
+  #answer(wanted: (request: EffectRequest) => boolean, value: EffectValue | undefined): void {
+    const request = this.requests.find(wanted);
+    if (!request) throw new Error('nothing that is open takes this answer');
+    this.#journal.answer(request, value ? { type: 'effect.done', value } : { type: 'timer.elapsed' });
+    this.#fold();
+  }
+
+  /** The agent does what it does by itself, in the order in which it is asked. */
+  #goOn(): void {
+    for (let step = 0; step < STEPS_MAX; step++) {
+      this.#fold();
+      const { requests } = this;
+      const next = requests.find(({ kind }) => kind === 'commit') ?? requests.find(({ kind }) => BY_ITSELF.has(kind));
+      if (next) this.#journal.answer(next, { type: 'effect.done', value: this.#ownAnswer(next) });
+      else if (!this.#ring()) return;
+    }
+    throw new Error('the agent does not come to rest by itself');
+  }
+
+  /** The wait before the next attempt is over. */
+  #ring(): boolean {
+    const wait = this.requests.find((request) => request.kind === 'timer' && !request.ofCycle);
+    if (wait) this.#journal.answer(wait, { type: 'timer.elapsed' });
+    return wait !== undefined;
+  }
+
+  #ownAnswer(request: EffectRequest): EffectValue {
+    switch (request.kind) {
+      case 'gate':
+      case 'afterTool': {
+        const behaviour = this.#behaviourOf(request.callId);
+        return behaviour ? answerFor(behaviour, request) : { kind: 'allow' };
+      }
+      case 'phase':
+        return this.#model.surroundings.phases.get(phaseKey(request)) ?? { kind: 'done' };
+      case 'context':
+        return { kind: 'context', used: 0, limit: 1, warned: false };
+      default:
+        return { kind: 'committed' };
+    }
+  }
+}
+
+const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context']);
+
+/** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
+export function courseOf(entries: readonly LogEntry[]): string[] {
+  return entries.flatMap((entry) => {
+    if (UNTOLD.has(entry.type)) return [];
+    const facts: unknown[] = [entry.type];
+    if ('callId' in entry && entry.callId) facts.push(entry.callId);
+    if (entry.type === 'tool-result') facts.push(entry.outcome, entry.code);
+    if (entry.type === 'run-stop') facts.push(entry.reason, entry.cause);
+    if (entry.type === 'checkpoint') facts.push(entry.boundary);
+    if (entry.type === 'agent-output') facts.push(entry.item.type);
+    if (entry.type === 'decision') facts.push(entry.suspension);
+    if (entry.type === 'model-reply') facts.push(entry.finish);
+    return [facts.filter((fact) => fact !== undefined).join(' ')];
+  });
+}
+const UNTOLD: ReadonlySet<LogEntry['type']> = new Set([
+  'conversation',
+  'diagnostic',
+  'extension',
+  'sub-agent',
+  'notice',
+]);

@@ -1,0 +1,288 @@
+/**
+ * The verdict table: what becomes of each call before it runs, and how it ends. Rule: each value is asked, not guessed; a
+ * threshold is looked for by halving; what a tool, a rule or a suspension does that it may not is a fault.
+ */
+import { canonical, type EffectValue, type Json, type Settings } from '../../../machines/internal.ts';
+import { thrownText } from '../../errors.ts';
+import type { ToolSpec } from '../../models/model.ts';
+import type { ToolDefinition } from '../../tools/tool.ts';
+import { argumentValues, incomplete, numberKeys } from './argumentValues.ts';
+import type { AgentPathsOptions, Verdict } from './runScript.ts';
+import { type MakeAgent, ScriptRun } from './scriptRun.ts';
+import { type Behaviour, Recorder } from './search/behaviour.ts';
+import type { AgentModel } from './search/prediction.ts';
+import { declarationFaults } from './world/toolWatch.ts';
+
+export interface VerdictRow {
+  readonly tool: string;
+  readonly args: Json;
+  readonly verdict: Verdict;
+  /** Why it asks, or by which code it is blocked or refused. */
+  readonly reason?: string;
+  readonly end?: 'succeeded' | 'failed' | 'pending';
+  /** Close to here another verdict begins. */
+  readonly edge: boolean;
+  /** What an example or a rule says. */
+  readonly expected?: Verdict;
+}
+
+/** What a probe found that no case needs to look for. */
+export interface ProbeFault {
+  readonly name: string;
+  readonly message: string;
+}
+
+export interface Probed {
+  readonly model: AgentModel;
+  readonly rows: readonly VerdictRow[];
+  readonly faults: readonly ProbeFault[];
+}
+
+interface Seen {
+  readonly recorder: Recorder;
+  readonly run: ScriptRun;
+  readonly waits: boolean;
+}
+type Sight = Pick<VerdictRow, 'verdict' | 'reason'>;
+
+const HALVINGS = 45;
+/** As the library says that a result was cut. */
+const CUT_MARK = /\n\[\d+ characters left out\]\n/;
+
+export class Prober {
+  readonly #make: MakeAgent;
+  readonly #options: AgentPathsOptions;
+  readonly #faults: ProbeFault[] = [];
+  readonly #definitions = new Map<string, ToolDefinition>();
+  readonly #phases = new Map<string, EffectValue>();
+  #settings: Settings | undefined;
+  #specs: readonly ToolSpec[] = [];
+
+  constructor(make: MakeAgent, options: AgentPathsOptions) {
+    this.#make = make;
+    this.#options = options;
+  }
+
+  async run(): Promise<Probed> {
+    await this.#ask({ do: 'reply', text: 'done' });
+    if (!this.#settings) throw new Error('the agent has no charts to look at');
+    const rows: VerdictRow[] = [];
+    for (const spec of this.#specs) rows.push(...(await this.#rowsOf(spec)));
+    const behaviours: Behaviour[] = [];
+    for (const row of representatives(rows)) {
+      const behaviour = await this.#behaviourOf(row);
+      if (behaviour) behaviours.push(behaviour);
+    }
+    const idempotent = [...this.#definitions].flatMap(([name, tool]) => (tool.idempotent ? [name] : []));
+    const model = {
+      settings: this.#settings,
+      surroundings: { phases: this.#phases },
+      behaviours,
+      idempotent: new Set(idempotent),
+    };
+    return { model, rows, faults: this.#faults };
+  }
+
+  async #rowsOf(spec: ToolSpec): Promise<VerdictRow[]> {
+    const examples = this.#options.examples?.[spec.name] ?? [];
+    const own = examples.map(({ args }) => args);
+    const values = argumentValues(spec.parameters, own);
+    const lacking = incomplete(spec.parameters, values[0]);
+    const rows: VerdictRow[] = [];
+    for (const args of lacking === undefined ? values : [...values, lacking]) rows.push(await this.#rowOf(spec, args));
+    const found = await this.#thresholds(spec, rows);
+    const edges = new Set(found.map(({ args }) => canonical(args)));
+    const once = rows.filter(({ args }) => !edges.has(canonical(args)));
+    const ended: VerdictRow[] = [];
+    for (const row of [...once, ...found])
+      ended.push(row.verdict === 'runs' ? { ...row, ...(await this.#endOf(row)) } : row);
+    return ended;
+  }
+
+  async #rowOf({ name }: ToolSpec, args: Json, edge = false): Promise<VerdictRow> {
+    const sight = await this.#sightOf(name, args);
+    const expected = this.#expected(name, args, sight);
+    if (expected !== undefined && expected !== sight.verdict) {
+      const message = `${sight.verdict} where ${expected} is expected`;
+      this.#faults.push({ name: `${name}(${JSON.stringify(args)}): ${expected}`, message });
+    }
+    return { tool: name, args, ...sight, edge, ...(expected && { expected }) };
+  }
+
+  /** What an example or a rule says of these arguments, where the schema admits them. */
+  #expected(tool: string, args: Json, { verdict }: Sight): Verdict | undefined {
+    const key = canonical(args);
+    const example = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then;
+    if (example === 'failed') return 'runs';
+    if (example !== undefined) return example;
+    const rule = this.#options.expect?.[tool];
+    return rule && verdict !== 'refused' ? rule(args as never) : undefined;
+  }
+
+  /** Asked, and not executed. */
+  async #sightOf(tool: string, args: Json): Promise<Sight> {
+    const { recorder } = await this.#call(tool, args, 'all');
+    const refused = recorder.call('call1')?.refused;
+    if (refused) return { verdict: 'refused', reason: refused.code };
+    const gate = recorder.gate('call1');
+    if (gate?.kind === 'suspend') return { verdict: 'asks', reason: gate.reason };
+    if (gate?.kind === 'block') return { verdict: 'blocked', reason: gate.code };
+    if (gate?.kind === 'refuse') return { verdict: 'refused', reason: gate.code };
+    return { verdict: 'runs' };
+  }
+
+  /** The two values at each place where another verdict begins, along each key that is a number. */
+  async #thresholds(spec: ToolSpec, rows: readonly VerdictRow[]): Promise<VerdictRow[]> {
+    const edges: VerdictRow[] = [];
+    const [base] = rows;
+    if (!base || typeof base.args !== 'object' || base.args === null) return edges;
+    for (const [key, step] of numberKeys(spec.parameters)) {
+      const others = (args: Json): string => canonical({ ...(args as object), [key]: null } as Json);
+      const at = ({ args }: VerdictRow): Json => (args as { [key: string]: Json })?.[key] ?? null;
+      const along = rows.filter((row) => typeof at(row) === 'number' && others(row.args) === others(base.args));
+      along.sort((a, b) => (at(a) as number) - (at(b) as number));
+      for (const [index, low] of along.entries()) {
+        const high = along[index + 1];
+        if (!high || high.verdict === low.verdict) continue;
+        edges.push(...(await this.#halved(spec, { key, step, low, high })));
+      }
+    }
+    return edges;
+  }
+
+  async #halved(
+    spec: ToolSpec,
+    { key, step, low, high }: { key: string; step: number; low: VerdictRow; high: VerdictRow },
+  ): Promise<VerdictRow[]> {
+    const at = ({ args }: VerdictRow): number => (args as { [key: string]: number })[key] ?? 0;
+    let [below, above] = [low, high];
+    for (let count = 0; count < HALVINGS && at(above) - at(below) > step * 1.5; count++) {
+      const steps = Math.round((at(above) - at(below)) / step / 2);
+      const middle = Math.round((at(below) + steps * step) * 1e6) / 1e6;
+      const row = await this.#rowOf(spec, { ...(below.args as object), [key]: middle } as Json);
+      if (row.verdict === below.verdict) below = row;
+      else above = row;
+    }
+    return [
+      { ...below, edge: true },
+      { ...above, edge: true },
+    ];
+  }
+
+  /** Executed once, on the real tool. */
+  async #endOf({ tool, args }: VerdictRow): Promise<Pick<VerdictRow, 'end'>> {
+    const { recorder, run } = await this.#call(tool, args, this.#options.stubs, async (started) => {
+      if (started.standing.running.includes(1)) await started.goOn({ do: 'tool', call: 1 });
+    });
+    const end = recorder.end('call1');
+    this.#judge(tool, args, end, run);
+    if (end?.kind === 'pending') return { end: 'pending' };
+    return end ? { end: end.kind === 'succeeded' ? 'succeeded' : 'failed' } : {};
+  }
+
+  #judge(tool: string, args: Json, end: EffectValue | undefined, run: ScriptRun): void {
+    const name = `${tool}(${JSON.stringify(args).slice(0, 200)})`;
+    const fault = (says: string, message: string): void => void this.#faults.push({ name: `${name} ${says}`, message });
+    const key = canonical(args);
+    const allowed = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then === 'failed';
+    const [execution] = run.world.tools.of('call1');
+    if (execution?.threw !== undefined && !allowed)
+      fault('is admitted by its schema', `its schema admits these arguments, and it threw: ${execution.threw}`);
+    else if (end?.kind === 'erred' && end.code === 'not_json' && !allowed) fault('gives JSON', 'its result is no JSON');
+    if (end?.kind === 'succeeded' && end.content.some((part) => part.type === 'text' && CUT_MARK.test(part.text)))
+      fault('gives a result that fits', 'its result was cut (limits.resultBytes)');
+    for (const message of declarationFaults(run.world.tools)) fault('does what it declares', message);
+  }
+
+  /** How the call behaves behind each decision, too. */
+  async #behaviourOf({ tool, args, verdict }: VerdictRow): Promise<Behaviour | undefined> {
+    const answers = new Map<string, EffectValue>();
+    const take = ({ recorder }: Seen): void => {
+      for (const [key, value] of recorder.answers('call1')) if (!answers.has(key)) answers.set(key, value);
+    };
+    const first = await this.#call(tool, args, this.#options.stubs, (run) => this.#toEnd(run));
+    take(first);
+    const call = first.recorder.call('call1');
+    if (verdict === 'asks' || first.waits) {
+      const gate = first.recorder.gate('call1');
+      const isPermission = gate?.kind === 'suspend' && gate.reason === 'permission';
+      const actions = isPermission ? (['approve', 'edit'] as const) : (['approve', 'edit', 'answer'] as const);
+      let ends = false;
+      for (const action of actions) {
+        const seen = await this.#call(tool, args, this.#options.stubs, (run) => this.#decided(run, action));
+        take(seen);
+        ends ||= !seen.waits;
+      }
+      if (!ends) {
+        const message = 'it waits again behind every decision: no decision ends it';
+        this.#faults.push({ name: `${tool}(${JSON.stringify(args)}) can be decided`, message });
+      }
+    }
+    const idempotent = this.#definitions.get(tool)?.idempotent === true;
+    return call && { tool, args, call, idempotent, answers };
+  }
+
+  async #toEnd(run: ScriptRun): Promise<void> {
+    if (run.standing.running.includes(1)) await run.goOn({ do: 'tool', call: 1 });
+    if (run.standing.model) await run.goOn({ do: 'reply', text: 'done' });
+  }
+
+  async #decided(run: ScriptRun, action: 'approve' | 'edit' | 'answer'): Promise<void> {
+    await this.#toEnd(run);
+    for (let count = 0; count < 3 && run.standing.waiting.includes(1); count++) {
+      await run.goOn({ do: 'decide', call: 1, action }).catch(() => undefined);
+      await run.goOn({ do: 'resume' });
+      await this.#toEnd(run);
+    }
+  }
+
+  async #call(
+    tool: string,
+    args: Json,
+    stubs: AgentPathsOptions['stubs'],
+    then?: (run: ScriptRun) => Promise<void>,
+  ): Promise<Seen> {
+    return this.#ask({ do: 'reply', calls: [{ name: tool, args }] }, stubs, then);
+  }
+
+  async #ask(
+    reply: Parameters<ScriptRun['goOn']>[0],
+    stubs: AgentPathsOptions['stubs'] = 'all',
+    then?: (run: ScriptRun) => Promise<void>,
+  ): Promise<Seen> {
+    const { outside, examples } = this.#options;
+    const recorder = new Recorder();
+    await outside?.reset();
+    const argsFor = (name: string): unknown => examples?.[name]?.[0]?.args;
+    const run = new ScriptRun(this.#make, [], { outside, stubs, answered: recorder.take, argsFor });
+    let waits = false;
+    try {
+      await run.begin();
+      await run.goOn({ do: 'send' });
+      this.#specs = run.world.model.requests[0]?.tools ?? this.#specs;
+      if (run.standing.model) await run.goOn(reply);
+      await then?.(run);
+      waits = run.standing.waiting.length > 0;
+    } finally {
+      this.#learn(run, recorder);
+      await run.end().catch((error: unknown) => this.#faults.push({ name: 'closes', message: thrownText(error) }));
+    }
+    return { recorder, run, waits };
+  }
+
+  #learn(run: ScriptRun, recorder: Recorder): void {
+    this.#settings ??= run.world.settings;
+    for (const { definition } of run.world.tools.executions) this.#definitions.set(definition.name, definition);
+    for (const [key, value] of recorder.phases) if (!this.#phases.has(key)) this.#phases.set(key, value);
+  }
+}
+
+/** Of each tool and verdict the values at an edge, else the first. */
+function representatives(rows: readonly VerdictRow[]): VerdictRow[] {
+  const groups = new Map<string, VerdictRow[]>();
+  for (const row of rows) {
+    const name = `${row.tool} ${row.verdict} ${row.reason ?? ''} ${row.end ?? ''}`;
+    groups.set(name, [...(groups.get(name) ?? []), row]);
+  }
+  return [...groups.values()].flatMap((group) => group.find(({ edge }) => edge) ?? group.slice(0, 1));
+}

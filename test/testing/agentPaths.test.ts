@@ -1,0 +1,106 @@
+/** Cases generated for a user's own agent: healthy agents pass them all, and their verdicts are found without a hint. */
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { createAgent, defineTool, type Plugin } from '../../src/index.ts';
+import { type AgentPaths, type AgentPathsOptions, agentPaths } from '../../src/testing/index.ts';
+import { proves } from '../support/tier.ts';
+import { Bank } from './sampleAgents.ts';
+
+/** The first tier explores one call a round. */
+const bounds: AgentPathsOptions['bounds'] = proves ? {} : { calls: 1, decisions: 1, resumes: 1 };
+
+async function failuresOf({ cases }: AgentPaths): Promise<string[]> {
+  const failures: string[] = [];
+  for (const path of cases) {
+    await path.run().catch((error: Error) => failures.push(`${path.name}\n  ${error.message}`));
+  }
+  return failures;
+}
+const rowsOf = ({ verdicts }: AgentPaths, tool: string): string[] =>
+  verdicts
+    .filter((row) => row.tool === tool)
+    .map(({ args, verdict, edge }) => `${verdict}${edge ? '!' : ''} ${JSON.stringify(args)}`);
+
+const bankOptions = (bank: Bank): AgentPathsOptions => ({
+  bounds,
+  outside: bank.outside,
+  // biome-ignore lint/suspicious/noThenProperty: what follows from the arguments; nobody awaits an example.
+  examples: { transfer: [{ args: { to: 'landlord', euros: 900 }, then: 'asks' }] },
+  expect: { transfer: ({ euros }: { euros: number }) => (euros > 100 ? 'asks' : 'runs') },
+});
+
+describe('an agent with an approval', () => {
+  it('passes every case, and takes every transition that it can', async () => {
+    const bank = new Bank();
+    const paths = await agentPaths(bank.agent(), bankOptions(bank));
+    expect(await failuresOf(paths)).toEqual([]);
+    const report = paths.report();
+    expect(report.missed).toEqual([]);
+    expect(report.taken.length).toBeGreaterThan(70);
+    expect(String(report)).toContain(
+      `${paths.cases.length} cases, ${paths.cases.length} ran, ${paths.cases.length} passed`,
+    );
+  });
+
+  it('has its threshold found by halving, from one example', async () => {
+    const bank = new Bank();
+    const paths = await agentPaths(bank.agent(), bankOptions(bank));
+    const rows = rowsOf(paths, 'transfer');
+    expect(rows).toContain('runs! {"to":"landlord","euros":100}');
+    expect(rows).toContain('asks! {"to":"landlord","euros":100.01}');
+    expect(rows).toContain('refused {"euros":900}');
+    expect(paths.verdicts.filter(({ expected, verdict }) => expected && expected !== verdict)).toEqual([]);
+  });
+
+  it('has the same cases and verdicts when they are generated again', async () => {
+    const bank = new Bank();
+    const [first, again] = [
+      await agentPaths(bank.agent(), bankOptions(bank)),
+      await agentPaths(bank.agent(), bankOptions(bank)),
+    ];
+    expect(again.cases.map(({ name, script }) => [name, script])).toEqual(
+      first.cases.map(({ name, script }) => [name, script]),
+    );
+    expect(again.verdicts).toEqual(first.verdicts);
+    expect(new Set(first.cases.map(({ name }) => name)).size).toBe(first.cases.length);
+  });
+
+  it('covers each move behind each sort of move where that is asked for', async () => {
+    const bank = new Bank();
+    const paths = await agentPaths(bank.agent(), { ...bankOptions(bank), cover: 'pairs' });
+    expect(await failuresOf(paths)).toEqual([]);
+    expect(paths.cases.length).toBeGreaterThan(50);
+  });
+});
+
+it('a plugin that blocks and one that asks have cases of their own', async () => {
+  const guard: Plugin = {
+    name: 'guard',
+    beforeToolExecute({ call, decision }) {
+      const { environment } = call.args as { environment: string };
+      if (environment === 'production') return { block: 'not from here' };
+      if (environment === 'staging' && !decision) return { suspend: { reason: 'window' } };
+      return undefined;
+    },
+    runEnd: () => undefined,
+  };
+  const deploy = defineTool({
+    name: 'deploy',
+    description: 'Deploys.',
+    parameters: z.object({ environment: z.enum(['test', 'staging', 'production']) }),
+    execute: () => 'deployed',
+  });
+  const paths = await agentPaths((world) => createAgent({ tools: [deploy], plugins: [guard], ...world }), { bounds });
+  expect(rowsOf(paths, 'deploy').slice(0, 3)).toEqual([
+    'runs {"environment":"test"}',
+    'asks {"environment":"staging"}',
+    'blocked {"environment":"production"}',
+  ]);
+  expect(await failuresOf(paths)).toEqual([]);
+});
+
+it('an agent without tools has cases too', async () => {
+  const paths = await agentPaths((world) => createAgent(world), { bounds });
+  expect(await failuresOf(paths)).toEqual([]);
+  expect(paths.cases.length).toBeGreaterThan(8);
+});
