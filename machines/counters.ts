@@ -145,6 +145,7 @@ const countOf = (value: unknown): number => (isCount(value) ? value : 0);
 /** What the entry says was spent; nothing for most. */
 export function usageOf(entry: NewEntry): UsageCost | undefined {
   if (entry.type === 'model-reply') return { usage: entry.usage, costUsd: entry.costUsd };
+  if (entry.type === 'compaction') return entry.usage && { usage: entry.usage, costUsd: entry.costUsd ?? null };
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { usage, costUsd } = fieldsOf(entry.value);
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = fieldsOf(usage);

@@ -3,6 +3,7 @@
 export type * from './calls.ts';
 export { type Cases, type EventCases, type Surroundings, surroundings } from './cases/cases.ts';
 export { chartCases } from './cases/index.ts';
+export { compactionMachine } from './compaction/compaction.machine.ts';
 export type { ConversationEvent, ConversationInput } from './conversation/context.ts';
 export { conversationMachine } from './conversation/conversation.machine.ts';
 export type { Counters, Round, SubAgentChange } from './counters.ts';

@@ -1,6 +1,7 @@
 /** The door of `machines/` for the library: what it publishes, and the folds and functions that only the library needs. */
 
 export { noOpenCalls } from './calls.ts';
+export { compactionChart } from './compaction/compaction.machine.ts';
 export { type Continued, runOf } from './conversation/context.ts';
 export { conversationChart } from './conversation/conversation.machine.ts';
 export {
@@ -28,13 +29,18 @@ export {
 export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
 export { stopReason } from './run/entries.ts';
+export { runChart } from './run/run.machine.ts';
 export { dueReplays } from './tools/openCalls.ts';
 export {
   CHARACTERS_A_TOKEN,
   isVisible,
   PRUNED_RESULT,
   prunableIn,
+  prunableOf,
   shareOf,
+  sizeOf,
   sizeOfContent,
+  textPart,
 } from './transcript/transcript.ts';
+export { type Chart, withActors } from './verbs.ts';
 export { verbs } from './xstateVerbs.ts';

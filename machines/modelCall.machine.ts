@@ -24,6 +24,8 @@ export const firstAttempt: Attempts = { attempt: 1, model: 0, ofModel: 1 };
 export interface ModelCallContext {
   runId: string;
   turn: number;
+  /** What the call is for, in the ids of its requests; nothing where it is the turn's own. */
+  within?: string;
   attempts: Attempts;
   models: readonly string[];
   retry: ChartPolicies['modelRetry'];
@@ -88,7 +90,10 @@ function retryEntry(context: ModelCallContext, failed: Failed, wait: number): Ne
   return [{ runId, type: 'model-retry', turn, attempt: attempts.attempt, waitMs: wait, model, reason }];
 }
 
-const waitId = ({ runId, turn, attempts }: ModelCallContext): string => `${runId}/t${turn}/wait/${attempts.attempt}`;
+/** The beginning of the ids of what a call asks for. */
+export const stemOf = ({ runId, turn, within = '' }: ModelCallContext): string => `${runId}/t${turn}${within}`;
+
+const waitId = (context: ModelCallContext): string => `${stemOf(context)}/wait/${context.attempts.attempt}`;
 
 function askModel({ context }: WithContext): EffectRequest {
   const { runId, turn, attempts } = context;
@@ -109,23 +114,26 @@ function fallbackEntries({ context, event }: Args): NewEntry[] {
   return failed ? retryEntry(context, failed, 0) : [];
 }
 
-/** The states of a model call. What a reply or a final failure leads to is the owner's. */
-export const attemptStates = {
-  attempting: {
-    entry: ask(askModel),
-    on: {
-      'effect.done': [
-        { guard: 'retries', target: 'backingOff', actions: update(nextAttempt) },
-        { guard: 'fallsBack', target: 'fallback', actions: update(nextModel) },
-      ],
+/** The states of a call of a model, by the request of an attempt. What a reply or a final failure leads to is the owner's. */
+export const attemptsOf = <Request>(request: Request) =>
+  ({
+    attempting: {
+      entry: ask(request),
+      on: {
+        'effect.done': [
+          { guard: 'retries', target: 'backingOff', actions: update(nextAttempt) },
+          { guard: 'fallsBack', target: 'fallback', actions: update(nextModel) },
+        ],
+      },
     },
-  },
-  backingOff: {
-    entry: [log(retryEntries), ask(askRetryWait)],
-    on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },
-  },
-  fallback: { entry: log(fallbackEntries), always: { target: 'attempting' } },
-} as const;
+    backingOff: {
+      entry: [log(retryEntries), ask(askRetryWait)],
+      on: { 'timer.elapsed': { guard: 'waitIsOver', target: 'attempting' } },
+    },
+    fallback: { entry: log(fallbackEntries), always: { target: 'attempting' } },
+  }) as const;
+
+export const attemptStates = attemptsOf(askModel);
 
 export interface ModelCallInput {
   runId: string;

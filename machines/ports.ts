@@ -30,6 +30,8 @@ export type Phase =
   | 'stepEnd'
   /** Not among the document's: where a reply would end the run, somebody may go on. */
   | 'naturalEnd'
+  /** Nor this one: earlier messages are about to become a summary. */
+  | 'preCompact'
   | 'runEnd';
 /** Which phases somebody takes part in. A phase nobody registered for asks nothing. */
 export type Phases = Readonly<Record<Phase, boolean>>;
@@ -47,6 +49,16 @@ export type EffectRequest =
       limitMs?: number;
     }
   | { kind: 'model'; id: string; runId: string; turn: number; attempt: number; model: number }
+  /** Asks a model for a summary of the messages up to `upToSeq`. */
+  | {
+      kind: 'summary';
+      id: string;
+      runId: string;
+      attempt: number;
+      model: number;
+      upToSeq: number;
+      instructions?: string;
+    }
   | { kind: 'gate'; id: string; runId: string; callId: string; suspension: number; decision?: Decision }
   | {
       kind: 'tool';
@@ -67,8 +79,8 @@ export type EffectRequest =
       code?: string;
     }
   | { kind: 'commit'; id: string; boundary: Boundary }
-  /** Asks how full the context window is. `pruneAbove`: above this share, also what could be pruned. */
-  | { kind: 'context'; id: string; pruneAbove?: number }
+  /** Asks how full the context window is. Above these shares, also what could be pruned, and where a summary could end. */
+  | { kind: 'context'; id: string; pruneAbove?: number; compactAbove?: number }
   /** `ofCycle`: the time that earlier runs of the cycle took counts too. */
   | { kind: 'timer'; id: string; ms: number; ofCycle?: true }
   /** Tells the host that a run is over; it has no answer. */
@@ -88,7 +100,9 @@ export type PhaseValue =
   /** `stopped`: the run counts as stopped, not as one that a plugin has completed. */
   | { kind: 'terminate'; by: string; reason: string; stopped?: true }
   /** The run goes on, and the model is told why. */
-  | { kind: 'continue'; text: string };
+  | { kind: 'continue'; text: string }
+  /** How earlier messages are to be summed up, or why they are not. */
+  | { kind: 'compact'; instructions?: string; block?: { by: string; reason: string } };
 export type ModelValue =
   | {
       kind: 'reply';
@@ -112,7 +126,18 @@ export type ModelValue =
       /** 0 to 1, from the host. */
       random: number;
       model: string;
+      /** Where the model answered, and its answer is of no use. */
+      spent?: { usage: Usage; costUsd: number | null };
+      /** Of a summary: what stays word for word all the same. */
+      kept?: string;
     };
+export interface SummaryValue {
+  kind: 'summary';
+  text: string;
+  usage: Usage;
+  costUsd: number | null;
+  model: string;
+}
 export type GateValue =
   | { kind: 'allow'; by?: string; args?: Json }
   | { kind: 'block'; code: string; text: string }
@@ -134,6 +159,8 @@ export interface ContextValue {
   warned: boolean;
   /** Calls whose old results can go, and what is used without them. */
   prunable?: { callIds: string[]; used: number };
+  /** Messages up to here can become a summary, so that there is room. */
+  compactable?: { upToSeq: number };
 }
 export type EffectValue =
   | PhaseValue
@@ -142,6 +169,7 @@ export type EffectValue =
   | ToolValue
   | { kind: 'shown'; content: StoredPart[] }
   | ContextValue
+  | SummaryValue
   | { kind: 'committed' };
 
 /** The answer to an `ask`; it goes to the actor that asked. */

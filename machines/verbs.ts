@@ -49,6 +49,12 @@ export interface Chart {
   };
 }
 
+/** The chart with further actors, for children that few need. */
+export const withActors = (chart: Chart, actors: Chart['implementations']['actors']): Chart => ({
+  ...chart,
+  implementations: { ...chart.implementations, actors: { ...chart.implementations.actors, ...actors } },
+});
+
 /** What `createMachine` of a setup takes. */
 export type ConfigOf<Setup extends () => { createMachine(config: never): unknown }> = Parameters<
   ReturnType<Setup>['createMachine']

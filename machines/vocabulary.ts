@@ -110,7 +110,15 @@ export type RuntimeEntry =
   | { type: 'continuation'; text: string; why: string }
   | { type: 'model-reply'; turn: number; model: string; finish: FinishReason; usage: Usage; costUsd: number | null }
   | { type: 'model-retry'; turn: number; attempt: number; waitMs: number; model: string; reason: string }
-  | { type: 'compaction'; upToSeq: number; summary: string }
+  /** `usage`, `costUsd` and `model`: of the summary, where a model wrote one. */
+  | {
+      type: 'compaction';
+      upToSeq: number;
+      summary: string;
+      usage?: Usage;
+      costUsd?: number | null;
+      model?: string;
+    }
   | { type: 'context-warning'; used: number; limit: number }
   /** `child`: the sub-agent's conversation. */
   | { type: 'sub-agent'; callId: string; child: string; phase: 'started' | 'ended' }

@@ -47,8 +47,7 @@ export const contextForm: Form = {
 /** What the chart is to look at; nothing where no window is known or nothing is to happen. */
 export function thresholdsOf(policy: ContextPolicy, window: number | undefined): Settings['context'] {
   if (typeof window !== 'number' || Number.isNaN(window)) return undefined;
-  const steps = policy.flatMap(({ kind, at }) => (kind === 'compact' ? [] : [[kind, at] as const]));
-  return steps.length > 0 ? Object.fromEntries(steps) : undefined;
+  return policy.length > 0 ? Object.fromEntries(policy.map(({ kind, at }) => [kind, at])) : undefined;
 }
 
 /** Each of the choices at most once. */

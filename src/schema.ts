@@ -149,7 +149,14 @@ const entries = [
     model: z.string(),
     reason: z.string(),
   }),
-  z.object({ type: z.literal('compaction'), upToSeq: ordinal, summary: z.string() }),
+  z.object({
+    type: z.literal('compaction'),
+    upToSeq: ordinal,
+    summary: z.string(),
+    usage: usage.optional(),
+    costUsd: count.nullable().optional(),
+    model: z.string().optional(),
+  }),
   z.object({ type: z.literal('context-warning'), used: count, limit: count }),
   z.object({
     type: z.literal('sub-agent'),

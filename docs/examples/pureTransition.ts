@@ -11,7 +11,8 @@ import {
 // #region conversation
 const nobody = {
   ...{ runStart: false, stepStart: false, beforeInference: false, afterInference: false },
-  ...{ beforeToolExecute: false, afterToolExecute: false, stepEnd: false, naturalEnd: false, runEnd: false },
+  ...{ beforeToolExecute: false, afterToolExecute: false, stepEnd: false, runEnd: false },
+  ...{ naturalEnd: false, preCompact: false },
 };
 const input: ConversationInput = {
   settings: { conversationId: 'trip', policies: defaultPolicies, phases: nobody, models: ['gpt-5.2'] },

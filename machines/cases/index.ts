@@ -3,6 +3,7 @@
  * what its surroundings can do. Rule: data and pure functions; nothing here is reached by a running conversation.
  */
 import type { Cases } from './cases.ts';
+import { compactionCases } from './compaction.cases.ts';
 import { conversationCases } from './conversation.cases.ts';
 import { modelCallCases } from './modelCall.cases.ts';
 import { resumeToolCallCases } from './resumeToolCall.cases.ts';
@@ -19,7 +20,15 @@ const responseStateCases: Cases = {
   projection: () => null,
 };
 
-type Chart = 'conversation' | 'run' | 'toolRound' | 'toolCall' | 'resumeToolCall' | 'modelCall' | 'responseState';
+type Chart =
+  | 'conversation'
+  | 'run'
+  | 'toolRound'
+  | 'toolCall'
+  | 'resumeToolCall'
+  | 'modelCall'
+  | 'compaction'
+  | 'responseState';
 
 export const chartCases: Record<Chart, Cases> = {
   conversation: conversationCases,
@@ -29,4 +38,5 @@ export const chartCases: Record<Chart, Cases> = {
   resumeToolCall: resumeToolCallCases,
   modelCall: modelCallCases,
   responseState: responseStateCases,
+  compaction: compactionCases,
 };

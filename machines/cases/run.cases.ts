@@ -6,7 +6,7 @@ import type { RunContext } from '../run/context.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import { type Cases, surroundings } from './cases.ts';
-import { failedAttempt, textReply } from './modelCall.cases.ts';
+import { failedAttempt, noUsage, textReply } from './modelCall.cases.ts';
 import { callOf, runInputs, steer, subAgentEnds } from './run.inputs.ts';
 import { runSurroundings } from './run.surroundings.ts';
 
@@ -21,6 +21,7 @@ const values: readonly EffectValue[] = [
   { kind: 'context', used: 90, limit: 100, warned: false },
   { kind: 'context', used: 96, limit: 100, warned: true },
   { kind: 'context', used: 96, limit: 100, warned: true, prunable: { callIds: ['o'], used: 50 } },
+  { kind: 'context', used: 97, limit: 100, warned: true, compactable: { upToSeq: 7 } },
   { kind: 'done' },
   { kind: 'done', writes: { mode: 'plan' } },
   { kind: 'terminate', by: 'budget', reason: 'enough' },
@@ -84,6 +85,12 @@ const rounds = [
   ...['d', 's'].map((how) => round('collected', slotsOf('a', how), 'm1')),
   ...['dd', 'ds', 'dq', 'sq'].map((how) => round('collected', slotsOf('ab', how), 'm1')),
 ];
+
+const spent = { usage: { ...noUsage, inputTokens: 3 }, costUsd: 0.25 };
+const compactions = [
+  { kind: 'compacted', spent },
+  { kind: 'blocked', spent: undefined },
+].map((output) => ({ type: 'xstate.done.actor.compaction', actorId: 'compaction', output }));
 
 const held = (callId: string, suspension: number): HeldDecision => ({
   callId,
@@ -170,6 +177,7 @@ export const runCases = {
     })),
     'call.settled': settled.map((output) => ({ type: 'call.settled', output })),
     'sub-agent.changed': [subAgentEnds],
+    'xstate.done.actor.compaction': compactions,
     'xstate.done.actor.round': rounds,
     'xstate.done.actor.gate': [{ type: 'xstate.done.actor.gate', actorId: 'gate', output: { outputs: [] } }],
   },

@@ -105,6 +105,9 @@ export const runInputs: readonly RunInput[] = [
   // A context window is known, and what happens as it fills up; then a request that a steer comes into.
   run({ context: window, limits: { ...alone, turns: 1 } }),
   run({ context: window, phases: { ...noPhases, beforeInference: true }, limits: { turns: 1, queue: 1 } }),
+  // Earlier messages become a summary, before a call and behind a reply that was cut, within a budget.
+  run({ context: { ...window, compact: 0.8 }, limits: { ...alone, turns: 3 } }),
+  run({ context: { compact: 0.8 }, limits: { ...alone, turns: 1, tokens: 2 } }),
   // A plugin ends a run while a call of an earlier one is replayed.
   run(
     { phases: { ...noPhases, afterInference: true }, limits: { ...alone, decisions: 1, turns: 1 } },

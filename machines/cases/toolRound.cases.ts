@@ -14,6 +14,7 @@ export const noPhases: Phases = {
   afterToolExecute: false,
   stepEnd: false,
   naturalEnd: false,
+  preCompact: false,
   runEnd: false,
 };
 const callOf = (callId: string) => ({ callId, name: 'read', gated: false, readOnly: true, print: callId });

@@ -91,6 +91,10 @@ function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonN
   return cause === undefined ? { reason: known } : { reason: known, cause };
 }
 
+function enqueue(known: LogState, { messageId, kind, content }: QueuedMessage) {
+  known.queue = [...known.queue, { messageId, kind, content }];
+}
+
 function unqueue(known: LogState, messageId: string) {
   if (known.queue.some((message) => message.messageId === messageId)) {
     known.queue = known.queue.filter((message) => message.messageId !== messageId);
@@ -173,11 +177,8 @@ export function applyEntry(known: LogState, entry: LogEntry): void {
         known.cycleMs = 0;
       }
       return unqueue(known, entry.messageId);
-    case 'message-queued': {
-      const { messageId, kind, content } = entry;
-      known.queue = [...known.queue, { messageId, kind, content }];
-      return;
-    }
+    case 'message-queued':
+      return enqueue(known, entry);
     case 'message-returned':
       return unqueue(known, entry.messageId);
     case 'agent-output':
@@ -187,6 +188,7 @@ export function applyEntry(known: LogState, entry: LogEntry): void {
       known.counters = countReply(countersOf(known), { ...entry, ...known.reply });
       known.reply = noReply();
       return;
+    case 'compaction':
     case 'context-warning':
     case 'extension':
       known.warned = warnedBy(entry) ?? known.warned;

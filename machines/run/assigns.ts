@@ -107,6 +107,9 @@ export function takeReply({ context, event }: Args): Change {
   return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters, untold: context.settled };
 }
 
+export const countCompaction = ({ context, event }: Args): Change =>
+  event.type === 'xstate.done.actor.compaction' ? { counters: countUsage(context.counters, event.output.spent) } : {};
+
 export const noteTermination = ({ event }: Args): Change =>
   event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {};
 

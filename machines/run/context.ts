@@ -6,6 +6,7 @@
 
 import type { DoneActorEvent } from 'xstate';
 import type { CallConcluded, HeldDecision, OpenCalls, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
+import type { CompactionOutput } from '../compaction/compaction.machine.ts';
 import { type Counters, limitReached, type SubAgentChange } from '../counters.ts';
 import { type Attempts, firstAttempt } from '../modelCall.machine.ts';
 import type { ChartPolicies } from '../policies.ts';
@@ -22,7 +23,7 @@ export interface Settings {
   /** Ids of the agent's model and its fallbacks, without repetition. */
   models: readonly string[];
   /** Shares of the context window above which something happens; absent where no window is known. */
-  context?: { warn?: number; prune?: number; exhaust?: number };
+  context?: { warn?: number; prune?: number; compact?: number; exhaust?: number };
 }
 
 export type Trigger =
@@ -104,6 +105,7 @@ export type RunEvent =
   | { type: 'call.settled'; output: ToolCallOutput }
   | CallConcluded
   | SubAgentChange
+  | (DoneActorEvent<CompactionOutput, 'compaction'> & { type: 'xstate.done.actor.compaction' })
   | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
   | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
 

@@ -102,6 +102,13 @@ export function continuationEntries({ context }: Args): NewEntry[] {
   ];
 }
 
+const CUT = 'Your last reply was cut off: there was no room for more. Go on where it ends.';
+
+/** What the model is told behind a reply that is to go on when there is room. */
+export const cutEntries = ({ context: { runId } }: Args): NewEntry[] => [
+  { runId, type: 'continuation', text: CUT, why: 'length' },
+];
+
 /** What the model is told where a plugin goes on; at a limit it is not called again. */
 export const endHeardEntries = ({ context, event }: Args): NewEntry[] =>
   event.type === 'effect.done' && event.value.kind === 'continue' && limitOf(context) === undefined

@@ -47,6 +47,10 @@ function exhausted({ context: { settings }, event }: Args): boolean {
   return shareOf({ used: value.prunable?.used ?? value.used, limit: value.limit }) >= exhaust;
 }
 
+/** Earlier messages can become a summary, and the model is called behind it. */
+const compacts = ({ context, event }: Args): boolean =>
+  measured(event)?.compactable !== undefined && limitOf(context) === undefined;
+
 export const runGuards = {
   replies,
   retries,
@@ -67,6 +71,7 @@ export const runGuards = {
   unmeasured: ({ context }: Args) => !context.settings.context,
   unmeasuredAtLimit: ({ context }: Args) => !context.settings.context && limitOf(context) !== undefined,
   exhausted,
+  compacts,
   nobodyAfterInference: ({ context: { settings } }: Args) =>
     !settings.phases.afterInference && !settings.phases.stepEnd,
   atLimit: ({ context }: Args) => limitOf(context) !== undefined,
@@ -79,6 +84,9 @@ export const runGuards = {
     // A reply cut by length is no natural end: a steer waits for the next run.
     (steers.length > 0 && reply.finish !== 'length') ||
     settled > 0,
+  /** It may be the window that cut it. */
+  cutByFullWindow: ({ context: { reply, settings } }: Args) =>
+    reply.finish === 'length' && settings.context?.compact !== undefined,
   cutByLength: ({ context }: Args) => context.reply.finish === 'length',
   hearsEnd: ({ context: { reply, settings } }: Args) => settings.phases.naturalEnd && reply.finish === 'stop',
   continued: ({ event }: Args) => isValue(event, 'continue'),

@@ -4,13 +4,14 @@
  */
 
 import type { Replay } from '../calls.ts';
+import type { CompactionInput } from '../compaction/compaction.machine.ts';
 import type { EffectRequest, Phase } from '../ports.ts';
 import { dueReplays } from '../tools/openCalls.ts';
 import type { ResumeToolCallInput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundInput } from '../tools/toolRound.machine.ts';
 import type { Message, SpawnRequest } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
-import { deadlineId, dueSteers, type RunArgs, type RunContext } from './context.ts';
+import { deadlineId, dueSteers, measured, type RunArgs, type RunContext } from './context.ts';
 
 type Args = RunArgs;
 type WithContext = { context: RunContext };
@@ -64,10 +65,27 @@ export function askEndPhase({ context, event }: Args): EffectRequest | undefined
 }
 
 /** Asked only where the model has a window and some policy wants to know. */
-export function askContext({ context: { runId, turn, settings } }: Args): EffectRequest | undefined {
-  if (!settings.context) return undefined;
-  const { prune } = settings.context;
-  return { kind: 'context', id: `${runId}/t${turn}/context`, ...(prune !== undefined && { pruneAbove: prune }) };
+const askUse =
+  (at: string) =>
+  ({ context: { runId, turn, settings } }: Args): EffectRequest | undefined => {
+    if (!settings.context) return undefined;
+    const { prune, compact } = settings.context;
+    return {
+      kind: 'context',
+      id: `${runId}/t${turn}/${at}`,
+      ...(prune !== undefined && { pruneAbove: prune }),
+      ...(compact !== undefined && { compactAbove: compact }),
+    };
+  };
+export const askContext = askUse('context');
+/** Behind a compaction, and behind a reply that was cut: each asks for itself. */
+export const askContextAgain = askUse('context-again');
+export const askContextOfCut = askUse('context-of-cut');
+
+export function compactionInput({ context, event }: Args): CompactionInput {
+  const { runId, turn, models, retry, settings } = context;
+  const { upToSeq } = measured(event)?.compactable ?? { upToSeq: -1 };
+  return { runId, turn: turn + 1, models, retry, upToSeq, heard: settings.phases.preCompact };
 }
 
 export function askCommit(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {

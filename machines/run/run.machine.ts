@@ -6,6 +6,7 @@
  */
 
 import { setup } from 'xstate';
+import { compactionMachine } from '../compaction/compaction.machine.ts';
 import { attemptStates } from '../modelCall.machine.ts';
 import { resumeToolCallChart, resumeToolCallMachine } from '../tools/resumeToolCall.machine.ts';
 import { toolRoundChart, toolRoundMachine } from '../tools/toolRound.machine.ts';
@@ -45,19 +46,30 @@ const goesOn = {
   target: '#RUN.active.LoopTop',
   actions: log(entries.continuationEntries),
 } as const;
-const cutByLength = { guard: 'cutByLength', target: '#RUN.Terminate', actions: update(assigns.stopAtLength) } as const;
+const stopAtLength = { target: '#RUN.Terminate', actions: update(assigns.stopAtLength) } as const;
+const cutByLength = [
+  { guard: 'cutByFullWindow', target: '#RUN.active.CommitAssistant.measuring' },
+  { guard: 'cutByLength', ...stopAtLength },
+] as const;
 const afterReply = [
   goesOn,
-  cutByLength,
+  ...cutByLength,
   { guard: 'hasSuspended', target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
   { guard: 'hearsEnd', target: '#RUN.active.CommitAssistant.hearing' },
   { target: '#RUN.NaturalEnd' },
 ] as const;
 
+/** What a measured request leads to, where nothing more can be done about its size. */
+const gauged = [
+  { guard: 'exhausted', target: '#RUN.Terminate', actions: update(assigns.stopExhausted) },
+  { guard: 'atLimit', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
+  { target: '#RUN.active.LlmCall', actions: update(assigns.startTurn) },
+] as const;
+
 const runSetup = () =>
   setup({
     types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
-    actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine },
+    actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine, compaction: compactionMachine },
     actions: verbs<RunContext, RunEvent, requests.GateSpawn, Said>(),
     guards: runGuards,
   });
@@ -146,12 +158,20 @@ const config = {
                 { guard: 'unmeasured', target: '#RUN.active.LlmCall', actions: update(assigns.startTurn) },
               ],
               on: {
-                'effect.done': [
-                  { guard: 'exhausted', target: '#RUN.Terminate', actions: update(assigns.stopExhausted) },
-                  { guard: 'atLimit', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
-                  { target: '#RUN.active.LlmCall', actions: update(assigns.startTurn) },
-                ],
+                'effect.done': [{ guard: 'compacts', target: 'compacting' }, ...gauged],
               },
+            },
+            compacting: {
+              invoke: { src: 'compaction', id: 'compaction', input: requests.compactionInput },
+              on: {
+                'xstate.done.actor.compaction': { target: 'compacted', actions: update(assigns.countCompaction) },
+              },
+            },
+            // What the summary took counts towards the limits, and what is left may still be too much.
+            compacted: {
+              entry: ask(requests.askContextAgain),
+              exit: log(entries.contextEntries),
+              on: { 'effect.done': gauged },
             },
           },
         },
@@ -204,6 +224,16 @@ const config = {
                 ],
               },
             },
+            // With earlier messages summed up there is room for the rest of the reply.
+            measuring: {
+              entry: ask(requests.askContextOfCut),
+              on: {
+                'effect.done': [
+                  { guard: 'compacts', target: '#RUN.active.LoopTop', actions: log(entries.cutEntries) },
+                  stopAtLength,
+                ],
+              },
+            },
             joining: {
               on: { 'xstate.done.actor.gate': { guard: 'noneFailed', target: 'joined', actions: closeGate } },
             },
@@ -212,7 +242,7 @@ const config = {
               always: [
                 { guard: 'gateOpen', target: 'joining' },
                 goesOn,
-                cutByLength,
+                ...cutByLength,
                 { target: '#RUN.Suspended', actions: update(assigns.suspendRun) },
               ],
             },

@@ -215,12 +215,16 @@ export interface Transcript {
   push(entry: LogEntry): void;
   /** The messages so far; message objects are reused from call to call. */
   messages(): Message[];
+  /** Where complete messages stand in the log, in their order. What comes of one reply or one entry stands at one place. */
+  readonly seqs: readonly number[];
   /** Whether the model's own words come last. */
   endsWithAssistant(): boolean;
   /** Characters of the messages, and the tokens that the last model call took by its own word. */
   size(): { characters: number; reported: number };
-  /** Old results that can make room, where it is worth it; never while the user has spoken only once. */
-  prunable(): Prunable | undefined;
+  /** How often the user has spoken. */
+  readonly userTurns: number;
+  /** The model has seen the call's result and spoken since. */
+  isOld(callId: string): boolean;
 }
 
 class MessageList implements Transcript {
@@ -272,6 +276,10 @@ class MessageList implements Transcript {
     return [...this.#messages, ...this.#open.messages];
   }
 
+  get seqs(): readonly number[] {
+    return this.#seqs;
+  }
+
   endsWithAssistant(): boolean {
     return (this.#open.messages.at(-1) ?? this.#messages.at(-1))?.role === 'assistant';
   }
@@ -281,9 +289,13 @@ class MessageList implements Transcript {
     return { characters: this.#sizes.sumOf(this.#messages) + open, reported: this.#reported };
   }
 
-  prunable(): Prunable | undefined {
-    if (this.#userTurns < 2) return undefined;
-    return prunableIn(this.messages(), (callId) => this.#isOld(callId));
+  get userTurns(): number {
+    return this.#userTurns;
+  }
+
+  isOld(callId: string): boolean {
+    const slot = this.#slots.get(callId);
+    return slot?.holds === 'result' && (slot.reply !== this.#reply || this.#open.messages.length > 0);
   }
 
   #add(message: Message): void {
@@ -309,17 +321,11 @@ class MessageList implements Transcript {
     this.#sizes.replaced(index, message);
   }
 
-  /** The model has seen the result and spoken since. */
-  #isOld(callId: string): boolean {
-    const slot = this.#slots.get(callId);
-    return slot?.holds === 'result' && (slot.reply !== this.#reply || this.#open.messages.length > 0);
-  }
-
   #prune(callIds: readonly string[]): void {
     for (const callId of callIds) {
       const index = this.#slots.get(callId)?.index ?? -1;
       const message = this.#messages[index];
-      if (message?.role !== 'tool' || message.callId !== callId || !this.#isOld(callId)) continue;
+      if (message?.role !== 'tool' || message.callId !== callId || !this.isOld(callId)) continue;
       const content = textPart(PRUNED_RESULT);
       const saved = sizeOfContent(message.content) - sizeOfContent(content);
       this.#reported = Math.max(0, this.#reported - saved / CHARACTERS_A_TOKEN);
@@ -375,6 +381,10 @@ class MessageList implements Transcript {
     }
   }
 }
+
+/** Old results that can make room, where it is worth it; never while the user has spoken only once. */
+export const prunableOf = (transcript: Transcript): Prunable | undefined =>
+  transcript.userTurns < 2 ? undefined : prunableIn(transcript.messages(), (callId) => transcript.isOld(callId));
 
 /** An incremental fold: constant cost an entry. */
 export const createTranscript = (): Transcript => new MessageList();

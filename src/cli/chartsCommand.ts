@@ -4,6 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import {
+  compactionMachine,
   conversationMachine,
   modelCallMachine,
   responseStateMachine,
@@ -19,6 +20,7 @@ const CHARTS: readonly AnyStateMachine[] = [
   conversationMachine,
   runMachine,
   modelCallMachine,
+  compactionMachine,
   toolRoundMachine,
   toolCallMachine,
   resumeToolCallMachine,

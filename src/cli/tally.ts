@@ -52,7 +52,7 @@ export class ReplaySpending {
     } else if (type === 'run-resumed' && typeof of === 'string') {
       const root = this.#rootOf.get(of);
       if (root !== undefined) this.#rootOf.set(runId, root);
-    } else if (type === 'model-reply') {
+    } else if (type === 'model-reply' || (type === 'compaction' && costUsd !== undefined)) {
       this.#add(this.#rootOf.get(runId), costUsd);
     }
   }

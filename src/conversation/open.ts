@@ -8,7 +8,7 @@ import { ConfigurationError } from '../errors.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
-import type { Policies } from '../policies.ts';
+import { type Policies, thresholdsOf } from '../policies.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
@@ -26,6 +26,10 @@ const load = {
   phases: onDemand(() => import('../plugins/phases.ts')),
   /** Where the policy `textToolCalls` names a format. */
   textCalls: onDemand(() => import('../models/textCalls.ts')),
+  /** Where something happens as the window fills up, and the model says how large it is. */
+  contextWindow: onDemand(() => import('../runtime/contextWindow.ts')),
+  /** Where the policy `context` compacts, and the model says how large its window is. */
+  summaries: onDemand(() => import('../runtime/summary.ts')),
   /** For `open(id, { history })`. */
   history: onDemand(() => import('./history.ts')),
   /** For `createAgent({ interpreter: 'xstate' })`. */
@@ -155,10 +159,11 @@ async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { know
 /** What few conversations need and this one does. */
 async function loadedFor(
   { ports, inspect, interpreter }: AgentEnvironment,
-  { policies, plugins }: AgentProfile,
+  { policies, plugins, models: [model] }: AgentProfile,
   hasCalls: boolean,
   id: string,
 ): Promise<OnDemand> {
+  const window = thresholdsOf(policies.context, model.contextWindow);
   const inspection = inspect && (await load.inspection());
   const wanted = interpreter === 'xstate' ? (await load.xstate()).xstate : inspection?.inspected;
   return {
@@ -166,6 +171,10 @@ async function loadedFor(
     inspect: inspection?.observerOf(inspect as NonNullable<typeof inspect>, id),
     ...(hasCalls && { tools: await load.tools() }),
     ...(plugins.length > 0 && { Phases: (await load.phases()).PhaseRunner }),
+    ...(window && { contextUse: (await load.contextWindow()).contextUse }),
+    ...(window?.compact !== undefined && {
+      summaries: await load.summaries(),
+    }),
     ...(policies.textToolCalls && { textCalls: (await load.textCalls()).textCalls }),
   };
 }

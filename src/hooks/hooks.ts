@@ -163,6 +163,14 @@ class HooksPlugin implements Plugin, ChecksCalls {
     return goOn && { continue: goOn.reason ?? goOn.additionalContext ?? goOn.stopReason ?? GO_ON };
   };
 
+  readonly preCompact = async (c: PhaseContext): Promise<{ block: string } | { instructions: string } | undefined> => {
+    const said = await this.#fire({ ...about(c), event: 'PreCompact', source: 'auto' }, whereOf(c));
+    const refused = said.outputs.find(ends);
+    if (refused) return { block: reasonOf(refused) };
+    const { context } = contextOf(said) ?? {};
+    return context === undefined ? undefined : { instructions: context };
+  };
+
   readonly [CALL_CHECKS]: CallChecks = {
     before: (call) => this.#before(call),
     requested: (call) => this.#requested(call),

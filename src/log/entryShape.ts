@@ -67,7 +67,7 @@ const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map
     'tool-result': { ...ofCall, outcome: text, content },
     'state-changed': { writes: isObject },
     continuation: { text },
-    compaction: { upToSeq: number, summary: text },
+    compaction: { upToSeq: number, summary: text, usage: maybe(usage), costUsd: maybe(cost) },
     'run-suspended': { waiting: every(text) },
     'run-stop': { reason: text },
   }),

@@ -70,6 +70,7 @@ export class PhaseRunner implements ToolChecks {
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
     let terminate: PhaseValue | undefined;
     let goOn: string | undefined;
+    let compact: Compacting | undefined;
     let writes: { [key: string]: Json } = {};
     if (request.phases.includes('beforeInference')) this.#around.next.begin();
     for (const phase of request.phases) {
@@ -82,6 +83,7 @@ export class PhaseRunner implements ToolChecks {
         this.#around.next.addContext(verdict.context);
         if (verdict.request) this.#around.next.patch(verdict.request);
         if (phase === 'naturalEnd') goOn ??= verdict.continue;
+        if (phase === 'preCompact') compact = withAnswer(compact, plugin.name, verdict);
         if (phase === 'runStart') writes = { ...writes, ...stateOf(verdict) };
         if (typeof verdict.terminate === 'string') {
           terminate ??= { kind: 'terminate', by: plugin.name, reason: verdict.terminate };
@@ -94,6 +96,7 @@ export class PhaseRunner implements ToolChecks {
       return { kind: 'terminate', by: 'hook', reason: stopped, stopped: true };
     }
     if (terminate) return terminate;
+    if (compact) return compact;
     if (goOn !== undefined && this.#mayGoOn(request.runId)) return { kind: 'continue', text: goOn };
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
   }
@@ -275,6 +278,15 @@ export class PhaseRunner implements ToolChecks {
       return undefined;
     }
   }
+}
+
+type Compacting = Extract<PhaseValue, { kind: 'compact' }>;
+
+/** Everybody's instructions, in plugin order; the first that blocks gives the reason. */
+function withAnswer(before: Compacting | undefined, by: string, { instructions, block }: PhaseAnswer) {
+  const all = [before?.instructions, instructions].filter(Boolean).join('\n');
+  const blocked = before?.block ?? (block === undefined ? undefined : { by, reason: block });
+  return { kind: 'compact' as const, ...(all !== '' && { instructions: all }), ...(blocked && { block: blocked }) };
 }
 
 /** A copy of what was read as an object of JSON. */

@@ -69,6 +69,8 @@ export interface Plugin {
   stepEnd?(c: PhaseContext): Awaitable<void>;
   /** A reply is about to end the run; `continue` goes on instead, and tells the model why (policy `maxStopContinues`). */
   naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
+  /** Earlier messages are about to become a summary: what matters in it, or why there is to be none now. */
+  preCompact?(c: PhaseContext): Awaitable<void | { instructions: string } | { block: string }>;
   runEnd?(c: PhaseContext & { termination: Termination }): Awaitable<void>;
 }
 
@@ -81,6 +83,7 @@ export const PHASES: readonly Phase[] = [
   'afterToolExecute',
   'stepEnd',
   'naturalEnd',
+  'preCompact',
   'runEnd',
 ];
 

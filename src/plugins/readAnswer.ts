@@ -20,6 +20,8 @@ export interface PhaseAnswer {
   context?: string;
   terminate?: string;
   continue?: string;
+  instructions?: string;
+  block?: string;
   state?: { [key: string]: Json };
   request?: RequestPatch;
   result?: Content;
@@ -46,6 +48,8 @@ const FIELDS: readonly Field[] = [
   { path: ['context'], isFit: isText, expected: 'a text' },
   { path: ['terminate'], isFit: isText, expected: 'a text, the reason', phases: IN_STEPS },
   { path: ['continue'], isFit: isText, expected: 'a text, what the model is told', phases: ['naturalEnd'] },
+  { path: ['instructions'], isFit: isText, expected: 'a text, what matters in a summary', phases: ['preCompact'] },
+  { path: ['block'], isFit: isText, expected: 'a text, the reason', phases: ['preCompact'] },
   { path: ['state'], isFit: isState, expected: 'an object of keys and JSON values', phases: ['runStart'] },
   {
     path: ['result'],

@@ -13,7 +13,7 @@ import type { PhaseRunner } from '../plugins/phases.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import type { ToolRunner } from '../tools/execute.ts';
 import type { Execute } from './journal.ts';
-import { contextUse, type NextRequest, replyValue } from './modelTurn.ts';
+import { type ContextUse, type NextRequest, replyValue, type Summaries } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
 import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 
@@ -32,6 +32,8 @@ export interface EffectsOptions extends OwnProfile {
   Phases?: typeof PhaseRunner;
   /** Where the agent has tools, or the log calls. */
   tools?: { ToolRunner: typeof ToolRunner; Gate: typeof Gate };
+  contextUse?: ContextUse;
+  summaries?: Summaries;
   /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -117,7 +119,10 @@ export class Effects {
           .then((content) => this.#options.images.keepResult(content, this.#options.around.diagnose))
           .then((content) => ({ kind: 'shown', content }));
       case 'context':
-        return contextUse(request, this.#options.around);
+        if (this.#options.contextUse) return this.#options.contextUse(request, this.#options.around);
+        break;
+      case 'summary':
+        if (this.#options.summaries) return this.#options.summaries.summaryValue(request, abort, this.#options);
     }
     throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
   };

@@ -3,16 +3,19 @@
  * come from the log alone, and what hooks add holds for one request; call ids are unique in a log, arguments are parsed here and
  * nowhere else, secrets are taken out before, and a call that cannot run says why.
  */
+
 import {
   type AgentItem,
-  CHARACTERS_A_TOKEN,
+  type Chart,
   type ContextValue,
+  type EffectRequest,
   isVisible,
   type Json,
+  type LogEntry,
   type LogState,
   type ModelValue,
   type RoundCall,
-  shareOf,
+  type SummaryValue,
   type ToolCall,
   type Transcript,
   type Usage,
@@ -20,10 +23,11 @@ import {
 import { deepFreeze } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
 import type { RawCall, RawReply } from '../models/attempt.ts';
-import type { Model, ModelRequest, Prices, ToolSpec } from '../models/model.ts';
+import type { Model, ModelRequest, Prices } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { RequestDraft, RequestPatch } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
+import type { EffectAbort } from '../timeLimit.ts';
 import { definitionOf } from '../tools/tool.ts';
 import {
   ARGS_LONGEST,
@@ -35,6 +39,7 @@ import {
   type Toolbox,
   type Waiting,
 } from '../tools/toolbox.ts';
+import type { Ports } from './ports.ts';
 import type { SubAgents } from './subAgentPort.ts';
 
 export class NextRequest implements RequestDraft {
@@ -114,32 +119,31 @@ export class NextRequest implements RequestDraft {
   }
 }
 
-/** Tokens kept free for the reply, unless the model replies with less. */
-const RESERVE = 16_384;
+/** Looks how full the context window is; loaded where it is known (`contextWindow.ts`). */
+export type ContextUse = (
+  request: Extract<EffectRequest, { kind: 'context' }>,
+  scope: { next: NextRequest; transcript: Transcript; known: LogState },
+) => ContextValue;
 
-/** Characters of tool lists; an agent's own is always the same one. */
-const measured = new WeakMap<readonly ToolSpec[], number>();
-function sizeOfTools(tools: readonly ToolSpec[]): number {
-  if (tools.length === 0) return 0;
-  const size = measured.get(tools) ?? JSON.stringify(tools).length;
-  measured.set(tools, size);
-  return size;
+/** What sums up earlier messages; loaded where the policy may want it (`summary.ts`). */
+export interface Summaries {
+  /** The charts with COMPACTION. */
+  compactingConversation: Chart;
+  summaryValue(request: SummaryRequest, abort: EffectAbort, options: SummaryOptions): Promise<SummaryAnswer>;
 }
-
-export function contextUse(
-  { pruneAbove = Number.POSITIVE_INFINITY }: { pruneAbove?: number },
-  { next, transcript, known }: { next: NextRequest; transcript: Transcript; known: LogState },
-): ContextValue {
-  const limit = next.window;
-  const { system, tools, maxOutputTokens = RESERVE } = next.frame();
-  const { characters, reported } = transcript.size();
-  const estimate = (characters + system.length + sizeOfTools(tools)) / CHARACTERS_A_TOKEN;
-  const held = Math.max(reported, estimate) + Math.min(RESERVE, maxOutputTokens);
-  const value: ContextValue = { kind: 'context', used: Math.ceil(held), limit, warned: known.warned };
-  const prunable = shareOf(value) > pruneAbove ? transcript.prunable() : undefined;
-  if (!prunable) return value;
-  const { callIds, tokens } = prunable;
-  return { ...value, prunable: { callIds, used: Math.ceil(held - tokens) } };
+export type SummaryRequest = Extract<EffectRequest, { kind: 'summary' }>;
+export type SummaryAnswer = SummaryValue | Extract<ModelValue, { kind: 'failed' }>;
+export interface SummaryOptions {
+  models: readonly Model[];
+  policies: Policies;
+  ports: Pick<Ports, 'now' | 'setTimer' | 'random'>;
+  redact: Redact;
+  around: {
+    entries: readonly LogEntry[];
+    transcript: Transcript;
+    next: NextRequest;
+    diagnose(code: string, detail?: Json): void;
+  };
 }
 
 export interface ReplyOptions {

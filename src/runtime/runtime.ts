@@ -31,7 +31,7 @@ import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
-import { NextRequest } from './modelTurn.ts';
+import { type ContextUse, NextRequest, type Summaries } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
 import { ChartStatus, HostStatus, LiveFeed } from './status.ts';
 import type { OwnProfile, SubAgents } from './subAgentPort.ts';
@@ -115,9 +115,9 @@ export class Runtime {
 
   /** Starts the chart from what the log says now. */
   start(): void {
-    const { id, policies, plugins, models, ports, inspect, interpreter } = this.#options;
+    const { id, policies, plugins, models, ports, inspect, interpreter, summaries } = this.#options;
     this.#driver = new Driver({
-      machine: conversationChart,
+      machine: summaries?.compactingConversation ?? conversationChart,
       input: restored(this.known, settingsOf(id, policies, plugins, models)),
       journal: this.#journal,
       setTimer: ports.setTimer,
@@ -293,6 +293,10 @@ export interface OnDemand {
   Phases?: typeof PhaseRunner;
   /** Runs calls and what is before them; there where the agent has tools, or the log exists already. */
   tools?: NonNullable<EffectsOptions['tools']>;
+  /** Where earlier messages may become a summary: the charts with COMPACTION, and what it asks for. */
+  summaries?: Summaries;
+  /** Where the model says how large its window is, and something happens as it fills up. */
+  contextUse?: ContextUse;
   /** Where it is not the compiled one. */
   interpreter?: Interpreter | undefined;
   /** Where somebody inspects. */

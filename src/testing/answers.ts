@@ -4,22 +4,24 @@
  */
 import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } from '../../machines/internal.ts';
 
-const KINDS: Record<EffectValue['kind'], EffectRequest['kind']> = {
-  done: 'phase',
-  terminate: 'phase',
-  continue: 'phase',
-  reply: 'model',
-  failed: 'model',
-  allow: 'gate',
-  block: 'gate',
-  refuse: 'gate',
-  suspend: 'gate',
-  succeeded: 'tool',
-  erred: 'tool',
-  pending: 'tool',
-  shown: 'afterTool',
-  committed: 'commit',
-  context: 'context',
+const KINDS: Record<EffectValue['kind'], readonly EffectRequest['kind'][]> = {
+  done: ['phase'],
+  terminate: ['phase'],
+  continue: ['phase'],
+  compact: ['phase'],
+  summary: ['summary'],
+  reply: ['model'],
+  failed: ['model', 'summary'],
+  allow: ['gate'],
+  block: ['gate'],
+  refuse: ['gate'],
+  suspend: ['gate'],
+  succeeded: ['tool'],
+  erred: ['tool'],
+  pending: ['tool'],
+  shown: ['afterTool'],
+  committed: ['commit'],
+  context: ['context'],
 };
 
 export interface AnswerEvent {
@@ -37,7 +39,7 @@ export function answered(asked: Iterable<EffectRequest>, event: AnswerEvent): Ef
   let found: EffectRequest | undefined;
   for (const request of asked) {
     if (request.id === id) return request;
-    if (value && KINDS[value.kind] === request.kind && event.type === 'effect.done') found = request;
+    if (value && KINDS[value.kind].includes(request.kind) && event.type === 'effect.done') found = request;
   }
   return found;
 }

@@ -3,6 +3,7 @@ import mermaid from 'mermaid';
 import { describe, expect, it } from 'vitest';
 import { type AnyStateMachine, createMachine } from 'xstate';
 import {
+  compactionMachine,
   conversationMachine,
   modelCallMachine,
   responseStateMachine,
@@ -22,6 +23,7 @@ const charts: readonly [string, AnyStateMachine][] = [
   ['resumeToolCall', resumeToolCallMachine],
   ['modelCall', modelCallMachine],
   ['responseState', responseStateMachine],
+  ['compaction', compactionMachine],
 ];
 
 describe('the diagrams are drawn from the charts', () => {

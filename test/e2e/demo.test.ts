@@ -131,7 +131,15 @@ describe('the charts', () => {
     const all = start(['charts'], { cwd });
     expect((await all.ended).code).toBe(0);
     const titles = [...all.stdout.matchAll(/^## (\w+)$/gm)].map(([, title]) => title);
-    expect(titles).toEqual(['CONVERSATION', 'RUN', 'LLM_CALL', 'TOOL_ROUND', 'TOOL_CALL', 'RESUME_TOOL_CALL']);
+    expect(titles).toEqual([
+      'CONVERSATION',
+      'RUN',
+      'LLM_CALL',
+      'COMPACTION',
+      'TOOL_ROUND',
+      'TOOL_CALL',
+      'RESUME_TOOL_CALL',
+    ]);
     const one = start(['charts', 'tool_call'], { cwd });
     expect((await one.ended).code).toBe(0);
     expect(one.stdout).toMatch(/^stateDiagram-v2/m);

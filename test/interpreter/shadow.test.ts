@@ -4,6 +4,7 @@ import type { AnyStateMachine } from 'xstate';
 import {
   type Cases,
   chartCases,
+  compactionMachine,
   conversationMachine,
   modelCallMachine,
   resumeToolCallMachine,
@@ -20,6 +21,7 @@ import { shadowed } from './shadow.ts';
 const charts = [
   [toolCallMachine, chartCases.toolCall],
   [modelCallMachine, chartCases.modelCall],
+  [compactionMachine, chartCases.compaction],
   [toolRoundMachine, chartCases.toolRound],
   [resumeToolCallMachine, chartCases.resumeToolCall],
   [conversationMachine, chartCases.conversation],

@@ -1,8 +1,10 @@
 /** The compiled plans against what XState itself makes of the same charts. */
 import { describe, expect, it } from 'vitest';
 import { type AnyStateMachine, setup } from 'xstate';
+import { compactionChart } from '../../machines/compaction/compaction.machine.ts';
 import { conversationChart } from '../../machines/conversation/conversation.machine.ts';
 import {
+  compactionMachine,
   conversationMachine,
   modelCallMachine,
   responseStateMachine,
@@ -20,6 +22,7 @@ import type { Chart } from '../../machines/verbs.ts';
 import { verbs } from '../../machines/xstateVerbs.ts';
 import { type PlanState, planOf, type Transition } from '../../src/runtime/interpreter/plan.ts';
 import { machineOf } from '../../src/runtime/interpreter/xstate.ts';
+import { compactingConversation } from '../../src/runtime/summary.ts';
 import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
 
 const charts: AnyStateMachine[] = [
@@ -30,6 +33,7 @@ const charts: AnyStateMachine[] = [
   resumeToolCallMachine,
   modelCallMachine,
   responseStateMachine,
+  compactionMachine,
 ] as unknown as AnyStateMachine[];
 
 function* statesOf(state: PlanState): Generator<PlanState> {
@@ -61,8 +65,9 @@ const invokes = (_: string, value: unknown): unknown => (typeof value === 'funct
 
 describe('what conversations run of a chart', () => {
   const pairs: [Chart, AnyStateMachine | undefined][] = [
-    conversationChart,
-    runChart,
+    compactingConversation,
+    compactingConversation.implementations.actors.run as Chart,
+    compactionChart,
     toolRoundChart,
     toolCallChart,
     resumeToolCallChart,
@@ -80,6 +85,17 @@ describe('what conversations run of a chart', () => {
       expect(content).toContain('"calls":"');
     },
   );
+});
+
+describe('a conversation that never sums up', () => {
+  it('runs the same charts, without the one that it never enters', () => {
+    const { run } = compactingConversation.implementations.actors as { run: Chart };
+    const { compaction: _, ...actors } = run.implementations.actors;
+    expect(conversationChart.config).toBe(compactingConversation.config);
+    expect(conversationChart.implementations.actors).toEqual({ run: runChart });
+    expect(runChart.config).toBe(run.config);
+    expect(runChart.implementations).toEqual({ ...run.implementations, actors });
+  });
 });
 
 describe('the plan of a chart', () => {

@@ -8,6 +8,7 @@ import {
   type LogEntry,
   type Message,
   modelMessages,
+  prunableOf,
 } from '../../machines/internal.ts';
 
 type Entry = { type: string; [key: string]: unknown };
@@ -48,8 +49,8 @@ describe('which results can make room', () => {
   const seen = [...calls('a'), result('a', 70 * K), says(1), replied(9), user()];
 
   it('S004-25: with one user turn none, with two the one of 70,000 tokens', () => {
-    expect(transcript([user(), ...seen.slice(0, -1)]).prunable()).toBeUndefined();
-    const found = transcript([user(), ...seen]).prunable();
+    expect(prunableOf(transcript([user(), ...seen.slice(0, -1)]))).toBeUndefined();
+    const found = prunableOf(transcript([user(), ...seen]));
     expect(found?.callIds).toEqual(['a']);
     expect(found?.tokens).toBeGreaterThan(69_900);
   });
@@ -63,8 +64,8 @@ describe('which results can make room', () => {
       says(1),
       user(),
     ];
-    expect(transcript(behind(10)).prunable()).toBeUndefined();
-    expect(transcript(behind(25)).prunable()?.callIds).toEqual(['old']);
+    expect(prunableOf(transcript(behind(10)))).toBeUndefined();
+    expect(prunableOf(transcript(behind(25)))?.callIds).toEqual(['old']);
   });
 
   it('exactly 40,000 tokens of the newest results are kept', () => {
@@ -76,15 +77,15 @@ describe('which results can make room', () => {
       says(1),
       user(),
     ];
-    expect(transcript([...two(10 * K)]).prunable()).toBeUndefined();
-    expect(transcript([...two(10 * K + 1)]).prunable()?.callIds).toEqual(['old']);
+    expect(prunableOf(transcript([...two(10 * K)]))).toBeUndefined();
+    expect(prunableOf(transcript([...two(10 * K + 1)]))?.callIds).toEqual(['old']);
   });
 
   it('what still waits, was not seen yet or is gone already stays as it is', () => {
     const open = [user(), user(), ...calls('a', 'b', 'c'), suspended('a'), result('b', 70 * K)];
-    expect(transcript(open).prunable()).toBeUndefined();
-    expect(transcript([...open, says(1), replied(0)]).prunable()?.callIds).toEqual(['b']);
-    expect(transcript([...open, says(1), replied(0), pruned(['b'])]).prunable()).toBeUndefined();
+    expect(prunableOf(transcript(open))).toBeUndefined();
+    expect(prunableOf(transcript([...open, says(1), replied(0)]))?.callIds).toEqual(['b']);
+    expect(prunableOf(transcript([...open, says(1), replied(0), pruned(['b'])]))).toBeUndefined();
   });
 });
 

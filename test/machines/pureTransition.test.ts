@@ -4,6 +4,7 @@ import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import {
   type ChartEffect,
   chartCases,
+  compactionMachine,
   conversationMachine,
   type EffectRequest,
   modelCallMachine,
@@ -35,6 +36,7 @@ const charts: readonly [AnyStateMachine, keyof typeof chartCases][] = [
   [toolCallMachine, 'toolCall'],
   [resumeToolCallMachine, 'resumeToolCall'],
   [modelCallMachine, 'modelCall'],
+  [compactionMachine, 'compaction'],
 ];
 interface Stop extends PathState {
   /** Ids of requests that are open here, and of those that were. */

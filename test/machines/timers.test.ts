@@ -26,6 +26,7 @@ const nobody = {
   afterInference: false,
   stepEnd: false,
   naturalEnd: false,
+  preCompact: false,
 };
 const input: RunInput = {
   runId: 'r',

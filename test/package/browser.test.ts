@@ -109,8 +109,10 @@ describe('runchart in a browser', () => {
       'src/models/textCalls.ts',
       'src/plugins/gate.ts',
       'src/plugins/phases.ts',
+      'src/runtime/contextWindow.ts',
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
+      'src/runtime/summary.ts',
       'src/stores/memory.ts',
       'src/tools/execute.ts',
     ]);

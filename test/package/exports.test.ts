@@ -72,6 +72,7 @@ describe('public names', () => {
       [
         "backoffMs",
         "chartCases",
+        "compactionMachine",
         "conversationMachine",
         "createTranscript",
         "defaultLimits",

@@ -18,6 +18,7 @@ const ANSWERS: { readonly [kind in EffectRequest['kind']]?: EffectValue } = {
   tool: { kind: 'succeeded', content: [] },
   afterTool: { kind: 'shown', content: [] },
   context: { kind: 'context', used: 1, limit: 10, warned: false },
+  summary: { kind: 'failed', model: 'm', code: 'auth', message: 'no', retryable: false, random: 0 },
 };
 /** The names of a state, from the outside in. */
 function namesOf(value: unknown): string[] {

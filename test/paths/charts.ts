@@ -3,6 +3,7 @@ import type { AnyStateMachine } from 'xstate';
 import {
   type Cases,
   chartCases,
+  compactionMachine,
   conversationMachine,
   modelCallMachine,
   responseStateMachine,
@@ -12,6 +13,7 @@ import {
   toolRoundMachine,
 } from '../../machines/index.ts';
 import { anyChart } from './anyChart.invariants.ts';
+import { compactionInvariants } from './compaction.invariants.ts';
 import { conversationInvariants } from './conversation.invariants.ts';
 import { modelCallInvariants } from './modelCall.invariants.ts';
 import { responseStateInvariants } from './responseState.invariants.ts';
@@ -36,6 +38,7 @@ const judged = (machine: AnyStateMachine, cases: Cases, own: readonly ChartInvar
 export const charts: readonly Judged[] = [
   judged(toolCallMachine, chartCases.toolCall, toolCallInvariants),
   judged(modelCallMachine, chartCases.modelCall, modelCallInvariants),
+  judged(compactionMachine, chartCases.compaction, compactionInvariants),
   judged(resumeToolCallMachine, chartCases.resumeToolCall, resumeToolCallInvariants),
   judged(toolRoundMachine, chartCases.toolRound, toolRoundInvariants),
   judged(conversationMachine, chartCases.conversation, conversationInvariants),

@@ -18,6 +18,7 @@ const quiet: Phases = {
   afterToolExecute: false,
   stepEnd: false,
   naturalEnd: false,
+  preCompact: false,
   runEnd: false,
 };
 const settings = (policies: Partial<ChartPolicies> = {}): ConversationInput['settings'] => ({

@@ -32,7 +32,7 @@ import {
   subAgentUsageOf,
   usageOf,
 } from '../../machines/internal.ts';
-import { PRUNED_RESULT, prunableIn } from '../../machines/transcript/transcript.ts';
+import { PRUNED_RESULT, prunableIn, prunableOf } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -363,7 +363,7 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     const transcript = createTranscript();
     return log.map((entry) => {
       transcript.push(entry);
-      return [transcript.messages().length, transcript.size(), transcript.endsWithAssistant(), transcript.prunable()];
+      return [transcript.messages().length, transcript.size(), transcript.endsWithAssistant(), prunableOf(transcript)];
     });
   },
   restart: (log) => {

@@ -55,6 +55,7 @@ const PLAIN: Record<Exclude<EffectRequest['kind'], 'timer' | 'ended'>, EffectVal
   context: { kind: 'context', used: 0, limit: 100, warned: false },
   phase: { kind: 'done' },
   model: reply(),
+  summary: { kind: 'summary', text: 'before', usage: noUsage, costUsd: 0, model: 'm' },
   gate: allow,
   tool: succeeded,
   afterTool: { kind: 'shown', content },

@@ -26,6 +26,9 @@ const isFull = (trace: Trace, { context }: Facts): boolean => {
     (context.prunable?.used ?? context.used) / context.limit >= exhaust
   );
 };
+/** semantics 8: a reply was cut, and behind a summary of what came before there is room for the rest. */
+const isCutShort = (trace: Trace, { reply }: Facts): boolean =>
+  reply?.finish === 'length' && trace.answer?.kind === 'context' && trace.answer.compactable !== undefined;
 const waits = (trace: Trace): boolean => inputOf(trace).settings.policies.onPartialSuspend === 'wait';
 /** The calls of the last round that ran, and whether each still waits. */
 const inRound = ({ round, suspended }: Facts): boolean[] =>
@@ -72,12 +75,19 @@ const ARROWS: readonly Arrow[] = [
   [
     'CommitAssistant → Terminate',
     (trace, facts) =>
-      facts.terminated || (facts.made.length === 0 && facts.reply?.finish === 'length' && !goesOn(trace, facts)),
+      facts.terminated ||
+      (facts.made.length === 0 &&
+        facts.reply?.finish === 'length' &&
+        !goesOn(trace, facts) &&
+        (!isCutShort(trace, facts) || limitOf(trace, facts) !== undefined)),
   ],
   ['CommitAssistant → ToolRound', (_, facts) => facts.made.length > 0 && !facts.terminated],
   [
     'CommitAssistant → LoopTop',
-    (trace, facts) => isPlain(facts) && (goesOn(trace, facts) || trace.answer?.kind === 'continue') && !facts.stillOpen,
+    (trace, facts) =>
+      isPlain(facts) &&
+      (goesOn(trace, facts) || trace.answer?.kind === 'continue' || isCutShort(trace, facts)) &&
+      !facts.stillOpen,
   ],
   [
     'CommitAssistant → Suspended',

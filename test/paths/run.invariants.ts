@@ -1,4 +1,6 @@
 /** What RUN must and must not do (run-lifecycle, State Machine and Checkpoint Triggers; semantics 2, 4 to 8 and 14). */
+
+import type { CompactionInput } from '../../machines/compaction/compaction.machine.ts';
 import type { EffectRequest, NewEntry, Phase } from '../../machines/index.ts';
 import type { ToolRoundInput } from '../../machines/tools/toolRound.machine.ts';
 import { commitsOf, documented, enters, legsOf } from './anyChart.invariants.ts';
@@ -219,9 +221,13 @@ export const runInvariants: readonly ChartInvariant[] = [
       const { context } = inputOf(trace).settings;
       const asked = asksOf(trace, 'context');
       if (!context) return hold(asked.length === 0, 'a window that is not known');
-      for (const request of asked) same('pruned above', request.pruneAbove, context.prune);
+      for (const { pruneAbove, compactAbove } of asked) {
+        same('above', [pruneAbove, compactAbove], [context.prune, context.compact]);
+      }
       if (enters(trace, 'LlmCall')) hold(trace.answer?.kind === 'context', 'the model is called unmeasured');
-      if (trace.answer?.kind !== 'context') return hold(trace.now('context-warning').length === 0, 'warned of nothing');
+      const preparing = trace.before && documented('RUN', trace.before.state.value) === 'StepPrepare';
+      if (trace.answer?.kind !== 'context' || !preparing)
+        return hold(trace.now('context-warning').length === 0, 'warned of nothing');
       const { used, limit, warned, prunable } = trace.answer;
       const above = used / limit > (context.warn ?? Number.POSITIVE_INFINITY);
       same(
@@ -234,6 +240,23 @@ export const runInvariants: readonly ChartInvariant[] = [
         trace.now('extension').map(({ value }) => value),
         [...(!above && warned ? [{ used, limit }] : []), ...(prunable ? [{ callIds: prunable.callIds }] : [])],
       );
+    },
+  },
+  {
+    says: 'TRC-6: what can be summed up is, once before a call and where no limit ends the run; then the window is measured anew',
+    holds: (trace) => {
+      const facts = factsOf(trace);
+      const { before, answer, spawned } = trace;
+      const first = before?.state.matches({ active: { StepPrepare: 'measuring' } } as never) === true;
+      const may = answer?.kind === 'context' ? answer.compactable : undefined;
+      const due = first && may && limitOf(trace, facts) === undefined;
+      const begun = spawned.flatMap(({ src, input }) => (src === 'compaction' ? [input as CompactionInput] : []));
+      const { runId, settings } = inputOf(trace);
+      const { phases, models, policies } = settings;
+      const wanted = { runId, turn: facts.turn + 1, models, retry: policies.modelRetry };
+      const input = due && { ...wanted, upToSeq: may.upToSeq, heard: phases.preCompact };
+      same('begun', begun, input ? [input] : []);
+      if (cameAs(trace, 'xstate.done.actor.compaction')) same('measured', asksOf(trace, 'context').length, 1);
     },
   },
   {
@@ -306,6 +329,12 @@ export const runInvariants: readonly ChartInvariant[] = [
         const told = entries.map(({ why, text }) => [why, text]);
         return same('a plugin goes on', told, [['stop_hook', answer.text]]);
       }
+      if (answer?.kind === 'context')
+        return same(
+          'a reply is cut',
+          entries.map(({ why }) => why),
+          ['length'],
+        );
       const why = reply?.finish === 'pause' ? ['pause'] : results ? ['results'] : notice ? ['empty'] : [];
       hold(entries.length === why.length, `${json(entries)}, and ${why} is due`);
       hold(

@@ -4,6 +4,8 @@
  */
 
 import type { Slot, ToolCallOutput } from '../../machines/calls.ts';
+import type { CompactionOutput } from '../../machines/compaction/compaction.machine.ts';
+import type { UsageCost } from '../../machines/counters.ts';
 import type {
   ContextValue,
   HeldDecision,
@@ -112,6 +114,14 @@ export function carriedOf(trace: Trace): Facts {
   return facts;
 }
 
+/** semantics 16: what sub-agents and summaries took counts towards the limits. */
+function spentBy(facts: Facts, spent: UsageCost | undefined): Facts {
+  if (!spent) return facts;
+  const { usage, costUsd } = spent;
+  const cost = facts.costUsd === null || costUsd === null ? null : facts.costUsd + costUsd;
+  return { ...facts, tokens: facts.tokens + usage.inputTokens + usage.outputTokens, costUsd: cost };
+}
+
 type Came = { type: string } & Record<string, unknown>;
 function taken(trace: Trace, facts: Facts): Facts {
   const event = (trace.event ?? { type: '' }) as Came;
@@ -124,14 +134,10 @@ function taken(trace: Trace, facts: Facts): Facts {
       return { ...facts, steers: facts.steers.filter(({ messageId }) => messageId !== event.messageId) };
     case 'decision.arrived':
       return { ...facts, decisions: [...facts.decisions, event.held as HeldDecision] };
-    case 'sub-agent.changed': {
-      const { usage, costUsd } = event.spent as {
-        usage: { inputTokens: number; outputTokens: number };
-        costUsd: number;
-      };
-      const cost = facts.costUsd === null ? null : facts.costUsd + costUsd;
-      return { ...facts, tokens: facts.tokens + usage.inputTokens + usage.outputTokens, costUsd: cost };
-    }
+    case 'sub-agent.changed':
+      return spentBy(facts, event.spent as UsageCost);
+    case 'xstate.done.actor.compaction':
+      return spentBy(facts, (event.output as CompactionOutput).spent);
     case 'call.suspended': {
       const { callId, suspension } = event.output as ToolCallOutput;
       return { ...facts, suspended: [...facts.suspended, { callId, suspension }] };

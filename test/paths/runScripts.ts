@@ -19,6 +19,7 @@ const quiet: Phases = {
   afterToolExecute: false,
   stepEnd: false,
   naturalEnd: false,
+  preCompact: false,
   runEnd: false,
 };
 const loud = Object.fromEntries(Object.keys(quiet).map((phase) => [phase, true])) as unknown as Phases;

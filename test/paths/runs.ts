@@ -13,7 +13,7 @@ import type {
   ToolCallOutput,
 } from '../../machines/calls.ts';
 import * as counters from '../../machines/counters.ts';
-import type { EffectValue, NewEntry } from '../../machines/index.ts';
+import type { EffectValue, NewEntry, Usage } from '../../machines/index.ts';
 import * as modelCall from '../../machines/modelCall.machine.ts';
 import { backoffMs, defaultPolicies } from '../../machines/policies.ts';
 import * as assigns from '../../machines/run/assigns.ts';
@@ -262,14 +262,16 @@ export function lostOf(draw: Chance): NewEntry[] {
   return made.filter((_, index) => ids[index] === '' || ids.indexOf(ids[index] ?? '') === index);
 }
 
+const usageOf = (draw: Chance): Usage => ({
+  inputTokens: draw.below(40),
+  outputTokens: 3,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+});
+
 function answerOf(draw: Chance): EffectValue {
-  const usage = {
-    inputTokens: draw.below(40),
-    outputTokens: 3,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-  };
+  const usage = usageOf(draw);
   const calls = ['d', 'e'].slice(0, draw.below(3)).map((id) => callOf(draw, id));
   const used = draw.one([10, 79, 80, 81, 94, 95, 96]);
   return draw.one<() => EffectValue>([
@@ -282,6 +284,7 @@ function answerOf(draw: Chance): EffectValue {
       limit: draw.one([100, 0]),
       warned: draw.odds(0.5),
       ...(draw.odds(0.5) && { prunable: { callIds: ['o'], used: used - draw.below(4) } }),
+      ...(draw.odds(0.3) && { compactable: { upToSeq: draw.below(9) } }),
     }),
     () => ({
       kind: 'reply',
@@ -325,6 +328,14 @@ function eventOf(draw: Chance, { calls, replaying, runId, turn, attempts }: RunC
     () => ({ type: 'call.suspended', output: outputOfCall(draw, draw.one(['a', 'b', 'z']), 'suspended') }),
     () => ({ type: 'call.settled', output: outputOfCall(draw, callId) }),
     () => ({ type: 'call.concluded', output: outputOfCall(draw, callId) }),
+    () => ({
+      type: 'xstate.done.actor.compaction',
+      actorId: 'compaction',
+      output: {
+        kind: 'compacted',
+        spent: draw.one([undefined, { usage: usageOf(draw), costUsd: draw.one([0.5, null]) }]),
+      },
+    }),
     () => ({
       type: 'sub-agent.changed',
       callId: 'a',

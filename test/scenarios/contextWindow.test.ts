@@ -28,6 +28,16 @@ const big = defineTool({
   execute: ({ size }) => tokens(size),
 });
 const limits = { resultBytes: 1_000_000 };
+/** Nothing is summed up: what pruning alone does. */
+const pruning = {
+  policies: {
+    context: [
+      { kind: 'warn', at: 0.8 },
+      { kind: 'prune', at: 0.8 },
+      { kind: 'exhaust', at: 0.95 },
+    ],
+  },
+} as const;
 
 const resultIn = (messages: readonly Message[]): string =>
   messages
@@ -144,14 +154,14 @@ describe('prune', () => {
   });
 
   it('S004-25: with one user turn nothing is pruned', async () => {
-    const to = await on([calls('c1', 50_000), calls('c2', 20_000), 'ok'], { contextWindow: 100_000 });
+    const to = await on([calls('c1', 50_000), calls('c2', 20_000), 'ok'], { contextWindow: 100_000 }, pruning);
     await say(to);
     expect(warnings(to)).toHaveLength(1);
     expect(extensions(to)).toEqual([]);
   });
 
   it('S004-26: where less than 20,000 tokens would be saved nothing is pruned', async () => {
-    const to = await on([calls('c1', 10_000), calls('c2', 35_000), 'seen', 'ok'], { contextWindow: 70_000 });
+    const to = await on([calls('c1', 10_000), calls('c2', 35_000), 'seen', 'ok'], { contextWindow: 70_000 }, pruning);
     await say(to);
     await say(to);
     expect(warnings(to)).toHaveLength(1);
@@ -161,7 +171,7 @@ describe('prune', () => {
   it('S004-26: small results are untouched, and so are the newest 40,000 tokens', async () => {
     const sizes = [3, 25_000, 20_000, 20_000];
     const replies = sizes.map((size, index) => calls(`c${index}`, size));
-    const to = await on([...replies, 'seen', 'ok'], { contextWindow: 96_000 });
+    const to = await on([...replies, 'seen', 'ok'], { contextWindow: 96_000 }, pruning);
     await say(to);
     await say(to);
     expect(extensions(to)).toEqual([['runchart.pruned', { callIds: ['c1'] }]]);

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createTranscript, modelMessages } from '../../machines/index.ts';
+import { prunableOf } from '../../machines/internal.ts';
 import type { Conversation, LogEntry, Policies } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
 import { bench, story } from '../support/agent.ts';
@@ -36,7 +37,7 @@ function foldFaults(log: readonly LogEntry[]): string[] {
   for (const [index, entry] of log.entries()) {
     read.push(entry);
     unread.push(entry);
-    const shown = { messages: read.messages(), prunable: read.prunable(), last: read.endsWithAssistant() };
+    const shown = { messages: read.messages(), prunable: prunableOf(read), last: read.endsWithAssistant() };
     const wanted = modelMessages(log.slice(0, index + 1));
     if (JSON.stringify(shown.messages) !== JSON.stringify(wanted)) faults.push(`${entry.seq} ${entry.type}: messages`);
     if (shown.last !== (wanted.at(-1)?.role === 'assistant')) faults.push(`${entry.seq} ${entry.type}: last`);

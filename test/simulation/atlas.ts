@@ -4,6 +4,7 @@
  */
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate';
 import {
+  compactionMachine,
   conversationMachine,
   resumeToolCallMachine,
   runMachine,
@@ -19,6 +20,7 @@ const CHARTS: readonly AnyStateMachine[] = [
   toolRoundMachine,
   toolCallMachine,
   resumeToolCallMachine,
+  compactionMachine,
 ];
 /** What comes from outside, by the event of the chart that takes it. */
 const ACTS: Readonly<Record<string, string>> = {

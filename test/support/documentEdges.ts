@@ -88,7 +88,7 @@ export const extraEdges: Record<keyof typeof documentEdges, readonly ExtraEdge[]
     {
       edge: ['CommitAssistant', 'LoopTop'],
       clause:
-        'request-cycle-model, Steer: a waiting steer turns the natural end into another loop; so do a pause of the model (conversation-requirements, REQ-BED-003) and an empty reply (agent-loop-contract)',
+        'request-cycle-model, Steer: a waiting steer turns the natural end into another loop; so do a pause of the model (conversation-requirements, REQ-BED-003) and an empty reply (agent-loop-contract), and a reply that was cut where earlier messages can be summed up',
     },
     {
       edge: ['CommitAssistant', 'Suspended'],

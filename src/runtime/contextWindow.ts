@@ -1,0 +1,94 @@
+/**
+ * How full the context window is with the next request, and where a summary of earlier messages could end. Rule: a call is
+ * never parted from its result, nor the model's last words from what came behind them.
+ */
+import {
+  CHARACTERS_A_TOKEN,
+  type ContextValue,
+  type Message,
+  PRUNED_RESULT,
+  prunableOf,
+  shareOf,
+  sizeOf,
+  type Transcript,
+} from '../../machines/internal.ts';
+import type { ToolSpec } from '../models/model.ts';
+import type { ContextUse } from './modelTurn.ts';
+
+/** Shares of the window: what the newest messages keep, and what is worth a summary. */
+const KEPT = 0.4;
+const LEAST = 0.05;
+/** What a message takes besides its words, in tokens. */
+const FRAME = 4;
+
+type Readable = Pick<Transcript, 'messages' | 'seqs'>;
+
+function tokensOf(message: Message, pruned: ReadonlySet<string>): number {
+  const isPruned = message.role === 'tool' && pruned.has(message.callId);
+  return (isPruned ? PRUNED_RESULT.length : sizeOf(message)) / CHARACTERS_A_TOKEN + FRAME;
+}
+
+/** The index of the oldest message that still fits beside those behind it. */
+function firstThatFits(tokens: readonly number[], room: number): number {
+  let left = room;
+  let first = tokens.length;
+  while (first > 0 && left >= (tokens[first - 1] ?? 0)) {
+    first -= 1;
+    left -= tokens[first] ?? 0;
+  }
+  return first;
+}
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, each) => sum + each, 0);
+
+/**
+ * Where a summary can end, so that the newest messages that fit are kept, and at least the model's last words with all
+ * that is behind them. A reply stands at one place in the log with its results, so both go or both stay.
+ */
+export function summaryCut(
+  transcript: Readable,
+  window: number,
+  pruned: readonly string[] = [],
+): { upToSeq: number } | undefined {
+  const { seqs } = transcript;
+  const messages = transcript.messages().slice(0, seqs.length);
+  const gone = new Set(pruned);
+  const tokens = messages.map((message) => tokensOf(message, gone));
+  const fits = firstThatFits(tokens, window * KEPT);
+  if (fits === 0) return undefined;
+  const spoken = messages.map(({ role }) => role).lastIndexOf('assistant');
+  let cut = Math.min(fits, spoken < 0 ? messages.length - 1 : spoken);
+  while (cut > 0 && seqs[cut - 1] === seqs[cut]) cut -= 1;
+  // Messages that a conversation was opened with are one entry, and go as one.
+  if (cut === 0) cut = seqs.lastIndexOf(seqs[0] ?? 0) + 1;
+  const upToSeq = seqs[cut - 1];
+  const isWorthIt = sumOf(tokens.slice(0, cut)) >= window * LEAST;
+  return cut < messages.length && isWorthIt && upToSeq !== undefined ? { upToSeq } : undefined;
+}
+
+/** Tokens kept free for the reply, unless the model replies with less. */
+const RESERVE = 16_384;
+
+/** Characters of tool lists; an agent's own is always the same one. */
+const measured = new WeakMap<readonly ToolSpec[], number>();
+function sizeOfTools(tools: readonly ToolSpec[]): number {
+  if (tools.length === 0) return 0;
+  const size = measured.get(tools) ?? JSON.stringify(tools).length;
+  measured.set(tools, size);
+  return size;
+}
+
+export const contextUse: ContextUse = (request, { next, transcript, known }) => {
+  const { pruneAbove = Number.POSITIVE_INFINITY, compactAbove = Number.POSITIVE_INFINITY } = request;
+  const limit = next.window;
+  const { system, tools, maxOutputTokens = RESERVE } = next.frame();
+  const { characters, reported } = transcript.size();
+  const estimate = (characters + system.length + sizeOfTools(tools)) / CHARACTERS_A_TOKEN;
+  const held = Math.max(reported, estimate) + Math.min(RESERVE, maxOutputTokens);
+  const value: ContextValue = { kind: 'context', used: Math.ceil(held), limit, warned: known.warned };
+  const prunable = shareOf(value) > pruneAbove ? prunableOf(transcript) : undefined;
+  const { callIds = [], tokens = 0 } = prunable ?? {};
+  const left = Math.ceil(held - tokens);
+  const cut = shareOf({ used: left, limit }) > compactAbove ? summaryCut(transcript, limit, callIds) : undefined;
+  return { ...value, ...(prunable && { prunable: { callIds, used: left } }), ...(cut && { compactable: cut }) };
+};

@@ -1,0 +1,141 @@
+/** What COMPACTION must and must not do (request-trace, phase 3; semantics 8; requirements, TRC-6). */
+
+import type { CompactionInput, CompactionOutput } from '../../machines/compaction/compaction.machine.ts';
+import type { EffectRequest, EffectValue, SummaryValue } from '../../machines/index.ts';
+import { hold } from './invariants.ts';
+import { attemptsOf, holdRetry, type Turn } from './modelCall.invariants.ts';
+import type { ChartInvariant, Trace } from './trace.ts';
+
+type Failed = Extract<EffectValue, { kind: 'failed' }>;
+type Heard = Extract<EffectValue, { kind: 'compact' }>;
+type Asked = Extract<EffectRequest, { kind: 'summary' }>;
+const json = (value: unknown): string => JSON.stringify(value);
+const inputOf = ({ input }: Trace): CompactionInput => input as CompactionInput;
+const asksIn = (asked: readonly EffectRequest[]): Asked[] =>
+  asked.filter((request): request is Asked => request.kind === 'summary');
+
+const answersOf = ({ steps }: Trace): EffectValue[] => steps.flatMap(({ answer }) => (answer ? [answer] : []));
+const failuresOf = (trace: Trace): Failed[] =>
+  answersOf(trace).flatMap((answer) => (answer.kind === 'failed' ? [answer] : []));
+const heardOf = (trace: Trace): Heard | undefined =>
+  answersOf(trace).find((answer): answer is Heard => answer.kind === 'compact');
+const summaryOf = (trace: Trace): SummaryValue | undefined =>
+  answersOf(trace).find((answer): answer is SummaryValue => answer.kind === 'summary');
+
+function turnOf(trace: Trace): Turn {
+  const { runId, turn, models, retry } = inputOf(trace);
+  const asked = trace.steps.flatMap((step) => step.asked);
+  return { runId, turn, models: models.length, retry, failures: failuresOf(trace), asked };
+}
+const isSpent = (trace: Trace): boolean => attemptsOf(turnOf(trace)).spent;
+
+function endOf(trace: Trace): CompactionOutput['kind'] | undefined {
+  if (heardOf(trace)?.block) return 'blocked';
+  if (summaryOf(trace)) return 'compacted';
+  return isSpent(trace) ? 'dropped' : undefined;
+}
+
+export const compactionInvariants: readonly ChartInvariant[] = [
+  {
+    says: 'TRC-6: it ends compacted by a summary, dropped where no model gives one, blocked where a hook says so, and else goes on',
+    holds: (trace) => {
+      const { status, output } = trace.state;
+      const due = endOf(trace);
+      hold((status === 'done') === (due !== undefined), `${json(trace.state.value)} where ${due} is due`);
+      if (status === 'done') hold((output as CompactionOutput).kind === due, `it ends ${json(output)}, not ${due}`);
+    },
+  },
+  {
+    says: 'semantics 8: one entry replaces the range that was agreed, when it ends and never before; none where it was blocked',
+    holds: (trace) => {
+      const { upToSeq, runId } = inputOf(trace);
+      const entries = trace.all('compaction');
+      const due = endOf(trace);
+      const made = due === 'compacted' || due === 'dropped';
+      hold(entries.length === (made ? 1 : 0), `${entries.length} entries at ${due}`);
+      hold(trace.now('compaction').length === entries.length, 'it is written by the step that ends it');
+      for (const entry of entries) hold(entry.upToSeq === upToSeq && entry.runId === runId, `up to ${entry.upToSeq}`);
+    },
+  },
+  {
+    says: 'semantics 8: the summary and what its model took are in the entry, and the run is told what to count',
+    holds: (trace) => {
+      const [entry] = trace.now('compaction');
+      const summary = summaryOf(trace);
+      const spent = summary ?? failuresOf(trace).at(-1)?.spent;
+      if (!entry) return;
+      hold(!summary || (entry.summary === summary.text && entry.model === summary.model), json(entry));
+      hold(json(entry.usage) === json(spent?.usage) && entry.costUsd === spent?.costUsd, `it took ${json(entry)}`);
+      const told = (trace.state.output as CompactionOutput).spent;
+      hold(json(told?.usage) === json(spent?.usage) && told?.costUsd === spent?.costUsd, `told ${json(told)}`);
+    },
+  },
+  {
+    says: 'S002-28: where no summary comes the messages are left out, what must stay stays, and people are told why',
+    holds: (trace) => {
+      const notices = trace.now('notice').filter(({ code }) => code === 'compaction_failed');
+      const dropped = trace.event !== undefined && endOf(trace) === 'dropped';
+      hold(notices.length === (dropped ? 1 : 0), `${notices.length} notices`);
+      const last = failuresOf(trace).at(-1);
+      if (!dropped || !last) return;
+      hold(notices[0]?.text.includes(last.code) === true, `told ${notices[0]?.text}`);
+      const [entry] = trace.now('compaction');
+      hold(entry?.summary.includes(last.kept ?? '') === true, `kept ${entry?.summary}`);
+    },
+  },
+  {
+    says: 'TRC-6, hooks: they are heard once and first, where there are any; who blocks is named, and no model is asked then',
+    holds: (trace) => {
+      const { heard } = inputOf(trace);
+      const phases = trace.asked.filter(({ kind }) => kind === 'phase');
+      hold(phases.length === (heard && !trace.before ? 1 : 0), `${phases.length} phases`);
+      const block = heardOf(trace)?.block;
+      const told = trace.now('notice').filter(({ code }) => code === 'compaction_blocked');
+      hold(told.length === (block ? 1 : 0), `${told.length} blocks are told`);
+      if (!block) return;
+      hold(told[0]?.text.includes(block.by) === true && told[0].text.includes(block.reason), json(told));
+      hold(asksIn(trace.steps.flatMap((step) => step.asked)).length === 0, 'a model is asked');
+    },
+  },
+  {
+    says: 'semantics 2, modelRetry: each attempt sums up the same range with the same instructions, and counts as in a model call',
+    holds: (trace) => {
+      const { runId, upToSeq, turn } = inputOf(trace);
+      const failures = failuresOf(trace);
+      const all = asksIn(trace.steps.flatMap((step) => step.asked));
+      for (const [index, request] of all.entries()) {
+        const due = attemptsOf({ ...turnOf(trace), failures: failures.slice(0, index) });
+        hold(!due.spent, `attempt ${request.attempt} follows a failure that is not repeated`);
+        hold(request.attempt === index + 1 && request.model === due.model, `attempt ${json(request)}`);
+        hold(request.upToSeq === upToSeq && request.runId === runId, `of ${json(request)}`);
+        hold(request.instructions === heardOf(trace)?.instructions, `told ${request.instructions}`);
+        hold(request.id.startsWith(`${runId}/t${turn}/compaction/`), request.id);
+      }
+    },
+  },
+  {
+    says: 'semantics 8: each retry is in the log with attempt, wait and reason, before its wait begins',
+    holds: (trace) => {
+      if (!trace.before || trace.answer?.kind === 'compact') return;
+      const asked = asksIn(trace.asked).length > 0;
+      const again = trace.answer?.kind === 'failed' && !isSpent(trace);
+      const { models } = inputOf(trace);
+      const stand = new Proxy(trace, {
+        // Attempts of a summary stand for those of a model call.
+        get: (of, key) =>
+          key === 'asked' ? [...of.asked, ...(asked ? [{ kind: 'model' }] : [])] : Reflect.get(of, key),
+      });
+      if (again) holdRetry(stand, turnOf(trace), models);
+      else hold(trace.now('model-retry').length === 0, 'a retry of nothing');
+    },
+  },
+  {
+    says: 'semantics 8: one phase, one attempt or one wait is under way',
+    holds: ({ situation, state, event, asked }) => {
+      if (state.status === 'done') return;
+      hold(situation.asked.length === 1, `${situation.asked.map(({ id }) => id)}`);
+      if (event?.type === 'timer.elapsed')
+        hold(asked[0]?.kind === 'summary', 'the wait is over and the attempt begins');
+    },
+  },
+];

@@ -1,0 +1,4 @@
+import { chartCases, compactionMachine } from '../../machines/index.ts';
+import { pathSuite } from './pathSuite.ts';
+
+pathSuite(compactionMachine, chartCases.compaction);

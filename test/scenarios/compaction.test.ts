@@ -1,0 +1,342 @@
+/** Earlier messages become a summary before a model call: when, which, by whom, at what cost, and what goes wrong. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { modelMessages } from '../../machines/index.ts';
+import { defineTool, type LogEntry, type Message, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
+import { summaryCut } from '../../src/runtime/contextWindow.ts';
+import { type Bench, type BenchOptions, bench, entry, only, restart } from '../support/agent.ts';
+import { call, deaf, during, finish, lines, type Reply, scripted, t } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+
+const text = (tokens: number): string => 'x'.repeat(tokens * 4);
+const noRoom = { contextWindow: 1_000, maxOutputTokens: 0 };
+const SUMMARY = 'Summary of the conversation so far: all is well.';
+const prices = { input: 1_000_000, output: 1_000_000 };
+const summed = (tokens = 0): ModelPart[] => [t(SUMMARY), finish('stop', tokens)];
+const on = (replies: readonly Reply[], options: BenchOptions = {}, window: object = noRoom): Promise<Bench> =>
+  bench({ model: scripted(replies, window), ...options });
+const say = (to: Bench, words: string) => to.conversation.send(words).result;
+const compactions = (to: Bench) => to.conversation.log().flatMap((each) => (each.type === 'compaction' ? [each] : []));
+const notices = (to: Bench) => to.conversation.log().flatMap((each) => (each.type === 'notice' ? [each.code] : []));
+/** Two turns that leave too little room for a third. */
+const full = [text(300), text(300)] as const;
+
+async function filled(replies: readonly Reply[], options: BenchOptions = {}, window: object = noRoom) {
+  const to = await on([...full, ...replies], options, window);
+  await say(to, `first ${text(50)}`);
+  await say(to, `second ${text(50)}`);
+  return to;
+}
+
+describe('when and what', () => {
+  it('TRC-6: above 80 % the older messages become a summary before the call, and the newest are sent as they are', async () => {
+    const to = await filled([summed(), 'ok']);
+    const { termination, text: said, turns } = await say(to, `third ${text(150)}`);
+    expect([termination, said, turns]).toEqual(['NaturalEnd', 'ok', 1]);
+    expect(to.model.calls).toHaveLength(4);
+    const [, , asked, sent] = to.model.calls;
+    expect(asked?.tools).toEqual([]);
+    expect(asked?.messages).toHaveLength(1);
+    expect(JSON.stringify(asked?.messages)).toContain('first');
+    expect(lines(sent?.messages ?? []).map((line) => line.slice(0, 30))).toEqual([
+      `user ${SUMMARY}`.slice(0, 30),
+      `assistant ${text(300)}`.slice(0, 30),
+      `user third ${text(150)}`.slice(0, 30),
+    ]);
+    expect(compactions(to)).toMatchObject([{ summary: SUMMARY, model: to.model.id }]);
+    expect(modelMessages(to.conversation.log())).toEqual(to.conversation.messages());
+  });
+
+  it('S002-25: at exactly 80 % nothing is summed up, and just above it is', async () => {
+    for (const [tokens, asked] of [
+      [100, 3],
+      [101, 4],
+    ] as const) {
+      const to = await on([text(300), text(300), summed(), 'ok']);
+      await say(to, text(50));
+      await say(to, text(50));
+      await say(to, text(tokens));
+      expect(to.model.calls).toHaveLength(asked === 3 ? 3 : 4);
+    }
+  });
+
+  it('a restored conversation sees what the living one saw, and sums up nothing twice', async () => {
+    const to = await filled([summed(), 'ok']);
+    await say(to, text(150));
+    const living = to.conversation.messages();
+    const again = await restart(to, { model: scripted(['fine'], noRoom) });
+    expect(again.conversation.messages()).toEqual(living);
+    expect(await say(again, 'more')).toMatchObject({ termination: 'NaturalEnd', text: 'fine' });
+    expect(compactions(again)).toHaveLength(1);
+  });
+
+  it('the summary is durable before the request that rests on it', async () => {
+    const seen: unknown[] = [];
+    const look = () => seen.push(to.conversation.log().at(-1)?.type);
+    const to: Bench = await filled([summed(), during(look, 'ok')]);
+    await say(to, text(150));
+    expect(only(to.conversation.log(), 'compaction', 'model-reply').slice(2)).toMatchObject([
+      expect.stringMatching(/^compaction/),
+      expect.stringMatching(/^model-reply/),
+    ]);
+    expect(seen).toEqual(['extension']);
+  });
+
+  it('what is streamed of a summary is no text of the run', async () => {
+    const to = await filled([summed(), 'ok']);
+    const live: unknown[] = [];
+    to.conversation.live$.subscribe((signal) => 'text' in signal && live.push(signal.text));
+    const { text: said } = await say(to, text(150));
+    expect([live, said]).toEqual([['ok'], 'ok']);
+  });
+
+  it('the user’s last message stays word for word where a long run outgrows it', async () => {
+    const big = defineTool({
+      name: 'big',
+      description: 'Says much.',
+      parameters: z.object({}),
+      execute: () => text(300),
+    });
+    const replies = [[call('a', 'big')], [call('b', 'big')], [call('c', 'big')], summed(), 'ok'];
+    const to = await on(replies, { tools: [big] });
+    expect(await say(to, 'Do what I say')).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    const [first, ...rest] = lines(to.model.calls.at(-1)?.messages ?? []);
+    expect(first).toContain(SUMMARY);
+    expect(first).toContain('Do what I say');
+    expect(rest.map((line) => line.slice(0, 12))).toEqual(['assistant +c', expect.stringMatching(/^c x+/)]);
+  });
+
+  it('a call that waits keeps its place in the round that is not over; its result comes behind a summary that took it', async () => {
+    const ask = defineTool({
+      name: 'ask',
+      description: 'Asks.',
+      parameters: z.object({}),
+      execute: (_, { decision }) => (decision ? 'yes' : toolResult.pending({ reason: 'form' })),
+    });
+    const big = defineTool({
+      name: 'big',
+      description: 'Says much.',
+      parameters: z.object({}),
+      execute: () => text(450),
+    });
+    const both: Reply = [call('w', 'ask'), call('b', 'big'), finish('tool-calls')];
+    const to = await on([text(300), both, summed(), 'later', 'so'], { tools: [ask, big] });
+    await say(to, text(150));
+    expect(await say(to, 'go')).toMatchObject({ termination: 'Suspended' });
+    expect(compactions(to)).toHaveLength(1);
+    expect(lines(to.model.calls[3]?.messages ?? []).map((line) => line.slice(0, 12))).toEqual([
+      expect.stringMatching(/^user Summary/),
+      expect.stringMatching(/^assistant \+w/),
+      expect.stringMatching(/^w This call/),
+      expect.stringMatching(/^b x+/),
+    ]);
+    await to.conversation.decide({ callId: 'w', action: 'answer', payload: 1 });
+    expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd' });
+  });
+
+  it('what stays untouched: no window, no step `compact` in the policy, and a conversation that fits', async () => {
+    const without = [{ kind: 'warn', at: 0.8 }] as const;
+    for (const [options, window] of [
+      [{}, {}],
+      [{ policies: { context: without } }, noRoom],
+      [{}, { contextWindow: 2_000, maxOutputTokens: 0 }],
+    ] as const) {
+      const to = await on([...full, 'ok'], options, window);
+      await say(to, text(50));
+      await say(to, text(50));
+      expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+      expect(compactions(to)).toEqual([]);
+    }
+  });
+});
+
+describe('S002-26: where the summary ends', () => {
+  const message = (characters: number, role: 'user' | 'assistant' = 'user'): Message =>
+    role === 'user'
+      ? { role, content: [{ type: 'text', text: 'x'.repeat(characters) }] }
+      : { role, content: [{ type: 'text', text: 'x'.repeat(characters) }], toolCalls: [] };
+  const result = (callId: string, characters: number): Message => ({
+    role: 'tool',
+    callId,
+    content: [{ type: 'text', text: 'x'.repeat(characters) }],
+    isError: false,
+  });
+  const cut = (messages: Message[], window: number, seqs = messages.map((_, index) => index)) =>
+    summaryCut({ messages: () => messages, seqs }, window);
+
+  it('of four messages of 104 tokens, 250 keep two; where all fit there is nothing to sum up', () => {
+    const four = [message(400), message(400, 'assistant'), message(400), message(400, 'assistant')];
+    const users = [400, 400, 400, 400].map((each) => message(each));
+    expect(cut(users, 250 / 0.4)).toEqual({ upToSeq: 1 });
+    expect(cut(four, 250 / 0.4)).toEqual({ upToSeq: 1 });
+    expect(cut(four, 416 / 0.4)).toBeUndefined();
+  });
+
+  it('a cut that would part a call from its result moves back, so that both are kept', () => {
+    const messages = [message(2_000), message(40, 'assistant'), result('c', 40), message(40), message(4, 'assistant')];
+    expect(cut(messages, 100, [0, 5, 5, 6, 9])).toEqual({ upToSeq: 0 });
+  });
+
+  it('the model’s last words stay with what came behind them, however long', () => {
+    const messages = [message(400), message(400), message(8_000, 'assistant'), result('c', 8_000)];
+    expect(cut(messages, 1_000, [0, 1, 5, 5])).toEqual({ upToSeq: 1 });
+  });
+
+  it('messages that a conversation was opened with are one entry, and go as one', () => {
+    const messages = [message(900), message(900, 'assistant'), message(900), message(9, 'assistant'), message(8)];
+    expect(cut(messages, 1_000, [1, 1, 1, 1, 4])).toEqual({ upToSeq: 1 });
+    expect(cut(messages.slice(0, 4), 1_000, [1, 1, 1, 1])).toBeUndefined();
+  });
+
+  it('what is hardly anything is not worth a summary', () => {
+    expect(cut([message(4), message(8_000, 'assistant'), message(4)], 1_000)).toBeUndefined();
+  });
+});
+
+describe('its cost', () => {
+  it('counts in the run and the conversation, also after a restart', async () => {
+    const window = { ...noRoom, prices };
+    const to = await filled([summed(5), [t('ok'), finish('stop', 1)]], {}, window);
+    const { usage, costUsd, turns } = await say(to, text(150));
+    expect([usage.inputTokens, usage.outputTokens, costUsd, turns]).toEqual([6, 6, 12, 1]);
+    expect(compactions(to)).toMatchObject([{ usage: { inputTokens: 5, outputTokens: 5 }, costUsd: 10 }]);
+    expect((await to.agent.list())[0]?.costUsd).toBe(12);
+  });
+
+  it('a budget that the summary used up ends the run before its call, and on the other side of a restart too', async () => {
+    const policies = { limits: { costUsd: 10 } };
+    const window = { ...noRoom, prices };
+    const to = await filled([summed(5)], { policies }, window);
+    expect(await say(to, text(150))).toMatchObject({ termination: 'Stopped', cause: 'max_budget', turns: 0 });
+    expect(to.model.calls).toHaveLength(3);
+    const again = await restart(to, { policies, model: scripted([], window) });
+    expect(await say(again, 'more')).toMatchObject({ cause: 'max_budget', turns: 0 });
+  });
+});
+
+describe('what goes wrong', () => {
+  it('S002-28: the summary model throws: the old part is dropped, the newest is kept, the run goes on and says so', async () => {
+    const to = await filled([new ModelError({ code: 'bad-request' }), 'ok']);
+    expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    expect(notices(to)).toEqual(['compaction_failed']);
+    const [first, ...rest] = lines(to.model.calls.at(-1)?.messages ?? []);
+    expect(first).toMatch(/^user \[Earlier messages were removed/);
+    expect(rest.map((line) => line.slice(0, 9))).toEqual(['assistant', 'user xxxx']);
+  });
+
+  it('an attempt that may be repeated is, visibly, and a fallback is asked then', async () => {
+    const down = new ModelError({ code: 'server' });
+    const other = { ...scripted([summed()]), id: 'other' };
+    const modelRetry = { attempts: 2, baseMs: 100, jitter: 0, fallbackModels: [other] };
+    const to = await filled([down, down, 'ok'], { policies: { modelRetry } });
+    const run = say(to, text(150));
+    await entry(to.conversation, 'model-retry');
+    await to.clock.advance(100);
+    expect(await run).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    expect(compactions(to)).toMatchObject([{ summary: SUMMARY, model: 'other' }]);
+  });
+
+  it.each([
+    ['empty', ' '],
+    ['as long as what it stands for', text(300)],
+  ])('a summary that is %s is none, and what it took is counted', async (_, said) => {
+    const to = await filled([[t(said), finish('stop', 3)], 'ok']);
+    expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', usage: { inputTokens: 3 } });
+    expect(notices(to)).toEqual(['compaction_failed']);
+  });
+
+  it('secrets are in no summary', async () => {
+    const to = await filled([[t('the key is hunter22')], 'ok'], { secrets: ['hunter22'] });
+    await say(to, text(150));
+    expect(compactions(to)[0]?.summary).toBe('the key is [redacted]');
+  });
+
+  it.each([
+    ['the summary', {}, [deaf(t('so f'))]],
+    ['the hook', { plugins: [{ name: 'slow', preCompact: () => new Promise<never>(() => undefined) }] }, []],
+  ])('a cancel within %s ends the run at once, and nothing is summed up', async (_, options, replies) => {
+    const to = await filled([...replies, 'ok'], options);
+    const asked = to.model.calls.length;
+    const run = to.conversation.send(text(150));
+    for (let turn = 0; turn < 40; turn++) await Promise.resolve();
+    expect(to.alive()).toContain('compaction');
+    expect(to.model.calls.length).toBe(asked + replies.length);
+    await run.cancel();
+    expect(await run.result).toMatchObject({ termination: 'Cancelled', cause: 'cancelled' });
+    expect([compactions(to), to.alive()]).toEqual([[], []]);
+  });
+
+  it('a summary that the store refuses is no summary: the run ends, and the next one asks again', async () => {
+    let refuses = true;
+    const isSummary = (each: { type: string }): boolean => each.type === 'compaction';
+    const fates = (entries: readonly LogEntry[]) => (refuses && entries.some(isSummary) ? 'failed' : 'stored');
+    const store = troubledStore({ fates });
+    const to = await filled([summed(), summed(), 'ok'], { store });
+    expect(await say(to, text(150))).toMatchObject({ termination: 'Error', cause: 'store' });
+    refuses = false;
+    expect(compactions(to)).toEqual([]);
+    expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    expect(compactions(to)).toHaveLength(1);
+  });
+
+  it('where a summary makes too little room the run ends as context_exhausted', async () => {
+    const to = await filled([summed()]);
+    expect(await say(to, text(900))).toMatchObject({ termination: 'Stopped', cause: 'context_exhausted' });
+    expect(compactions(to)).toHaveLength(1);
+  });
+});
+
+describe('plugins', () => {
+  it('what they want of the summary is in its request', async () => {
+    const plugins = [
+      { name: 'a', preCompact: () => ({ instructions: 'Keep the file names.' }) },
+      { name: 'b', preCompact: () => undefined },
+      { name: 'c', preCompact: () => ({ instructions: 'Be brief.' }) },
+    ];
+    const to = await filled([summed(), 'ok'], { plugins });
+    await say(to, text(150));
+    expect(to.model.calls[2]?.system).toMatch(/Keep the file names\.\nBe brief\.$/);
+    expect(to.model.calls[3]?.system).toBe('');
+  });
+
+  it('one that blocks is named, and the run goes on with all its messages', async () => {
+    const plugins = [{ name: 'guard', preCompact: () => ({ block: 'not now' }) }];
+    const to = await filled(['ok'], { plugins });
+    expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    expect(to.model.calls.at(-1)?.messages).toHaveLength(5);
+    expect(notices(to)).toEqual(['compaction_blocked']);
+  });
+
+  it('one that fails is a diagnostic, and the summary is made without it', async () => {
+    const failing = () => {
+      throw new Error('broken');
+    };
+    const to = await filled([summed(), 'ok'], { plugins: [{ name: 'bad', preCompact: failing }] });
+    expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd' });
+    expect(compactions(to)).toHaveLength(1);
+    expect(to.conversation.log()).toContainEqual(expect.objectContaining({ type: 'diagnostic', code: 'plugin_error' }));
+  });
+});
+
+describe('a reply that its length limit cut', () => {
+  const cut: Reply = [t(text(260)), finish('length')];
+
+  it('above the threshold: its text is kept, what was before is summed up, and the model goes on with it', async () => {
+    const to = await on([text(300), cut, summed(), 'the rest']);
+    await say(to, text(200));
+    expect(await say(to, text(50))).toMatchObject({ termination: 'NaturalEnd', text: 'the rest', turns: 2 });
+    const sent = lines(to.model.calls.at(-1)?.messages ?? []);
+    expect(sent.map((line) => line.slice(0, 14))).toEqual([
+      'user Summary o',
+      'user xxxxxxxxx',
+      'assistant xxxx',
+      'user Your last',
+    ]);
+    expect(only(to.conversation.log(), 'continuation')).toHaveLength(1);
+  });
+
+  it('below it: Stopped, max_tokens', async () => {
+    const to = await on([cut], {}, { contextWindow: 100_000, maxOutputTokens: 0 });
+    expect(await say(to, 'hi')).toMatchObject({ termination: 'Stopped', cause: 'max_tokens' });
+  });
+});
