@@ -136,6 +136,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       'src/subAgents',
       'src/conversation',
       'src/agent.ts',
+      'src/requestLoop',
     ],
   ],
   [

@@ -30,6 +30,7 @@ export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
 export { modelSuite } from './modelSuite/modelSuite.ts';
 export type { PathState, PathStep, TestPath } from './paths.ts';
+export { type RequestLoopEngine, requestLoopSuite } from './requestLoopSuite/requestLoopSuite.ts';
 export type { Children, Seen } from './ride.ts';
 export type { ScriptedJournal } from './scriptedJournal.ts';
 export {

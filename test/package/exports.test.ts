@@ -155,6 +155,7 @@ describe('public names', () => {
         "replayRecording",
         "replayUntil",
         "replayingJournal",
+        "requestLoopSuite",
         "runScript",
         "scriptOf",
         "scriptedModel",
