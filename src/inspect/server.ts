@@ -63,7 +63,13 @@ class Guard {
   }
 
   /** Nothing where a request may be answered. `apps`: pages of this machine may ask, too. */
-  refusal({ headers }: IncomingMessage, query: string | undefined, { apps = false } = {}): Refusal | undefined {
+  refusal(
+    { headers, httpVersion }: IncomingMessage,
+    query: string | undefined,
+    { apps = false } = {},
+  ): Refusal | undefined {
+    // Older ones have no headers, and so no host.
+    if (httpVersion === '0.9') return { status: 400, message: 'expected HTTP/1.1' };
     const host = headers.host?.toLowerCase() ?? '';
     // A page whose name was bound to this address would be of our origin otherwise.
     if (!this.#hosts.has(host)) return { status: 403, message: 'the host is not one of this inspector' };
