@@ -1,0 +1,387 @@
+/** What an inspector sees: of conversations, of apps of XState, and for whoever watches slowly. */
+import { createInspector, createWebSocketInspector } from '@statelyai/inspect';
+import { afterEach, describe, expect, it } from 'vitest';
+import { assign, createActor, createMachine, fromPromise } from 'xstate';
+import { createAgent, subAgents } from '../../src/index.ts';
+import { chartOfConfig } from '../../src/inspect/apps.ts';
+import { chartOf } from '../../src/inspect/chart.ts';
+import { excerpt } from '../../src/inspect/excerpt.ts';
+import { startInspector, statelyInspector } from '../../src/inspect/index.ts';
+import { Observed } from '../../src/inspect/observed.ts';
+import { type Channel, PageConnection } from '../../src/inspect/page.ts';
+import { RecordLog } from '../../src/inspect/recordLog.ts';
+import type { Recorded, ToPage } from '../../src/inspect/wire.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { call, during, scripted, t } from '../support/model.ts';
+import { approvedTool, SECRET } from './approved.ts';
+import { Watcher } from './watcher.ts';
+
+const open: { close(): unknown }[] = [];
+const kept = <Opened extends { close(): unknown }>(opened: Opened): Opened => {
+  open.push(opened);
+  return opened;
+};
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+type Of<Type extends Recorded['type']> = Extract<Recorded, { type: Type }>;
+const of = <Type extends Recorded['type']>(records: RecordLog, type: Type): Of<Type>[] =>
+  (JSON.parse(JSON.stringify(records.since(0))) as Recorded[]).filter((each): each is Of<Type> => each.type === type);
+
+/** The arrows that were taken, with the names of the actors. */
+function arrows(records: RecordLog): string[] {
+  const names = new Map(of(records, 'actor').map(({ actor, name, parent }) => [actor, parent ? name : 'root']));
+  return of(records, 'transition').flatMap(({ actor, event, step, taken }) =>
+    taken.map(
+      ({ source, targets, guard, index }) =>
+        `${names.get(actor)} ${step} ${event}: ${source}/${index} -> ${targets} ${guard ?? ''}`,
+    ),
+  );
+}
+
+const observing = (): { records: RecordLog; observed: Observed } => {
+  const records = new RecordLog(() => 0);
+  return { records, observed: kept(new Observed(records)) };
+};
+
+describe('an observer of conversations', () => {
+  it('sees the same arrows whichever interpreter runs the charts', async () => {
+    const seen = async (interpreter: 'compiled' | 'xstate'): Promise<string[]> => {
+      const { records, observed } = observing();
+      const model = scripted([[t('I note it.'), call('c1', 'note', { text: 'x' })], 'Noted.']);
+      const agent = kept(createAgent({ model, interpreter, tools: [approvedTool], inspect: observed.observe }));
+      const conversation = await agent.open('same');
+      await conversation.send('Go.').result;
+      await conversation.decide({ callId: 'c1', suspension: 1, action: 'approve' });
+      await conversation.resume().result;
+      return arrows(records);
+    };
+    const arrowsOf = await seen('compiled');
+    // XState settles a parent before its child's first words are told; what each actor does is the same.
+    expect((await seen('xstate')).sort()).toEqual([...arrowsOf].sort());
+    expect(arrowsOf.length).toBeGreaterThan(40);
+    expect(arrowsOf).toContainEqual(
+      expect.stringMatching(/^run \d+ .*RUN\.active\.LlmCall.* -> RUN\.active\.AfterInf/),
+    );
+  });
+
+  it('comes in the middle of a run, is told who lives there, and goes again', async () => {
+    const { records, observed } = observing();
+    let detach = (): void => {};
+    const attach = (): void => {
+      detach = observed.attach(conversation);
+    };
+    const model = scripted([during(attach, [call('c1', 'note', { text: 'x' })]), 'Later.']);
+    const agent = kept(createAgent({ model, tools: [approvedTool] }));
+    const conversation = await agent.open('late');
+    await conversation.send('Go.').result;
+    const actors = of(records, 'actor').map(({ name, late, parent }) => [parent ? name : 'root', late ?? false]);
+    expect(actors).toEqual([
+      ['root', true],
+      ['run', true],
+      ['round', false],
+      ['call-0', false],
+    ]);
+    expect(of(records, 'entry').map(({ entry }) => entry)).toEqual(conversation.log());
+    expect(of(records, 'status').at(-1)).toMatchObject({ status: 'waiting' });
+    detach();
+    detach();
+    const { next } = records;
+    await conversation.cancel();
+    expect(records.next).toBe(next);
+    expect(of(records, 'closed')).toHaveLength(1);
+    // Again, and its log goes on where it was.
+    observed.attach(conversation);
+    expect(of(records, 'entry').map(({ entry }) => entry)).toEqual(conversation.log());
+  });
+
+  it('sees the conversations of sub-agents below the call that they work for', async () => {
+    const { records, observed } = observing();
+    const model = scripted([
+      [call('s1', 'spawn_agents', { tasks: [{ id: 'one', task: 'Look.' }] })],
+      during(() => observed.attach(conversation), [call('done', 'submit_result', { result: 'seen' })]),
+      'It was seen.',
+    ]);
+    const agent = kept(createAgent({ model, tools: [subAgents()] }));
+    const conversation = await agent.open('above');
+    await conversation.send('Have it looked at.').result;
+    const [first, child] = of(records, 'conversation');
+    expect(first).toMatchObject({ conversation: 'above' });
+    expect(child).toMatchObject({ parent: { conversation: 'above', callId: 's1' } });
+    const ofChild = of(records, 'actor').filter(({ conversation: id }) => id === child?.conversation);
+    expect(ofChild.map(({ name }) => name)).toContain('run');
+    expect(of(records, 'entry').some(({ conversation: id }) => id === child?.conversation)).toBe(true);
+    expect(of(records, 'closed')).toMatchObject([{ conversation: child?.conversation }]);
+    await expect(observed.control({ type: 'cancel', conversation: child?.conversation ?? '' })).rejects.toMatchObject({
+      code: 'not_found',
+    });
+  });
+
+  it('keeps within bounds, moves first, and says how many are gone', async () => {
+    const records = new RecordLog(() => 0, { moves: 100, rest: 100 });
+    records.add({ type: 'conversation', conversation: 'c', of: 'xstate' });
+    for (let index = 0; index < 1000; index++)
+      records.add({ type: 'settled', actor: 'a', event: 'tick', value: `${index}`, status: 'active' });
+    expect(records.since(0).length).toBeLessThan(130);
+    expect(records.since(0)[0]).toMatchObject({ type: 'conversation' });
+    expect(records.since(0).at(-1)).toMatchObject({ n: 1000, value: '999' });
+    expect(records.dropped).toBe(1001 - records.since(0).length);
+    for (let index = 0; index < 1000; index++)
+      records.add({ type: 'status', conversation: 'c', status: index % 2 ? 'idle' : 'active' });
+    expect(records.since(0).length).toBeLessThan(260);
+    expect(records.since(0)[0]).toMatchObject({ type: 'conversation' });
+    expect(records.since(records.next - 1)).toHaveLength(1);
+    expect(records.since(records.next)).toHaveLength(0);
+  });
+});
+
+class TestChannel implements Channel {
+  readonly frames: string[] = [];
+  waiting = 0;
+  dropped = false;
+  reads = true;
+  send(text: string): void {
+    this.frames.push(text);
+    if (!this.reads) this.waiting += text.length;
+  }
+  drop(): void {
+    this.dropped = true;
+  }
+  get messages(): ToPage[] {
+    return this.frames.flatMap((frame) => JSON.parse(frame) as ToPage[]);
+  }
+}
+
+describe('a page that watches', () => {
+  const watching = (observed: Observed, records: RecordLog) => {
+    const clock = new VirtualClock();
+    const channel = new TestChannel();
+    const { now, setTimer } = clock;
+    const options = { records, observed, session: 's', version: '0', control: false, stallMs: 10_000, now, setTimer };
+    const page = kept(new PageConnection(channel, { ...options, appContext: () => null }));
+    return { clock, channel, page };
+  };
+
+  it('H-307 and never reads costs no more than its buffer, and is let go', async () => {
+    const { records, observed } = observing();
+    const { clock, channel, page } = watching(observed, records);
+    channel.reads = false;
+    page.receive('{"type":"subscribe","from":0}');
+    const value = 'x'.repeat(10_000);
+    for (let second = 0; second < 30 && !channel.dropped; second++) {
+      for (let index = 0; index < 100; index++)
+        records.add({ type: 'settled', actor: 'a', event: 'tick', value, status: 'active' });
+      await clock.advance(1000);
+    }
+    expect(channel.dropped).toBe(true);
+    expect(channel.frames.join('').length).toBeLessThan(2.5 * 1024 * 1024);
+    expect(Math.max(...channel.frames.map(({ length }) => length))).toBeLessThan(1024 * 1024);
+    const { length } = channel.frames;
+    records.add({ type: 'settled', actor: 'a', event: 'tick', value, status: 'active' });
+    await clock.advance(1000);
+    expect(channel.frames).toHaveLength(length);
+  });
+
+  it('is shown streamed text joined, at its place among the records, and whole where it came late', async () => {
+    const { records, observed } = observing();
+    const { clock, channel, page } = watching(observed, records);
+    page.receive('{"type":"subscribe","from":0}');
+    const later = watching(observed, records);
+    const model = scripted([
+      during(() => undefined, [t('one '), t('two '), t('three')]),
+      async function* () {
+        yield t('four ');
+        await Promise.resolve();
+        later.page.receive('{"type":"subscribe","from":0}');
+        yield t('five');
+        yield { type: 'finish', reason: 'stop' };
+      },
+    ]);
+    const agent = kept(createAgent({ model, inspect: observed.observe }));
+    const conversation = await agent.open('live');
+    await conversation.send('Go.').result;
+    await conversation.send('On.').result;
+    await clock.advance(1000);
+    await later.clock.advance(1000);
+    const shown = (messages: readonly ToPage[]): string[] =>
+      messages.flatMap((message) => {
+        if (message.type === 'live') return 'text' in message.signal ? [message.signal.text] : [message.signal.type];
+        return message.type === 'entry' && message.entry.type === 'agent-output' ? ['entry'] : [];
+      });
+    expect(shown(channel.messages)).toEqual(['one two three', 'entry', 'four five', 'entry']);
+    expect(shown(later.channel.messages)).toEqual(['entry', 'reset', 'four five', 'entry']);
+  });
+
+  it('is told what was dropped before it had it', async () => {
+    const records = new RecordLog(() => 0, { moves: 10, rest: 10 });
+    const observed = kept(new Observed(records));
+    const { clock, channel, page } = watching(observed, records);
+    page.receive('{"type":"subscribe","from":0}');
+    for (let index = 0; index < 40; index++)
+      records.add({ type: 'settled', actor: 'a', event: 'tick', value: `${index}`, status: 'active' });
+    await clock.advance(100);
+    const dropped = channel.messages.find(({ type }) => type === 'dropped');
+    expect(dropped).toMatchObject({ from: 0, count: records.dropped });
+  });
+});
+
+const light = createMachine({
+  id: 'light',
+  initial: 'red',
+  context: { count: 0, apiKey: SECRET },
+  states: {
+    red: { on: { NEXT: { target: 'green', guard: 'mayGo', actions: assign({ count: 1 }) } } },
+    green: { initial: 'steady', states: { steady: { on: { BLINK: 'blinking' } }, blinking: {} }, on: { NEXT: '#end' } },
+    end: { id: 'end', type: 'final' },
+  },
+}).provide({ guards: { mayGo: () => true } });
+
+describe('apps of XState', () => {
+  it('connect with the inspector of @statelyai/inspect and are shown live', async () => {
+    const inspector = kept(await startInspector());
+    const page = kept(await Watcher.open(inspector.url));
+    const url = inspector.url.replace('http', 'ws').replace('/?', '/app?');
+    const stately = createWebSocketInspector({ url });
+    open.push({ close: () => stately.stop() });
+    const parent = createMachine({
+      id: 'crossing',
+      invoke: { id: 'north', src: 'light' },
+      initial: 'on',
+      states: { on: {} },
+    });
+    const app = createActor(parent.provide({ actors: { light } }), { inspect: stately.inspect }).start();
+    const root = await page.see('actor', ({ name, parent: above }) => name === 'crossing' && above === undefined);
+    const child = await page.see('actor', ({ name }) => name === 'north');
+    expect(child).toMatchObject({ parent: root.actor, conversation: root.conversation });
+    const chart = await page.see('chart', ({ drawn }) => drawn.name === 'light');
+    expect(chart.chart).toBe(child.chart);
+    // That inspector sorts the keys of what it sends.
+    expect(chart.drawn.root.states.map(({ id }) => id)).toEqual(['end', 'light.green', 'light.red']);
+    (app.getSnapshot().children.north as { send(event: object): void }).send({ type: 'NEXT', password: SECRET });
+    await page.see(
+      'settled',
+      ({ actor, value }) => actor === child.actor && JSON.stringify(value) === '{"green":"steady"}',
+    );
+    const [event] = page.all('event').filter(({ event: { type } }) => type === 'NEXT');
+    expect(event).toMatchObject({ actor: child.actor, event: { password: '[redacted]' } });
+    const context = await page.ask({ type: 'context', actor: child.actor });
+    expect(context).toMatchObject({ value: { count: 1, apiKey: '[redacted]' } });
+    expect(JSON.stringify(page.messages)).not.toContain(SECRET);
+    app.stop();
+    stately.stop();
+    await page.see('status', ({ conversation, status }) => conversation === root.conversation && status === 'gone');
+  });
+
+  it('are observed in the same process, with the transitions that they take', async () => {
+    const { records, observed } = observing();
+    const loads = createMachine({
+      id: 'loads',
+      initial: 'busy',
+      states: { busy: { invoke: { id: 'work', src: 'work', onDone: 'ready' } }, ready: { type: 'final' } },
+    }).provide({ actors: { work: fromPromise(async () => 'done') } });
+    const app = createActor(loads, { inspect: observed.observe }).start();
+    await new Promise<void>((resolve) => void app.subscribe({ complete: resolve }));
+    expect(of(records, 'conversation')).toMatchObject([{ conversation: 'loads-1', of: 'xstate' }]);
+    const [root, work] = of(records, 'actor');
+    expect(work).toMatchObject({ name: 'work', parent: root?.actor });
+    expect(work?.chart).toBeUndefined();
+    expect(arrows(records)).toEqual(['root 0 xstate.done.actor.work: loads.busy/0 -> loads.ready ']);
+    expect(of(records, 'stopped').map(({ actor }) => actor)).toEqual([work?.actor, root?.actor]);
+    expect(of(records, 'stopped').at(-1)).toMatchObject({ status: 'done' });
+  });
+
+  it('whose configuration came as JSON are drawn as the machine itself is', () => {
+    const drawn = chartOfConfig(JSON.parse(JSON.stringify(light.config)));
+    expect(drawn).toEqual(chartOf(light));
+  });
+
+  it('that send nonsense do no harm', () => {
+    for (const config of [null, 7, [], { states: { a: { on: { X: [null, 3, { target: {} }] } } } }, { states: [1] }])
+      expect(chartOfConfig(config).root.states).toBeInstanceOf(Array);
+  });
+});
+
+describe('the inspector of @statelyai/inspect', () => {
+  it.each([
+    ['the inspector itself', (inspector: object) => inspector],
+    ['its observer', (inspector: { inspect: object }) => inspector.inspect],
+    ['the adapter around it', (inspector: object) => statelyInspector(inspector as never)],
+  ])('is given as inspect: %s', async (name, given) => {
+    const told: { type: string; sessionId: string; name?: string; snapshot?: { context?: object } }[] = [];
+    const inspector = createInspector({ send: (event) => void told.push(event as never) });
+    const warned: unknown[] = [];
+    const { warn } = console;
+    console.warn = (said) => void warned.push(said);
+    try {
+      const inspect = given(inspector as never) as never;
+      const model = scripted(['One.', 'Two.']);
+      const agent = kept(createAgent({ model, inspect }));
+      for (const id of ['first', 'second']) await (await agent.open(id)).send(SECRET).result;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    } finally {
+      console.warn = warn;
+    }
+    expect(warned).toEqual([]);
+    const roots = told.filter((each) => each.type === '@xstate.actor' && each.name !== 'run');
+    expect(roots.map((each) => each.name)).toEqual(['first', 'second']);
+    expect(new Set(roots.map(({ sessionId }) => sessionId)).size).toBe(2);
+    expect(told.some(({ type, snapshot }) => type === '@xstate.snapshot' && snapshot?.context)).toBe(true);
+    if (name === 'the adapter around it')
+      expect(told.every(({ snapshot }) => typeof snapshot !== 'function')).toBe(true);
+  });
+
+  it('that cannot observe is refused', () => {
+    expect(() => statelyInspector({ inspect: {} })).toThrow(/needs an inspector/);
+    expect(() => createAgent({ model: scripted([]), inspect: {} as never })).toThrow(/inspect/);
+  });
+});
+
+describe('an excerpt', () => {
+  it('copies whatever an app holds, within bounds and without credentials', () => {
+    const cyclic: { self?: object; list: unknown[] } = { list: [] };
+    cyclic.self = cyclic;
+    expect(excerpt(cyclic)).toEqual({ list: [], self: '[circular]' });
+    const odd = {
+      get bad(): never {
+        throw new Error('no');
+      },
+      run: () => 1,
+      big: 10n,
+      when: new Date(0),
+      bytes: new Uint8Array(3),
+      map: new Map([['a', 1]]),
+      error: new TypeError('wrong'),
+      none: undefined,
+      endless: Number.POSITIVE_INFINITY,
+    };
+    expect(excerpt(odd)).toEqual({
+      bad: '[cannot be read]',
+      run: '[function run]',
+      big: '10',
+      when: '1970-01-01T00:00:00.000Z',
+      bytes: '[3 bytes]',
+      map: [['a', 1]],
+      error: { name: 'TypeError', message: 'wrong' },
+      endless: 'Infinity',
+    });
+    const keys = {
+      Authorization: 'Bearer abcdefghijklmnop',
+      apiKey: 'x',
+      nextToken: 'y',
+      tokens: 12,
+      text: 'sk-abcdefghijklmnopqrst',
+    };
+    expect(excerpt(keys)).toEqual({
+      Authorization: '[redacted]',
+      apiKey: '[redacted]',
+      nextToken: '[redacted]',
+      tokens: 12,
+      text: '[redacted]',
+    });
+    const large = Array.from({ length: 300 }, () => ({ text: 'x'.repeat(10_000), more: Array(200).fill({ a: 1 }) }));
+    expect(JSON.stringify(excerpt(large)).length).toBeLessThan(200_000);
+    expect(JSON.stringify(excerpt(JSON.parse('{"__proto__":{"evil":1}}')))).toBe('{"__proto__":{"evil":1}}');
+    expect({}).not.toHaveProperty('evil');
+  });
+});
