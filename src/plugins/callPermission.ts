@@ -18,6 +18,7 @@ import {
 } from './callChecks.ts';
 import { type Asking, block, type Checked, type ConversationScope, type GateRequest } from './gate.ts';
 import type { Plugin } from './plugin.ts';
+import type { RunStops } from './runStops.ts';
 
 interface Scope {
   plugins: readonly Plugin[];
@@ -25,7 +26,7 @@ interface Scope {
   toolbox: Toolbox;
   limits: ResultLimits;
   /** Runs that a hook has stopped, and why. */
-  stops: Map<string, string>;
+  stops: RunStops;
 }
 
 /** Hooks have limits of their own; this one is for all of them together. */
@@ -55,7 +56,7 @@ export class CallPermission {
   /** Hooks before the rules: they block, rewrite, or take a side. */
   async before(first: PreparedCall): Promise<Checked> {
     let prepared = first;
-    const stopped = this.#scope.stops.get(this.#request.runId);
+    const stopped = this.#scope.stops.ofItself(this.#request.runId);
     if (stopped !== undefined) return this.#refused('blocked', `Not run: a hook has stopped the run (${stopped}).`);
     if (this.#request.decision) return passed(prepared);
     for (const { plugin, checks } of this.#checks) {
@@ -168,7 +169,7 @@ export class CallPermission {
   }
 
   #stop(reason: string): void {
-    this.#scope.stops.set(this.#request.runId, reason);
+    this.#scope.stops.stop(this.#request.runId, reason);
   }
 
   #refused(code: string, words: string): GateValue {

@@ -13,6 +13,7 @@ import { type CallPermission, callPermission, checksOf } from './callPermission.
 import { type Asking, block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
 import { PHASE_MS, type PhaseContext, type Plugin } from './plugin.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
+import { RunStops } from './runStops.ts';
 
 function phaseContext(
   around: ConversationScope,
@@ -55,12 +56,12 @@ export class PhaseRunner implements ToolChecks {
   readonly #around: ConversationScope;
   readonly #toolbox: Toolbox;
   readonly #limits: ResultLimits;
-  readonly #scope: PhaseOptions & { stops: Map<string, string> };
+  readonly #scope: PhaseOptions & { stops: RunStops };
   /** Calls pass hooks and rules one by one, so that one that stops the run stops those behind it. */
   #passing: Promise<unknown> = Promise.resolve();
 
   constructor(options: PhaseOptions) {
-    this.#scope = { ...options, stops: new Map() };
+    this.#scope = { ...options, stops: new RunStops(options.around) };
     this.#plugins = options.plugins;
     this.#around = options.around;
     this.#toolbox = options.toolbox;
@@ -90,9 +91,10 @@ export class PhaseRunner implements ToolChecks {
         }
       }
     }
-    if (request.phases.includes('runEnd')) this.#scope.stops.delete(request.runId);
-    const stopped = this.#scope.stops.get(request.runId);
-    if (stopped !== undefined && request.phases.some((phase) => MAY_STOP.includes(phase))) {
+    if (request.phases.includes('runEnd')) this.#scope.stops.forget(request.runId);
+    const mayStop = request.phases.some((phase) => MAY_STOP.includes(phase));
+    const stopped = mayStop ? this.#scope.stops.of(request.runId) : undefined;
+    if (stopped !== undefined) {
       return { kind: 'terminate', by: 'hook', reason: stopped, stopped: true };
     }
     if (terminate) return terminate;
@@ -225,7 +227,7 @@ export class PhaseRunner implements ToolChecks {
   }
 
   #ports(runId: string): Pick<PhasePorts, 'stop'> {
-    return { stop: (reason) => void this.#scope.stops.set(runId, reason) };
+    return { stop: (reason) => this.#scope.stops.stop(runId, reason) };
   }
 
   /** The conversation is closed: who wants to know is told, and waited for no longer than for the end of a run. */

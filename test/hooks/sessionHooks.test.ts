@@ -1,0 +1,101 @@
+/** Hooks of sub-agents' sessions, and a stop that a hook asked for while other calls wait. */
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { defineTool, type Policies, subAgents, toolResult } from '../../src/index.ts';
+import { type HookEvent, type HookInput, type HookOptions, hooks } from '../../src/node.ts';
+import { bench, only, restart } from '../support/agent.ts';
+import { byTask, childOf, spawn, submit } from '../support/family.ts';
+import { call, scripted } from '../support/model.ts';
+
+describe('sub-agents', () => {
+  it('SubagentStart and SubagentStop are told of each sub-agent in place of SessionStart and SessionEnd, within those of the root', async () => {
+    const told: HookInput[] = [];
+    const watched: HookEvent[] = ['SessionStart', 'SubagentStart', 'SubagentStop', 'SessionEnd', 'Stop'];
+    const record = { run: (input: HookInput) => void told.push(input) };
+    const plugin = hooks(Object.fromEntries(watched.map((event) => [event, [record]])) as HookOptions);
+    const model = byTask({ alpha: [[submit('s', 'A')]], beta: ['B by text alone'] });
+    const { conversation, agent } = await bench({
+      replies: [[spawn('p', 'alpha', 'beta')], 'done'],
+      tools: [subAgents({ model })],
+      plugins: [plugin],
+    });
+    await conversation.send('hi').result;
+    await agent.close();
+    const of = (id: string): string[] =>
+      told.flatMap(({ event, conversationId, source }) =>
+        conversationId === id ? [source === undefined ? event : `${event} ${source}`] : [],
+      );
+    expect(of('c')).toEqual(['SessionStart startup', 'Stop', 'SessionEnd']);
+    expect(of(childOf('p', 'a'))).toEqual(['SubagentStart startup', 'SubagentStop']);
+    expect(of(childOf('p', 'b'))).toEqual(['SubagentStart startup', 'Stop', 'SubagentStop']);
+    expect(told[0]?.event).toBe('SessionStart');
+    expect(told.at(-1)?.event).toBe('SessionEnd');
+    const ended = told.findIndex(({ event, conversationId }) => event === 'Stop' && conversationId === 'c');
+    expect(told.slice(ended).filter(({ event }) => event === 'SubagentStop')).toEqual([]);
+  });
+
+  it('what a hook adds at SubagentStart is in the first request of that sub-agent and of nobody else', async () => {
+    const plugin = hooks({ SubagentStart: [{ run: () => ({ additionalContext: 'for the child' }) }] });
+    const model = byTask({ alpha: [[submit('s', 'A')]] });
+    const on = await bench({
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [subAgents({ model })],
+      plugins: [plugin],
+    });
+    await on.conversation.send('hi').result;
+    expect(model.of('alpha').calls[0]?.system).toContain('for the child');
+    expect(on.model.calls.map(({ system }) => system.includes('for the child'))).toEqual([false, false]);
+  });
+});
+
+/** `wait` waits for an answer, then gives it. */
+const echo = defineTool({
+  name: 'echo',
+  description: 'Echoes',
+  parameters: z.object({ text: z.string() }),
+  execute: ({ text }, { decision }) => (text === 'wait' && !decision ? toolResult.pending({ reason: 'later' }) : text),
+});
+
+async function stopped(event: 'PreToolUse' | 'PostToolUse', onPartialSuspend: Policies['onPartialSuspend']) {
+  const enough = ({ args }: HookInput) =>
+    (args as { text: string }).text === 'stop' ? { continue: false, reason: 'enough' } : undefined;
+  const options = { tools: [echo], plugins: [hooks({ [event]: [{ run: enough }] })], policies: { onPartialSuspend } };
+  const calls = [call('c1', 'echo', { text: 'wait' }), call('c2', 'echo', { text: 'stop' })];
+  const made = await bench({ ...options, replies: [calls, 'never', 'next'] });
+  return { ...made, options, result: await made.conversation.send('go').result };
+}
+
+describe('a run that a hook stops while another call of the round waits', () => {
+  it.each(['PreToolUse', 'PostToolUse'] as const)(
+    'ends Stopped, cause hook, where the round does not wait for it: %s',
+    async (event) => {
+      const { result, model } = await stopped(event, 'continue');
+      expect([result.termination, result.cause, model.calls.length]).toEqual(['Stopped', 'hook', 1]);
+    },
+  );
+
+  it.each(['PreToolUse', 'PostToolUse'] as const)(
+    'ends Suspended where the round waits for it, and Stopped, without another model call, once it is decided: %s',
+    async (event) => {
+      const { result, model, conversation } = await stopped(event, 'wait');
+      expect(result.termination).toBe('Suspended');
+      await conversation.decide({ callId: 'c1', action: 'answer', payload: 1 });
+      const resumed = await conversation.resume().result;
+      expect([resumed.termination, resumed.cause, model.calls.length]).toEqual(['Stopped', 'hook', 1]);
+      expect(only(conversation.log(), 'tool-result').sort()[0]).toBe('tool-result c1 succeeded');
+      expect((await conversation.send('next').result).termination).toBe('NaturalEnd');
+    },
+  );
+
+  it('stays stopped in another process, and over a resumption that decided nothing', async () => {
+    const made = await stopped('PostToolUse', 'wait');
+    expect((await made.conversation.resume().result).termination).toBe('Suspended');
+    const again = await restart(made, { ...made.options, model: scripted(['never']) });
+    expect((await again.conversation.resume().result).termination).toBe('Suspended');
+    await again.conversation.decide({ callId: 'c1', action: 'answer', payload: 1 });
+    const resumed = await again.conversation.resume().result;
+    expect([resumed.termination, resumed.cause, again.model.calls.length]).toEqual(['Stopped', 'hook', 0]);
+    const told = again.conversation.log().filter((each) => each.type === 'diagnostic' && each.code === 'hook_stopped');
+    expect(told).toHaveLength(1);
+  });
+});
