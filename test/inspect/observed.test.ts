@@ -210,7 +210,7 @@ describe('a page that watches', () => {
         return message.type === 'entry' && message.entry.type === 'agent-output' ? ['entry'] : [];
       });
     expect(shown(channel.messages)).toEqual(['one two three', 'entry', 'four five', 'entry']);
-    expect(shown(later.channel.messages)).toEqual(['entry', 'reset', 'four five', 'entry']);
+    expect(shown(later.channel.messages)).toEqual(['entry', 'reset', 'four ', 'five', 'entry']);
   });
 
   it('is told what was dropped before it had it', async () => {
@@ -307,7 +307,7 @@ describe('the inspector of @statelyai/inspect', () => {
     ['the inspector itself', (inspector: object) => inspector],
     ['its observer', (inspector: { inspect: object }) => inspector.inspect],
     ['the adapter around it', (inspector: object) => statelyInspector(inspector as never)],
-  ])('is given as inspect: %s', async (name, given) => {
+  ])('is given as inspect: %s', async (_, given) => {
     const told: { type: string; sessionId: string; name?: string; snapshot?: { context?: object } }[] = [];
     const inspector = createInspector({ send: (event) => void told.push(event as never) });
     const warned: unknown[] = [];
@@ -327,8 +327,18 @@ describe('the inspector of @statelyai/inspect', () => {
     expect(roots.map((each) => each.name)).toEqual(['first', 'second']);
     expect(new Set(roots.map(({ sessionId }) => sessionId)).size).toBe(2);
     expect(told.some(({ type, snapshot }) => type === '@xstate.snapshot' && snapshot?.context)).toBe(true);
-    if (name === 'the adapter around it')
-      expect(told.every(({ snapshot }) => typeof snapshot !== 'function')).toBe(true);
+  });
+
+  it('gets contexts without credentials through the adapter', async () => {
+    const told: object[] = [];
+    const inspector = createInspector({ send: (event) => void told.push(event) });
+    const app = createActor(light, { inspect: statelyInspector(inspector) as never }).start();
+    app.send({ type: 'NEXT', password: SECRET } as never);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const said = JSON.stringify(told.map((each) => ({ ...each, definition: undefined })));
+    expect(said).toContain('[redacted]');
+    expect(said).toContain('"count":1');
+    expect(said).not.toContain(SECRET);
   });
 
   it('that cannot observe is refused', () => {
