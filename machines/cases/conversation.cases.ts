@@ -76,6 +76,18 @@ const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
   content: [],
   kind,
 });
+/** What the log has still where a store lost all that came of a resumption: one call waits, decided, and one behind it. */
+const others = { ...held, callId: 'o', decision: { ...held.decision, callId: 'o' } };
+const logged = {
+  runId: 'q',
+  counters: freshCounters,
+  waits: {
+    suspended: waiting.suspended,
+    kept: [{ call: callOf('k'), behind: 's' }],
+    decisions: [others, { ...held, decision: { ...held.decision, by: '[redacted]' } }],
+    queue: [{ ...followUp, messageId: 'f1' }],
+  },
+};
 /** What ends a cycle that waits, in one append. */
 const stopOf = (result: { outcome: 'cancelled' | 'failed'; code: string }, cause: string): NewEntry[] => [
   { runId: 'q0', type: 'tool-result', callId: 's', content: [], ...result },
@@ -95,14 +107,18 @@ export const conversationCases = {
   inputs,
   cases: {
     [surroundings]: conversationSurroundings,
-    'message.sent': acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
+    'message.sent': [
+      ...acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
+      { ...sent('n2', 'direct'), of: logged },
+    ],
     'resume.requested': [
       { type: 'resume.requested', runId: 'n1' },
       { type: 'resume.requested', runId: 'n2', continuation: 'Go on.' },
       { type: 'resume.requested', runId: 'n1', of: { runId: 'q', counters: freshCounters, ended: true } },
       { type: 'resume.requested', runId: 'n2', of: { runId: 'q', counters: { ...freshCounters, turns: 2 } } },
+      { type: 'resume.requested', runId: 'n2', of: logged },
     ],
-    'promotion.requested': [{ type: 'promotion.requested' }],
+    'promotion.requested': [{ type: 'promotion.requested' }, { type: 'promotion.requested', of: logged }],
     'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', messageId, why: 'host' })),
     'cancel.requested': [{ type: 'cancel.requested' }, { type: 'cancel.requested', partial: 'so f' }],
     'decision.arrived': [{ type: 'decision.arrived', held }],

@@ -18,7 +18,11 @@ export interface ConversationWorld {
   call: 'none' | 'open' | 'ended';
   /** The call with an unknown outcome, which only a restored conversation has. */
   unsettled: boolean;
+  /** The log had more than the chart: once, and not in what was restored, which begins with all that its log has. */
+  hadMore: boolean;
 }
+
+const hasMore = (event: ConversationEvent): boolean => 'of' in event && event.of?.waits !== undefined;
 
 const contextOf = (state: AnyMachineSnapshot): ConversationContext => state.context as ConversationContext;
 const isQueued = (state: AnyMachineSnapshot, messageId: string): boolean =>
@@ -54,11 +58,13 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
     const { open, runId, waiting } = input as ConversationInput;
     const decision = open.decisions.length > 0 ? 'durable' : 'none';
     const call = open.suspended.length > 0 ? 'open' : 'none';
-    return { acts: 0, decision, call, unsettled: runId !== '' && !waiting };
+    return { acts: 0, decision, call, unsettled: runId !== '' && !waiting, hadMore: runId !== '' };
   },
   can: (world, given, state) => {
     const event = given as ConversationEvent;
     const { settings, open } = contextOf(state);
+    // Only where nothing is under way has a log more than the chart.
+    if (hasMore(event) && (world.hadMore || !state.matches('idle') || world.call !== 'open')) return false;
     const isNext = (id: string): boolean => id === `n${world.acts + 1}` && world.acts < settings.policies.limits.queue;
     switch (event.type) {
       case 'message.sent':
@@ -89,7 +95,8 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
     const event = given as ConversationEvent;
     const { open } = contextOf(state);
     const taken = world.decision === 'durable' && state.matches('busy' as never) && open.decisions.length > 0;
-    const now: ConversationWorld = taken ? { ...world, decision: 'taken' } : world;
+    const hadMore = world.hadMore || hasMore(event);
+    const now: ConversationWorld = { ...world, hadMore, ...(taken && { decision: 'taken' as const }) };
     switch (event.type) {
       case 'message.sent':
       case 'resume.requested':

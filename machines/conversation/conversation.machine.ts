@@ -105,7 +105,10 @@ const guards = {
   /** The store has said no; while it says nothing, the stop may still land. */
   lostTheStop: ({ event }) => event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-stop'),
   wasGivenUp: ({ event }) => event.type === 'append.failed' && event.lost.length === 0,
-  hasFollowUp: ({ context }) => nextFollowUp(context.queue) !== undefined,
+  hasFollowUp: ({ context, event }) => {
+    const waits = event.type === 'promotion.requested' ? event.of?.waits : undefined;
+    return nextFollowUp(waits?.queue ?? context.queue) !== undefined;
+  },
   failed: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Error',
 } satisfies Guards<ConversationContext, ConversationEvent>;
 

@@ -83,13 +83,14 @@ export class Runs {
   resume(id: string): RunHandle {
     const { current } = this;
     if (current) return current;
-    const { queue, known, status } = this.#runtime;
+    const { known, status } = this.#runtime;
     if (status === 'waiting' || isUnfinished(known)) {
       const runId = runOf(id);
       // Whether the model is to be told so is known when it gets its turn in the log.
       return this.#start(runId, { type: 'resume.requested', runId, continuation: GO_ON });
     }
-    const next = queue.find(({ kind }) => kind === 'followUp');
+    // Where a store has lost a promotion, only the log has the message.
+    const next = known.queue.find(({ kind }) => kind === 'followUp');
     if (next) return this.#start(runOf(next.messageId), { type: 'promotion.requested' });
     const handle = this.open(runOf(id));
     this.#finish(handle, nothingDone(handle.id));

@@ -16,6 +16,7 @@ import {
   lastRun,
   lostSince,
   onlyRetries,
+  openAt,
   openOf,
   placeOf,
   queueOf,
@@ -76,8 +77,9 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('the run', run.runId, named ? runId : `${last}~`);
       same('continues', run.trigger.of, named && of ? of.runId : lastLogged(trace.before));
       if (run.trigger.kind === 'resume') same('continuation', run.trigger.continuation, continuation);
-      const open = endOf(trace) || wasIn(trace) === 'late' ? openOf(trace) : openOf(trace.before);
+      const open = endOf(trace) || wasIn(trace) === 'late' ? openOf(trace) : openAt(trace);
       same('suspended', run.suspended, open.suspended);
+      same('kept their turn', run.kept, open.kept);
       same('decided', run.decisions, open.decisions);
       same('to run again', idsOf(run.reruns), [...idsOf(open.reruns), ...retriesOf(trace.before)]);
       if (named && of) same('its counts', run.counters, of.counters);

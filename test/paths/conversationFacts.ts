@@ -2,6 +2,7 @@
  * What has come to a CONVERSATION so far: its queue, the calls that wait, and the run that has to begin, by the events
  * alone. Rule: nothing is read from the chart's own context.
  */
+import type { Continued } from '../../machines/conversation/context.ts';
 import type {
   ConversationInput,
   HeldDecision,
@@ -38,11 +39,23 @@ export const endOf = ({ event }: Trace): RunChartOutput | undefined =>
   event?.type === 'xstate.done.actor.run' ? (event as unknown as { output: RunChartOutput }).output : undefined;
 export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
+/** What the log has that a chart may have lost: it comes with what begins a run. */
+const waitsOf = (trace: Trace): Continued['waits'] => (cameOf(trace) as Came & { of?: Continued }).of?.waits;
+
 /** What was queued and has neither been delivered, promoted nor returned. */
 export function queueOf(trace: Trace): QueuedMessage[] {
-  const queued = [...inputOf(trace).queue, ...trace.all('message-queued')];
+  const { steps: all } = trace;
+  const from = all.map((step) => waitsOf(step) !== undefined).lastIndexOf(true);
+  const steps = all.slice(Math.max(0, from));
+  const told = all[from]?.before;
+  const ids = (type: 'message-queued' | 'message-returned'): Set<string> =>
+    new Set(told?.all(type).map(({ messageId }) => messageId));
+  const [before, returned] = [ids('message-queued'), ids('message-returned')];
+  const known = (all[from] && waitsOf(all[from])?.queue) ?? inputOf(trace).queue;
+  const queued = [...known, ...trace.all('message-queued').filter(({ messageId }) => !before.has(messageId))];
   const left = new Set(trace.all('message-returned').map(({ messageId }) => messageId));
-  for (const step of trace.steps) {
+  for (const messageId of returned) left.delete(messageId);
+  for (const step of steps) {
     const { trigger } = startOf(step) ?? {};
     if (trigger?.kind === 'message') left.add(trigger.message.messageId);
     const { type, messages } = cameOf(step) as { type: string; messages?: QueuedMessage[] };
@@ -78,6 +91,18 @@ export function openOf(trace: Trace | undefined): Calls {
   if (ended || (wasIn(trace) === 'late' && startOf(trace))) return none;
   return sentOf(trace) && wasIn(trace) === 'idle' ? { ...before, reruns: [] } : before;
 }
+/** The calls that are open as an event comes. A decision is as it was given: the log may have it without its secrets. */
+export function openAt(trace: Trace): Calls {
+  const open = openOf(trace.before);
+  const waits = waitsOf(trace);
+  if (!waits) return open;
+  const given = (held: HeldDecision): HeldDecision =>
+    open.decisions.find(
+      ({ callId, suspension }) => `${callId} ${suspension}` === `${held.callId} ${held.suspension}`,
+    ) ?? held;
+  return { ...open, ...waits, decisions: waits.decisions.map(given) };
+}
+
 const isUndecided = ({ suspended, decisions }: Calls): boolean =>
   suspended.some(
     ({ call, suspension }) => !decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
@@ -128,7 +153,8 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
   if (at === 'idle' || (at === 'late' && !trace.answer)) {
     if (message) return { message: message.messageId };
     if (type === 'resume.requested') return { resume: true };
-    const next = type === 'promotion.requested' && trace.before ? followUpIn(queueOf(trace.before)) : undefined;
+    const known = waitsOf(trace)?.queue ?? (trace.before ? queueOf(trace.before) : []);
+    const next = type === 'promotion.requested' ? followUpIn(known) : undefined;
     return next && { message: next.messageId };
   }
   if (at === 'waiting') {

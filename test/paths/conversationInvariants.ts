@@ -1,5 +1,6 @@
 /** What holds around the runs of a conversation. Rule: a message is queued, delivered, promoted or returned, once. */
 import type { AnyMachineSnapshot } from 'xstate';
+import type { Continued } from '../../machines/conversation/context.ts';
 import type { ConversationInput, Trigger } from '../../machines/index.ts';
 import type { Invariant } from '../../src/testing/drive.ts';
 import type { Seen } from '../../src/testing/ride.ts';
@@ -49,6 +50,20 @@ const endsAreTold: Invariant = (state, seen) => {
 /** The messages that runs began with, by conversation. */
 const begunOf = new WeakMap<Seen, Set<string>>();
 
+/** The queue as the log had it when a run began, with the entries that are behind it, by conversation. */
+const loggedOf = new WeakMap<Seen, { queue: readonly { messageId: string }[]; from: number; event: object }>();
+
+/** Where a run begins with what the log has, that is the queue from then on. */
+function loggedQueue(seen: Seen, input: ConversationInput): { queue: readonly { messageId: string }[]; from: number } {
+  const event = seen.events.at(-1);
+  const { waits } = (event as { of?: Continued } | undefined)?.of ?? {};
+  const known = loggedOf.get(seen);
+  if (!event || !waits || known?.event === event) return known ?? { queue: input.queue, from: 0 };
+  const logged = { queue: waits.queue, from: seen.journal.entries.length, event };
+  loggedOf.set(seen, logged);
+  return logged;
+}
+
 /** The queue is what was queued and has not left it. */
 function nothingQueuedIsLost(input: ConversationInput): Invariant {
   return (state, seen) => {
@@ -57,7 +72,9 @@ function nothingQueuedIsLost(input: ConversationInput): Invariant {
     const begun = begunOf.get(seen) ?? new Set();
     begunOf.set(seen, begun);
     if (trigger.kind === 'message') begun.add(trigger.message.messageId);
-    const queued = [...input.queue, ...entriesOf(journal.entries, 'message-queued')].map(({ messageId }) => messageId);
+    const { queue: known, from } = loggedQueue(seen, input);
+    const since = entriesOf(journal.entries.slice(from), 'message-queued');
+    const queued = [...known, ...since].map(({ messageId }) => messageId);
     const returned = entriesOf(journal.entries, 'message-returned').map(({ messageId }) => messageId);
     const delivered = events.flatMap((event) =>
       event.type === 'steers.delivered'

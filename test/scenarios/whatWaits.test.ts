@@ -102,6 +102,27 @@ describe('I29: messages that the log still has in its queue', () => {
   });
 });
 
+describe('I29: a followUp whose promotion the store has lost', () => {
+  it('stays in the queue, and resume() promotes it', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const { conversation } = await bench({ clock, store, replies: ['one', 'two'] });
+    const run = conversation.send('hi');
+    const next = conversation.send('then', { kind: 'followUp' });
+    let began = 0;
+    store.trouble((entries) => {
+      if (has(entries, 'run-started')) began += 1;
+      return began > 1 ? 'failed' : 'stored';
+    });
+    await run.result;
+    expect(await next.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    expect(conversation.queue).toHaveLength(1);
+    expect(await conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
+    expect(conversation.queue).toEqual([]);
+  });
+});
+
 describe('I4: limits count what is stored', () => {
   it('a reply that the store refused uses up no tokens of the followUp behind it', async () => {
     const clock = new VirtualClock();
