@@ -131,10 +131,16 @@ export async function decidePending(conversation: Conversation, screen: Screen, 
   return conversation.pending.length;
 }
 
+/** Who takes Ctrl-C in place of the end of the process: a conversation on a terminal. */
+export interface OwnInterrupt {
+  sigint?: (() => void) | undefined;
+}
+
 /** Aborted by the first SIGINT, SIGTERM or SIGHUP, or once nobody reads the output. For the life of the process. */
-export function interrupts(): AbortSignal {
+export function interrupts(own: OwnInterrupt = {}): AbortSignal {
   const asked = new AbortController();
-  const ask = (): void => {
+  const ask = (name: NodeJS.Signals): void => {
+    if (name === 'SIGINT' && own.sigint) return own.sigint();
     if (asked.signal.aborted) process.exit(CANCELLED);
     asked.abort();
   };

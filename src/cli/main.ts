@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { EXIT_CODES, exitCodeOfError, USAGE } from './exitCodes.ts';
-import { interrupts } from './input.ts';
+import { interrupts, type OwnInterrupt } from './input.ts';
 import type { InteractiveOptions } from './interactive/interactiveCommand.ts';
 import type { ReplayOptions } from './replay/replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
@@ -68,6 +68,7 @@ function agentOptions(command: Command): Command {
 
 interface Invocation {
   signal: AbortSignal;
+  own: OwnInterrupt;
   exit(code: number): void;
 }
 
@@ -91,7 +92,7 @@ interface RootOptions extends InteractiveOptions, RunOptions {
   print?: string[] | true;
 }
 
-function interactive(root: Command, { signal, exit }: Invocation): void {
+function interactive(root: Command, { signal, own, exit }: Invocation): void {
   agentOptions(root)
     .option('-p, --print [prompt...]', 'answer one request and end')
     .option('--json', 'with -p: print what a transport carries, as JSON lines')
@@ -110,7 +111,7 @@ function interactive(root: Command, { signal, exit }: Invocation): void {
         exit(await runCommand(words, options, { json: 'messages', unasked: 'denied' }, signal));
       } else {
         const { interactiveCommand } = await import('./interactive/interactiveCommand.ts');
-        exit(await interactiveCommand(options, signal));
+        exit(await interactiveCommand(options, signal, own));
       }
     });
 }
@@ -225,7 +226,8 @@ async function main(): Promise<number> {
     code = answered;
   };
   try {
-    await program({ signal: interrupts(), exit }).parseAsync();
+    const own: OwnInterrupt = {};
+    await program({ signal: interrupts(own), own, exit }).parseAsync();
     return code;
   } catch (error) {
     // Commander has said what is wrong.

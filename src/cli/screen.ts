@@ -6,7 +6,7 @@
 import pc from 'picocolors';
 
 export type Style = 'plain' | 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
-type Span = readonly [Style, string];
+export type Span = readonly [Style, string];
 
 export interface Output {
   write(text: string): void;
@@ -22,7 +22,8 @@ export const outputTo = (stream: NodeJS.WriteStream): Output => ({
 
 type Paint = (text: string) => string;
 
-function paintOf({ styled }: Output): (style: Style) => Paint {
+/** Puts a colour around text that is safe already. */
+export function paintOf({ styled }: Output): (style: Style) => Paint {
   const colors = pc.createColors(styled);
   return (style) => (style === 'plain' ? (text) => text : colors[style]);
 }

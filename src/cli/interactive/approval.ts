@@ -1,0 +1,100 @@
+/**
+ * A call that waits for a decision, as a person is shown it, and what is typed as an answer. Rule: the call is shown whole, with every
+ * character that could hide something as an escape, behind a mark that no other line begins with; only a clear yes approves.
+ */
+import type { Json } from '../../../machines/internal.ts';
+import type { PendingCall } from '../../index.ts';
+import { printableLine, type Span, type Style } from '../screen.ts';
+import { ownLine, type TextLine } from './lines.ts';
+
+/** What the permission rules say of a call that they ask about. */
+export interface ApprovalFacts {
+  readonly by: string;
+  readonly parts: readonly { text: string; outcome: string; by: string }[];
+  /** What "always" would save; empty where no rule would be enough. */
+  readonly rules: readonly string[];
+}
+
+const MARK = '┃ ';
+
+/** Of what a call carries, whoever wrote it. */
+export function approvalFacts(payload: Json | undefined): ApprovalFacts {
+  const own = typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? payload : {};
+  const texts = (value: Json | undefined): string[] =>
+    Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
+  const parts = Array.isArray(own.parts) ? own.parts : [];
+  return {
+    by: typeof own.by === 'string' ? own.by : '',
+    parts: parts.flatMap((part) => {
+      if (typeof part !== 'object' || part === null || Array.isArray(part)) return [];
+      const { text, outcome, by } = part;
+      return [{ text: String(text), outcome: String(outcome), by: String(by) }];
+    }),
+    rules: texts(own.rules),
+  };
+}
+
+export function approvalLines(call: PendingCall): TextLine[] {
+  const { by, parts, rules } = approvalFacts(call.payload);
+  const lines = [framed(['bold', printableLine(call.name)], ['yellow', ' asks to run'], ['dim', whyText(call, by)])];
+  lines.push(...argumentLines(call.args));
+  if (parts.length > 1) {
+    lines.push(framed(['dim', 'its parts:']));
+    for (const part of parts) {
+      const style: Style = part.outcome === 'allow' ? 'green' : 'yellow';
+      const said = `${part.outcome === 'allow' ? 'allowed' : 'asks'} (${printableLine(part.by)})`;
+      lines.push(framed(['plain', `  ${printableLine(part.text)}  `], [style, said]));
+    }
+  }
+  for (const rule of rules) lines.push(framed(['dim', `always would allow  ${printableLine(rule)}`]));
+  return lines;
+}
+
+const framed = (...spans: Span[]): TextLine => ({ ...ownLine(['yellow', MARK], ...spans), margin: `${MARK}  ` });
+
+function whyText({ reason, path }: PendingCall, by: string): string {
+  const why = by === '' ? ` (${printableLine(reason)})` : ` (${printableLine(by)})`;
+  return path.length > 1 ? `${why}, for a sub-agent` : why;
+}
+
+/** A command as it would be run, line by line; other arguments as JSON. */
+function argumentLines(args: Json): TextLine[] {
+  const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args : undefined;
+  if (typeof own?.command !== 'string') return jsonLines(args);
+  const { command, ...rest } = own;
+  const lines = command.split('\n').map((line, index) => {
+    const mark = index === 0 ? '$ ' : '  ';
+    return framed(['plain', mark], ['bold', printableLine(line)]);
+  });
+  return Object.keys(rest).length === 0 ? lines : [...lines, ...jsonLines(rest)];
+}
+
+const jsonLines = (value: Json): TextLine[] =>
+  JSON.stringify(value, null, 2)
+    .split('\n')
+    .map((line) => framed(['bold', printableLine(line)]));
+
+export type Answer =
+  | { kind: 'approve' | 'always' | 'edit' | 'ask-reason' }
+  | { kind: 'deny'; reason: string }
+  | { kind: 'unclear' };
+
+const WORDS: { readonly [word: string]: Answer } = {
+  y: { kind: 'approve' },
+  yes: { kind: 'approve' },
+  a: { kind: 'always' },
+  always: { kind: 'always' },
+  e: { kind: 'edit' },
+  edit: { kind: 'edit' },
+  n: { kind: 'ask-reason' },
+  no: { kind: 'ask-reason' },
+};
+
+/** `no, because …` denies at once; anything that is not one of the words is no answer. */
+export function answerOf(typed: string): Answer {
+  const text = typed.trim();
+  const word = text.toLowerCase();
+  if (Object.hasOwn(WORDS, word)) return WORDS[word] ?? { kind: 'unclear' };
+  const denied = /^no?[,:]?\s+(\S[\s\S]*)$/i.exec(text);
+  return denied ? { kind: 'deny', reason: denied[1] ?? '' } : { kind: 'unclear' };
+}

@@ -1,0 +1,98 @@
+/**
+ * What is redrawn at the foot of a terminal: rows that stay are written above it, the foot is taken away and drawn anew. Rule: a pure
+ * function of what stands there and of what is to stand there; nothing above the foot is ever touched.
+ */
+import { printable, type Span } from '../screen.ts';
+import { charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './lines.ts';
+
+export interface Foot {
+  readonly rows: readonly Row[];
+  /** Where the cursor stands: which of the rows, and which column of it. */
+  readonly cursor: { readonly row: number; readonly column: number };
+}
+
+export const noFoot: Foot = { rows: [], cursor: { row: 0, column: 0 } };
+
+/** What the foot is made of. */
+export interface FootContent {
+  /** What is under way, and how it stands. */
+  readonly lines: readonly TextLine[];
+  /** Stands before what is typed. */
+  readonly question: Span;
+  readonly line: { readonly text: string; readonly cursor: number };
+}
+
+/** At most as many rows as a terminal has: of what is under way the latest, of what is typed what is around the cursor. */
+export function footOf({ lines, question, line }: FootContent, width: number, most: number): Foot {
+  const typed = typedRows(question, line, width);
+  const room = Math.max(1, Math.min(typed.rows.length, most));
+  const first = Math.min(Math.max(0, typed.cursor.row - room + 1), typed.rows.length - room);
+  const shown = typed.rows.slice(first, first + room);
+  const above = most > room ? lines.flatMap((each) => rowsOf(each, width)).slice(room - most) : [];
+  const { row, column } = typed.cursor;
+  return { rows: [...above, ...shown], cursor: { row: above.length + row - first, column } };
+}
+
+function typedRows(question: Span, line: FootContent['line'], width: number): Foot {
+  const rows = rowsOf({ spans: [question], margin: FOREIGN }, width);
+  const last = rows.pop();
+  // A row ends without the space that keeps what is typed away from the question.
+  let spans: Span[] = [...(last?.spans ?? []), ['plain', ' ']];
+  let column = (last?.width ?? 0) + 1;
+  let cursor = { row: 0, column };
+  const broken = (): void => {
+    rows.push({ spans, width: column });
+    spans = [['plain', FOREIGN]];
+    column = FOREIGN.length;
+  };
+  let at = 0;
+  for (const character of charactersOf(line.text)) {
+    const shown = character === '\n' ? '' : printable(character).replaceAll('\t', ' ');
+    if (character === '\n' || column + widthOf(shown) > width) {
+      if (at === line.cursor) cursor = { row: rows.length, column: Math.min(column, width) };
+      broken();
+      if (at === line.cursor && character !== '\n') cursor = { row: rows.length, column };
+    } else if (at === line.cursor) cursor = { row: rows.length, column };
+    spans.push(['plain', shown]);
+    column += widthOf(shown);
+    at += character.length;
+  }
+  if (line.cursor >= at) {
+    if (column >= width) broken();
+    cursor = { row: rows.length, column };
+  }
+  rows.push({ spans, width: column });
+  return { rows, cursor };
+}
+
+const SYNC = ['\x1b[?2026h', '\x1b[?2026l'] as const;
+const HIDE = '\x1b[?25l';
+const SHOW = '\x1b[?25h';
+const CLEAR_BELOW = '\x1b[J';
+const up = (rows: number): string => (rows > 0 ? `\x1b[${rows}A` : '');
+const right = (columns: number): string => (columns > 0 ? `\x1b[${columns}C` : '');
+
+/** What a terminal of this width made of a row: one that became narrower has broken it. */
+const heightOf = ({ width }: Row, columns: number): number => Math.max(1, Math.ceil(width / Math.max(1, columns)));
+
+/** Takes the foot away: the cursor stands where it began. */
+function cleared({ rows, cursor }: Foot, columns: number): string {
+  if (rows.length === 0) return '';
+  const above = rows.slice(0, cursor.row).reduce((sum, row) => sum + heightOf(row, columns), 0);
+  return `${up(above + Math.floor(cursor.column / Math.max(1, columns)))}\r${CLEAR_BELOW}`;
+}
+
+/** What to write so that `settled` stands above `next`. `columns`: as many as the terminal has now. */
+export function redrawn(
+  previous: Foot,
+  settled: readonly Row[],
+  next: Foot,
+  columns: number,
+  paint: (row: Row) => string,
+): string {
+  const written = settled.map((row) => `${paint(row)}\r\n`).join('');
+  const foot = next.rows.map(paint).join('\r\n');
+  const below = next.rows.length - 1 - next.cursor.row;
+  const cursor = next.rows.length === 0 ? '' : `${up(below)}\r${right(next.cursor.column)}`;
+  return `${SYNC[0]}${HIDE}${cleared(previous, columns)}${written}${foot}${cursor}${SHOW}${SYNC[1]}`;
+}

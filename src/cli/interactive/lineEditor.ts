@@ -1,0 +1,122 @@
+/**
+ * The line that is typed: a text, a cursor, and the lines of before. Rule: a pure function of line and key; the cursor never stands
+ * inside a character, and a draft is not lost by looking at earlier lines.
+ */
+import { charactersOf } from './lines.ts';
+
+export interface EditedLine {
+  readonly text: string;
+  /** In UTF-16 units. */
+  readonly cursor: number;
+  /** Which of the earlier lines is shown, counted from the latest; 0 is the draft. */
+  readonly back: number;
+  readonly draft: string;
+}
+
+/** As `readline.emitKeypressEvents` tells it. */
+export interface Key {
+  readonly name?: string | undefined;
+  readonly ctrl: boolean;
+  readonly meta: boolean;
+  readonly shift: boolean;
+  readonly sequence: string;
+}
+
+export const lineWith = (text: string): EditedLine => ({ text, cursor: text.length, back: 0, draft: '' });
+export const emptyLine = lineWith('');
+
+/** The line after a key; undefined for a key that edits nothing. */
+export function editedBy(line: EditedLine, key: Key, history: readonly string[]): EditedLine | undefined {
+  const motion = motionOf(key);
+  if (motion) return { ...line, cursor: motion(line) };
+  const removal = removalOf(key);
+  if (removal) return replaced(line, ...ordered(line.cursor, removal(line)), '');
+  if (key.name === 'up' || (key.ctrl && key.name === 'p')) return up(line, history);
+  if (key.name === 'down' || (key.ctrl && key.name === 'n')) return down(line, history);
+  // Enter is \r; Ctrl-J, and Enter of some terminals with Shift, is \n.
+  if (key.name === 'enter') return inserted(line, '\n');
+  const isText = !key.ctrl && !key.meta && key.sequence !== '' && !/^\p{Cc}/u.test(key.sequence);
+  return isText ? inserted(line, key.sequence) : undefined;
+}
+
+/** Text that comes in one piece, such as what is pasted. */
+export const inserted = (line: EditedLine, text: string): EditedLine =>
+  replaced(line, line.cursor, line.cursor, text.replaceAll(/\r\n?/g, '\n'));
+
+function replaced(line: EditedLine, from: number, to: number, text: string): EditedLine {
+  return { ...line, text: line.text.slice(0, from) + text + line.text.slice(to), cursor: from + text.length };
+}
+
+const ordered = (one: number, other: number): [number, number] => [Math.min(one, other), Math.max(one, other)];
+type Place = (line: EditedLine) => number;
+
+const before: Place = ({ text, cursor }) => cursor - (charactersOf(text.slice(0, cursor)).at(-1)?.length ?? 0);
+const after: Place = ({ text, cursor }) => cursor + (charactersOf(text.slice(cursor))[0]?.length ?? 0);
+const wordBefore: Place = ({ text, cursor }) => cursor - (/\S*\s*$/u.exec(text.slice(0, cursor))?.[0].length ?? 0);
+const wordAfter: Place = ({ text, cursor }) => cursor + (/^\s*\S*/u.exec(text.slice(cursor))?.[0].length ?? 0);
+const lineStart: Place = ({ text, cursor }) => text.lastIndexOf('\n', cursor - 1) + 1;
+const lineEnd: Place = ({ text, cursor }) => {
+  const end = text.indexOf('\n', cursor);
+  return end === -1 ? text.length : end;
+};
+
+const MOTIONS: { readonly [key: string]: Place } = {
+  left: before,
+  'ctrl b': before,
+  right: after,
+  'ctrl f': after,
+  home: lineStart,
+  'ctrl a': lineStart,
+  end: lineEnd,
+  'ctrl e': lineEnd,
+  'ctrl left': wordBefore,
+  'meta left': wordBefore,
+  'meta b': wordBefore,
+  'ctrl right': wordAfter,
+  'meta right': wordAfter,
+  'meta f': wordAfter,
+};
+const REMOVALS: { readonly [key: string]: Place } = {
+  backspace: before,
+  'ctrl h': before,
+  delete: after,
+  'ctrl d': after,
+  'ctrl w': wordBefore,
+  'meta backspace': wordBefore,
+  'meta d': wordAfter,
+  'ctrl u': lineStart,
+  'ctrl k': lineEnd,
+};
+
+const nameOf = ({ name = '', ctrl, meta }: Key): string => `${ctrl ? 'ctrl ' : ''}${meta ? 'meta ' : ''}${name}`;
+const motionOf = (key: Key): Place | undefined =>
+  Object.hasOwn(MOTIONS, nameOf(key)) ? MOTIONS[nameOf(key)] : undefined;
+const removalOf = (key: Key): Place | undefined =>
+  Object.hasOwn(REMOVALS, nameOf(key)) ? REMOVALS[nameOf(key)] : undefined;
+
+/** In the line that begins at `start`, as many characters in as the cursor is in its own. */
+function below(line: EditedLine, start: number): EditedLine {
+  const { text, cursor } = line;
+  const column = charactersOf(text.slice(lineStart(line), cursor)).length;
+  const end = lineEnd({ ...line, cursor: start });
+  const passed = charactersOf(text.slice(start, end)).slice(0, column).join('');
+  return { ...line, cursor: start + passed.length };
+}
+
+/** Up in a text of several lines, else to an earlier one. */
+function up(line: EditedLine, history: readonly string[]): EditedLine {
+  const start = lineStart(line);
+  if (start > 0) return below(line, lineStart({ ...line, cursor: start - 1 }));
+  const earlier = history.at(-1 - line.back);
+  if (earlier === undefined) return line;
+  const draft = line.back === 0 ? line.text : line.draft;
+  return { text: earlier, cursor: earlier.length, back: line.back + 1, draft };
+}
+
+function down(line: EditedLine, history: readonly string[]): EditedLine {
+  const end = lineEnd(line);
+  if (end < line.text.length) return below(line, end + 1);
+  if (line.back === 0) return line;
+  const later = line.back === 1 ? line.draft : (history.at(1 - line.back) ?? '');
+  return { ...line, text: later, cursor: later.length, back: line.back - 1 };
+}

@@ -1,0 +1,258 @@
+/**
+ * What the input line is for, as a chart: PROMPT. What is typed while nothing runs is sent; while a run goes on it steers; while a call is
+ * asked about it answers. Rule: pure; it asks for acts and does none, and a decision follows only from what was typed after its question
+ * had been there for a moment.
+ */
+import { assign, emit, not, setup, stateIn } from 'xstate';
+import type { Json } from '../../../machines/internal.ts';
+import { type Answer, answerOf } from './approval.ts';
+
+/** The call that is asked about. */
+export interface AskedCall {
+  readonly callId: string;
+  readonly suspension: number;
+  readonly args: Json;
+  /** "always" is an answer. */
+  readonly canAlways: boolean;
+}
+
+export type PromptEvent =
+  /** Enter, or with `later` what queues the text behind the run. */
+  | { type: 'SUBMIT'; text: string; later?: boolean }
+  | { type: 'ESCAPE' }
+  /** Ctrl-C. `text`: what stands in the line. */
+  | { type: 'INTERRUPT'; text: string }
+  /** Ctrl-D in an empty line, or the end of the input. */
+  | { type: 'END' }
+  /** The conversation: a run goes on, or none does; a call waits, or none does any more. `draft`: what stands in the line. */
+  | { type: 'BEGAN' }
+  | { type: 'ENDED' }
+  | { type: 'ASKED'; call: AskedCall; draft: string }
+  | { type: 'DECIDED' };
+
+export type PromptDecision =
+  | { action: 'approve'; always?: true }
+  | { action: 'deny'; reason?: string }
+  | { action: 'edit'; args: Json };
+
+/** What the chart asks for. */
+export type PromptAct =
+  | { type: 'send' | 'steer' | 'later' | 'command'; text: string }
+  | { type: 'cancel' | 'clear' }
+  | { type: 'decide'; call: AskedCall; decision: PromptDecision }
+  /** The line is to hold this. */
+  | { type: 'fill'; text: string }
+  | { type: 'hint'; text: string }
+  | { type: 'leave'; code: 'done' | 'interrupted' };
+
+/** How a decision is read from a line: `reason` takes all of it as the reason of a denial. */
+type Deciding = 'approve' | 'always' | 'deny' | 'reason' | 'edit';
+
+interface PromptContext {
+  call: AskedCall | undefined;
+  /** What was being typed when a call asked. */
+  draft: string;
+}
+
+/** So long a question stands before an answer counts: what was typed for something else decides nothing. */
+export const QUESTION_MS = 400;
+/** So long a second Ctrl-C leaves. */
+export const LEAVE_MS = 2_000;
+
+const COMMAND = /^\/(?!\/)[a-z]*(?:\s|$)/;
+const isCommand = (text: string): boolean => COMMAND.test(text);
+const LATER = /^\/later\s+/;
+const EXITS = new Set(['/exit', '/quit']);
+
+function parsed(text: string): { value: Json } | { fault: string } {
+  try {
+    return { value: JSON.parse(text) as Json };
+  } catch (error) {
+    return { fault: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const setUp = setup({
+  types: { context: {} as PromptContext, events: {} as PromptEvent, emitted: {} as PromptAct },
+  delays: { question: QUESTION_MS, leave: LEAVE_MS },
+  guards: {
+    isEmpty: ({ event }) => (event.type === 'SUBMIT' || event.type === 'INTERRUPT') && event.text.trim() === '',
+    isExit: ({ event }) => event.type === 'SUBMIT' && EXITS.has(event.text.trim()),
+    isCommand: ({ event }) => event.type === 'SUBMIT' && isCommand(event.text.trim()) && !LATER.test(event.text.trim()),
+    isLater: ({ event }) => event.type === 'SUBMIT' && (event.later === true || LATER.test(event.text.trim())),
+    isJson: ({ event }) => event.type === 'SUBMIT' && 'value' in parsed(event.text),
+    answers: ({ context, event }, { kind }: { kind: Answer['kind'] }) =>
+      event.type === 'SUBMIT' &&
+      answerOf(event.text).kind === kind &&
+      (kind !== 'always' || context.call?.canAlways === true),
+  },
+  actions: {
+    send: emit(({ event }) => ({ type: 'send' as const, text: textIn(event) })),
+    steer: emit(({ event }) => ({ type: 'steer' as const, text: textIn(event) })),
+    later: emit(({ event }) => ({ type: 'later' as const, text: textIn(event).replace(LATER, '') })),
+    command: emit(({ event }) => ({ type: 'command' as const, text: textIn(event) })),
+    cancel: emit({ type: 'cancel' as const }),
+    clear: emit({ type: 'clear' as const }),
+    hint: emit((_, { text }: { text: string }) => ({ type: 'hint' as const, text })),
+    fill: emit((_, { text }: { text: string }) => ({ type: 'fill' as const, text })),
+    leave: emit((_, { code }: { code: 'done' | 'interrupted' }) => ({ type: 'leave' as const, code })),
+    keepDraft: assign(({ context, event }) =>
+      event.type === 'ASKED' ? { call: event.call, draft: context.call ? context.draft : event.draft } : {},
+    ),
+    restoreDraft: emit(({ context }) => ({ type: 'fill' as const, text: context.draft })),
+    forgetCall: assign({ call: undefined, draft: '' }),
+    showArguments: emit(({ context }) => ({ type: 'fill' as const, text: JSON.stringify(context.call?.args ?? null) })),
+    decide: emit(({ context, event }, { action }: { action: Deciding }) => ({
+      type: 'decide' as const,
+      // The guards have seen to it that there is one.
+      call: context.call ?? { callId: '', suspension: 0, args: null, canAlways: false },
+      decision: decisionOf(action, textIn(event)),
+    })),
+  },
+});
+
+function textIn(event: PromptEvent): string {
+  return event.type === 'SUBMIT' ? event.text.trim() : '';
+}
+
+function decisionOf(action: Deciding, text: string): PromptDecision {
+  if (action === 'approve') return { action };
+  if (action === 'always') return { action: 'approve', always: true };
+  if (action === 'edit') {
+    const read = parsed(text);
+    return { action, args: 'value' in read ? read.value : null };
+  }
+  const answer = answerOf(text);
+  const reason = action === 'deny' && answer.kind === 'deny' ? answer.reason : text;
+  return reason === '' ? { action: 'deny' } : { action: 'deny', reason };
+}
+
+const toQuestion = { target: '.asking', actions: ['keepDraft', { type: 'fill', params: { text: '' } }] } as const;
+
+/** What is done with a line that is no message, in every state that takes messages. */
+const noMessage = [
+  { guard: 'isEmpty' },
+  { guard: 'isExit', actions: { type: 'leave', params: { code: 'done' } } },
+  { guard: 'isCommand', actions: 'command' },
+] as const;
+
+export const promptMachine = setUp.createMachine({
+  id: 'PROMPT',
+  type: 'parallel',
+  context: { call: undefined, draft: '' },
+  states: {
+    work: {
+      initial: 'idle',
+      states: {
+        idle: {
+          on: {
+            BEGAN: 'busy',
+            SUBMIT: [...noMessage, { guard: 'isLater', actions: 'later' }, { actions: 'send' }],
+          },
+        },
+        busy: {
+          on: {
+            ENDED: 'idle',
+            ESCAPE: { actions: 'cancel' },
+            SUBMIT: [...noMessage, { guard: 'isLater', actions: 'later' }, { actions: 'steer' }],
+          },
+        },
+        asking: {
+          initial: 'arriving',
+          on: { DECIDED: { target: 'busy', actions: ['restoreDraft', 'forgetCall'] } },
+          states: {
+            arriving: {
+              after: { question: 'choosing' },
+              on: {
+                ESCAPE: { actions: 'cancel' },
+                SUBMIT: { actions: { type: 'hint', params: { text: 'this came just now: read it, then answer' } } },
+              },
+            },
+            choosing: {
+              on: {
+                ESCAPE: { actions: 'cancel' },
+                SUBMIT: [
+                  {
+                    guard: { type: 'answers', params: { kind: 'approve' } },
+                    target: 'deciding',
+                    actions: { type: 'decide', params: { action: 'approve' } },
+                  },
+                  {
+                    guard: { type: 'answers', params: { kind: 'always' } },
+                    target: 'deciding',
+                    actions: { type: 'decide', params: { action: 'always' } },
+                  },
+                  {
+                    guard: { type: 'answers', params: { kind: 'deny' } },
+                    target: 'deciding',
+                    actions: { type: 'decide', params: { action: 'deny' } },
+                  },
+                  { guard: { type: 'answers', params: { kind: 'ask-reason' } }, target: 'reasoning' },
+                  {
+                    guard: { type: 'answers', params: { kind: 'edit' } },
+                    target: 'editing',
+                    actions: 'showArguments',
+                  },
+                  { actions: { type: 'hint', params: { text: 'that is no answer: y, n, n and why, e or a' } } },
+                ],
+              },
+            },
+            reasoning: {
+              on: {
+                ESCAPE: 'choosing',
+                SUBMIT: { target: 'deciding', actions: { type: 'decide', params: { action: 'reason' } } },
+              },
+            },
+            editing: {
+              on: {
+                ESCAPE: { target: 'choosing', actions: { type: 'fill', params: { text: '' } } },
+                SUBMIT: [
+                  {
+                    guard: 'isJson',
+                    target: 'deciding',
+                    actions: { type: 'decide', params: { action: 'edit' } },
+                  },
+                  {
+                    actions: [
+                      emit(({ event }) => ({ type: 'fill' as const, text: textIn(event) })),
+                      { type: 'hint', params: { text: 'that is no JSON: mend it, or Escape' } },
+                    ],
+                  },
+                ],
+              },
+            },
+            /** Nothing more is taken until the decision is durable. */
+            deciding: {},
+          },
+        },
+      },
+      on: { ASKED: toQuestion },
+    },
+    exit: {
+      initial: 'staying',
+      states: {
+        staying: {
+          on: {
+            INTERRUPT: [
+              { guard: not('isEmpty'), actions: 'clear' },
+              { guard: not(stateIn({ work: 'idle' })), target: 'leaving', actions: 'cancel' },
+              { target: 'leaving' },
+            ],
+          },
+        },
+        /** A second Ctrl-C leaves. */
+        leaving: {
+          after: { leave: 'staying' },
+          on: {
+            INTERRUPT: [
+              { guard: not('isEmpty'), target: 'staying', actions: 'clear' },
+              { actions: { type: 'leave', params: { code: 'interrupted' } } },
+            ],
+            SUBMIT: 'staying',
+          },
+        },
+      },
+    },
+  },
+  on: { END: { actions: { type: 'leave', params: { code: 'done' } } } },
+});

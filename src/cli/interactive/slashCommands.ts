@@ -1,0 +1,90 @@
+/**
+ * What can be typed besides messages: names, what they are for, and what some of them say. Rule: a name that there is none of is told, with
+ * those that are near; what is said is read off the log.
+ */
+import type { LogEntry } from '../../../machines/internal.ts';
+import { type Cost, costOf } from '../../log/cost.ts';
+import { printableLine } from '../screen.ts';
+import { nearNames } from '../sessions/sessionStore.ts';
+import { costText, count } from '../tally.ts';
+import { ownLine, type TextLine } from './lines.ts';
+
+const COMMANDS = [
+  ['/later <text>', 'queue a message behind the request under way (Alt+Enter too)'],
+  ['/go', 'go on with what was interrupted or waits in the queue'],
+  ['/cost', 'what the session has cost'],
+  ['/context', 'how full the context of the model is'],
+  ['/compact', 'make a summary of the older part of the session'],
+  ['/resume [id]', 'another session of this directory; without an id, list them'],
+  ['/new', 'begin a new session'],
+  ['/help', 'this list'],
+  ['/exit', 'leave (Ctrl-D too)'],
+] as const;
+
+const KEYS = [
+  ['Enter', 'send; while a request is under way, steer it'],
+  ['Alt+Enter', 'queue it behind the request'],
+  ['Escape', 'stop the request; what waited comes back into the line'],
+  ['Ctrl-C', 'clear the line, or stop the request; twice, leave'],
+  ['Ctrl-J, \\ Enter', 'a new line'],
+  ['Up, Down', 'earlier lines'],
+] as const;
+
+export interface SlashCommand {
+  readonly name: string;
+  readonly argument: string;
+}
+
+export function slashCommand(text: string): SlashCommand {
+  const [, name = '', argument = ''] = /^\/([a-z]*)\s*([\s\S]*)$/.exec(text.trim()) ?? [];
+  return { name, argument: argument.trim() };
+}
+
+export const helpLines = (): TextLine[] =>
+  [...COMMANDS, ...KEYS].map(([name, about]) => ownLine(['cyan', name.padEnd(16)], ['plain', about]));
+
+const NAMES = COMMANDS.map(([usage]) => usage.slice(1).split(' ', 1)[0] ?? '');
+
+/** The one command that a text can be the beginning of, else the text. */
+export function completedCommand(text: string): string {
+  const found = text.startsWith('/') ? NAMES.filter((name) => `/${name}`.startsWith(text)) : [];
+  return found.length === 1 ? `/${found[0]} ` : text;
+}
+
+export function unknownCommand(name: string): TextLine {
+  const near = nearNames(name, NAMES).map((each) => `/${each}`);
+  const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : '/help lists what there is';
+  return ownLine(['yellow', `there is no /${printableLine(name)}: ${hint}`]);
+}
+
+/** What all models have taken, and each where there are several. */
+export function costLines(entries: Iterable<LogEntry>): TextLine[] {
+  const { total, models } = costOf(entries);
+  if (total.calls === 0) return [ownLine(['plain', 'no model was called yet'])];
+  const each = models.length > 1 ? models.map((cost) => spentLine(printableLine(cost.model), cost)) : [];
+  return [...each, spentLine('session', total)];
+}
+
+function spentLine(name: string, { calls, usage, costUsd, knownUsd, unpriced }: Cost): TextLine {
+  const { inputTokens, outputTokens, cachedInputTokens } = usage;
+  const cached = cachedInputTokens > 0 ? ` (${cachedInputTokens.toLocaleString('en-US')} cached)` : '';
+  const tokens = `${inputTokens.toLocaleString('en-US')} tokens in${cached}, ${outputTokens.toLocaleString('en-US')} out`;
+  const tally = { turns: calls, inputTokens, outputTokens, costUsd };
+  const known = costUsd === null && knownUsd > 0 ? `, of it known $${knownUsd.toFixed(4)}` : '';
+  const without = unpriced > 0 ? ` (${count(unpriced, 'call')} without a price)` : '';
+  return ownLine(
+    ['bold', `${name}  `],
+    ['plain', `${count(calls, 'model call')} · ${tokens} · ${costText(tally)}${known}${without}`],
+  );
+}
+
+/** By what the last reply has reported. */
+export function contextLine(entries: readonly LogEntry[], contextWindow: number | undefined): TextLine {
+  const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);
+  if (!last) return ownLine(['plain', 'no model was called yet']);
+  const used = last.usage.inputTokens + last.usage.outputTokens;
+  const tokens = `${used.toLocaleString('en-US')} tokens`;
+  if (contextWindow === undefined) return ownLine(['plain', `${tokens}; how many the model takes is not known`]);
+  const share = Math.round((100 * used) / contextWindow);
+  return ownLine(['plain', `${tokens} of ${contextWindow.toLocaleString('en-US')}, ${share} %`]);
+}

@@ -1,0 +1,273 @@
+/**
+ * A conversation as lines: entries and live signals in, lines that stay out, and besides them what is under way now. Rule: a fold that
+ * reads no clock and knows no terminal; streamed text is not shown again with its entry; a model's and a tool's words never begin a line.
+ */
+import type { AgentItem, GroupName, Json, LogEntry } from '../../../machines/internal.ts';
+import { textOf } from '../../content/content.ts';
+import type { Live } from '../../live.ts';
+import { groupName } from '../../projector/cycles.ts';
+import { firstLine, resultText } from '../render.ts';
+import { printableLine, type Span, type Style, shortened } from '../screen.ts';
+import { emptyTally, type Tally, tallyText, withReply } from '../tally.ts';
+import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './lines.ts';
+
+const ARGS_MAX = 160;
+const TEXT_MAX = 200;
+const LAST_LINE_MAX = 60;
+
+type Of<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
+type TextKind = 'assistant' | 'reasoning';
+
+interface ShownCall {
+  name: string;
+  args: Json;
+  group: GroupName;
+  /** When it began to run. */
+  since: number | undefined;
+  state: 'asked' | 'running' | 'waiting';
+  /** The last line that it has put out. */
+  news: string;
+}
+
+export class TranscriptRenderer {
+  /** Without a result yet, in the order of the model. */
+  readonly #calls = new Map<string, ShownCall>();
+  /** Of the reply under way: what of it is not a whole line yet. */
+  #open: { kind: TextKind; text: string } | undefined;
+  #streamed: { [kind in TextKind]: boolean } = { assistant: false, reasoning: false };
+  /** Something of the attempt stays on the screen. */
+  #hasSettled = false;
+  #heading: GroupName | undefined;
+  #request: Tally = emptyTally;
+
+  signal(signal: Live): TextLine[] {
+    if (signal.type === 'tool-progress') {
+      const call = this.#calls.get(signal.path?.[0] ?? signal.callId);
+      if (call) call.news = newsText(signal.update);
+      return [];
+    }
+    if (signal.path) return [];
+    if (signal.type === 'text-delta') return this.#stream('assistant', signal.text);
+    if (signal.type === 'reasoning-delta') return this.#stream('reasoning', signal.text);
+    return signal.type === 'reset' ? this.#reset() : [];
+  }
+
+  entry(entry: LogEntry): TextLine[] {
+    switch (entry.type) {
+      case 'user-message':
+        return [...this.#settled(), ...this.#user(entry)];
+      case 'agent-output':
+        return this.#item(entry.item);
+      case 'model-reply':
+        this.#request = withReply(this.#request, entry);
+        return this.#replyEnds();
+      case 'tool-started':
+        return this.#call(entry.callId, { state: 'running', since: entry.at });
+      case 'tool-suspended':
+        return this.#call(entry.callId, { state: 'waiting', since: undefined });
+      case 'tool-result':
+        return this.#result(entry);
+      case 'run-started':
+        this.#request = emptyTally;
+        return [];
+      case 'run-stop':
+        return [...this.#replyEnds(), this.#stop(entry)];
+      case 'decision':
+        return [this.#decided(entry)];
+      default:
+        return aside(entry);
+    }
+  }
+
+  /** Rows of the text that is streamed which will not change any more, at this width; they are not shown by `under way` again. */
+  settle(width: number): TextLine[] {
+    if (!this.#open || !Number.isFinite(width)) return [];
+    const { kind, text } = this.#open;
+    const rows = rowsOf(this.#textLine(kind, text), width);
+    const last = rows.pop();
+    if (rows.length === 0 || !last) return [];
+    // A row ends without the spaces that only count where a word follows.
+    const [spaces = ''] = / *$/.exec(text) ?? [];
+    this.#open = { kind, text: rowText(last).slice(FOREIGN.length) + spaces };
+    this.#hasSettled = true;
+    return rows.map((row) => this.#textLine(kind, rowText(row).slice(FOREIGN.length)));
+  }
+
+  /** What is under way: the text that is not whole, calls with what they take. */
+  underWay(now: number): TextLine[] {
+    const lines = this.#open && this.#open.text !== '' ? [this.#textLine(this.#open.kind, this.#open.text)] : [];
+    for (const call of this.#calls.values()) {
+      if (call.state === 'waiting') continue;
+      lines.push(ownLine(['cyan', `${spinner(now)} `], ...callSpans(call), ['dim', this.#elapsed(call, now)]));
+    }
+    return lines;
+  }
+
+  /** Something is shown of it beside the state of the run. */
+  get isShowing(): boolean {
+    return this.#open !== undefined || [...this.#calls.values()].some(({ state }) => state !== 'waiting');
+  }
+
+  #elapsed({ since, news }: ShownCall, now: number): string {
+    const time = since === undefined ? '' : `  ${secondsText(now - since)}`;
+    return news === '' ? time : `${time}  ${news}`;
+  }
+
+  #textLine(kind: TextKind, text: string): TextLine {
+    return foreignLine(kind === 'assistant' ? 'plain' : 'dim', text);
+  }
+
+  #stream(kind: TextKind, piece: string): TextLine[] {
+    const settled = this.#open !== undefined && this.#open.kind !== kind ? this.#settled() : [];
+    this.#streamed[kind] = true;
+    this.#heading = undefined;
+    const lines = `${this.#open?.text ?? ''}${piece}`.split(/\r?\n/);
+    this.#open = { kind, text: lines.pop() ?? '' };
+    if (settled.length + lines.length > 0) this.#hasSettled = true;
+    return [...settled, ...lines.map((line) => this.#textLine(kind, line))];
+  }
+
+  /** The text that was streamed is whole. */
+  #settled(): TextLine[] {
+    const open = this.#open;
+    this.#open = undefined;
+    return open && open.text !== '' ? [this.#textLine(open.kind, open.text)] : [];
+  }
+
+  #reset(): TextLine[] {
+    const wasShown = this.#hasSettled;
+    this.#open = undefined;
+    this.#replyEnds();
+    return wasShown ? [ownLine(['yellow', '↻ the reply broke off: what was shown of it does not count'])] : [];
+  }
+
+  #replyEnds(): TextLine[] {
+    const settled = this.#settled();
+    this.#streamed = { assistant: false, reasoning: false };
+    this.#hasSettled = false;
+    return settled;
+  }
+
+  #user({ kind, content }: Of<'user-message'>): TextLine[] {
+    this.#heading = undefined;
+    const [first = '', ...rest] = textOf(content).split('\n');
+    const mark: Span = ['cyan', kind === 'steer' ? '> (steer) ' : '> '];
+    return [ownLine(mark, ['bold', first]), ...rest.map((line) => foreignLine('bold', line))];
+  }
+
+  #item(item: AgentItem): TextLine[] {
+    if (item.type === 'tool-call') {
+      const { callId, name, args, argsText, group } = item;
+      const shown = {
+        name,
+        args: argsText ?? args,
+        group: groupName(name, group, undefined),
+        since: undefined,
+        news: '',
+      };
+      this.#calls.set(callId, { ...shown, state: 'asked' });
+      return this.#settled();
+    }
+    this.#heading = undefined;
+    if (this.#streamed[item.type]) return this.#settled();
+    return item.text.split(/\r?\n/).map((line) => this.#textLine(item.type as TextKind, line));
+  }
+
+  #call(callId: string, change: Partial<ShownCall>): TextLine[] {
+    const call = this.#calls.get(callId);
+    if (call) this.#calls.set(callId, { ...call, ...change });
+    return [];
+  }
+
+  #result({ callId, outcome, content, code, at }: Of<'tool-result'>): TextLine[] {
+    const call = this.#calls.get(callId);
+    this.#calls.delete(callId);
+    const group = call?.group ?? 'other-group';
+    const heading = this.#heading === group ? [] : [ownLine(['bold', `● ${group.replace('-group', '')}`])];
+    this.#heading = group;
+    const took = call?.since === undefined ? '' : `  ${secondsText(at - call.since)}`;
+    const names = call ? callSpans(call) : [['plain', printableLine(callId)] as const];
+    const isFine = outcome === 'succeeded';
+    const how = isFine ? '' : ` (${printableLine(code === undefined ? outcome : `${outcome}, ${code}`)})`;
+    const summary: Span = ['dim', `  ${printableLine(resultText(content))}${took}`];
+    return [...heading, ownLine(isFine ? ['green', '✓ '] : ['red', '✗ '], ...names, ['red', how], summary)];
+  }
+
+  #decided({ callId, decision }: Of<'decision'>): TextLine {
+    const name = printableLine(this.#calls.get(callId)?.name ?? callId);
+    const reason = decision.action === 'deny' && decision.reason ? `: ${printableLine(decision.reason)}` : '';
+    return ownLine(['dim', `· ${name}: ${DECIDED[decision.action]}${reason}`]);
+  }
+
+  #stop({ reason, cause }: Of<'run-stop'>): TextLine {
+    const style: Style = reason === 'completed' ? 'green' : reason === 'interrupted' ? 'yellow' : 'red';
+    const why = cause === undefined || cause === 'end_turn' ? reason : `${reason} (${printableLine(cause)})`;
+    const spent = this.#request.turns === 0 ? '' : ` · ${tallyText(this.#request)}`;
+    this.#calls.clear();
+    this.#heading = undefined;
+    return ownLine([style, `■ ${why}`], ['dim', spent]);
+  }
+}
+
+const DECIDED = {
+  approve: 'approved',
+  deny: 'denied',
+  edit: 'approved with other arguments',
+  answer: 'answered',
+} as const;
+
+/** What happens beside the steps. */
+function aside(entry: LogEntry): TextLine[] {
+  const said = (style: Style, text: string): TextLine[] => [ownLine([style, printableLine(text)])];
+  switch (entry.type) {
+    case 'model-retry': {
+      const seconds = (entry.waitMs / 1000).toFixed(1);
+      return said('yellow', `↻ attempt ${entry.attempt} in ${seconds} s: ${shortened(entry.reason, TEXT_MAX)}`);
+    }
+    case 'continuation':
+      return said('dim', `· the model is told: ${firstLine(entry.text, TEXT_MAX)}`);
+    case 'context-warning':
+      return said('yellow', `! the context holds ${entry.used} of ${entry.limit} tokens`);
+    case 'compaction':
+      return said('dim', '· the older part of the conversation was summarised');
+    case 'notice':
+      return said('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
+    case 'diagnostic': {
+      const detail = entry.detail === undefined ? '' : ` ${shortened(JSON.stringify(entry.detail), TEXT_MAX)}`;
+      return said('dim', `! ${entry.code}${detail}`);
+    }
+    default:
+      return [];
+  }
+}
+
+/** The arguments that say most of a call, the first that is there. */
+const TELLING = ['command', 'file_path', 'path', 'pattern', 'url', 'query'];
+
+function callSpans({ name, args }: Pick<ShownCall, 'name' | 'args'>): Span[] {
+  const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
+  const telling = TELLING.map((key) => (Object.hasOwn(own, key) ? own[key] : undefined)).find(
+    (value) => typeof value === 'string',
+  );
+  const said = typeof telling === 'string' ? telling : typeof args === 'string' ? args : JSON.stringify(args);
+  const shown = said === '{}' ? '' : ` ${shortened(printableLine(said), ARGS_MAX)}`;
+  return [
+    ['plain', printableLine(name)],
+    ['cyan', shown],
+  ];
+}
+
+function newsText(update: Json): string {
+  const last = typeof update === 'object' && update !== null && 'lastLine' in update ? update.lastLine : update;
+  const text = typeof last === 'string' ? last : JSON.stringify(last);
+  return shortened(printableLine(text.trim()), LAST_LINE_MAX);
+}
+
+export const secondsText = (ms: number): string => `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+
+const TURNING = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
+export const spinner = (now: number): string => TURNING[Math.floor(now / 100) % TURNING.length] ?? '';
+
+/** Messages that wait, as they are listed until they are delivered. */
+export const queuedLine = (kind: 'steer' | 'followUp', text: string): TextLine =>
+  ownLine(['dim', `+ ${kind === 'steer' ? 'steer' : 'later'}: ${printableLine(firstLine(text, TEXT_MAX))}`]);

@@ -1,0 +1,218 @@
+/** The chart PROMPT: what a line means, and what decides a call. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createActor, SimulatedClock } from 'xstate';
+import { answerOf, approvalLines } from '../../../src/cli/interactive/approval.ts';
+import { rowsOf, rowText } from '../../../src/cli/interactive/lines.ts';
+import {
+  type AskedCall,
+  LEAVE_MS,
+  type PromptAct,
+  type PromptEvent,
+  promptMachine,
+  QUESTION_MS,
+} from '../../../src/cli/interactive/prompt.machine.ts';
+
+const CALL: AskedCall = { callId: 'c1', suspension: 1, args: { command: 'make' }, canAlways: true };
+const asked = (call = CALL, draft = ''): PromptEvent => ({ type: 'ASKED', call, draft });
+const submit = (text: string, later = false): PromptEvent => ({ type: 'SUBMIT', text, later });
+const ctrlC = (text = ''): PromptEvent => ({ type: 'INTERRUPT', text });
+const [BEGAN, ENDED, DECIDED, ESCAPE, END] = (['BEGAN', 'ENDED', 'DECIDED', 'ESCAPE', 'END'] as const).map((type) => ({
+  type,
+}));
+
+function started() {
+  const clock = new SimulatedClock();
+  const actor = createActor(promptMachine, { clock });
+  const acts: PromptAct[] = [];
+  actor.on('*', (act) => void acts.push(act));
+  actor.start();
+  /** A number lets time go on. */
+  const acted = (...steps: (PromptEvent | number | undefined)[]): PromptAct[] => {
+    acts.length = 0;
+    for (const step of steps) {
+      if (typeof step === 'number') clock.increment(step);
+      else if (step) actor.send(step);
+    }
+    return [...acts];
+  };
+  return { actor, acted };
+}
+const acts = (...steps: (PromptEvent | number | undefined)[]): string[] =>
+  started()
+    .acted(...steps)
+    .map(({ type, ...rest }) => [type, ...Object.values(rest).filter((each) => typeof each === 'string')].join(' '));
+
+describe('a line', () => {
+  test.for<[string, (PromptEvent | undefined)[], string[]]>([
+    ['is sent while nothing runs', [submit(' hi ')], ['send hi']],
+    ['steers while a run goes on', [BEGAN, submit('hi')], ['steer hi']],
+    [
+      'with Alt+Enter or /later is queued behind it',
+      [BEGAN, submit('a', true), submit('/later b')],
+      ['later a', 'later b'],
+    ],
+    ['of /later is a message while nothing runs, too', [submit('/later b')], ['later b']],
+    ['that is empty does nothing', [submit('  '), BEGAN, submit('', true)], []],
+    [
+      'of a command is one, whether a run goes on or not',
+      [submit('/cost'), BEGAN, submit('/no such')],
+      ['command /cost', 'command /no such'],
+    ],
+    [
+      'that begins with a path is a message',
+      [submit('/etc/hosts says?'), submit('// a comment')],
+      ['send /etc/hosts says?', 'send // a comment'],
+    ],
+    ['of /exit leaves', [BEGAN, submit('/exit')], ['leave done']],
+  ])('%s', ([, steps, wanted]) => {
+    expect(acts(...steps)).toEqual(wanted);
+  });
+});
+
+describe('Escape and Ctrl-C', () => {
+  test.for<[string, (PromptEvent | number | undefined)[], string[]]>([
+    ['Escape stops a run, and nothing else', [ESCAPE, BEGAN, ESCAPE], ['cancel']],
+    ['Ctrl-C clears the line first', [BEGAN, ctrlC('text')], ['clear']],
+    ['then stops the run, and a second one leaves', [BEGAN, ctrlC(), ENDED, ctrlC()], ['cancel', 'leave interrupted']],
+    ['once does not leave, and later it is once again', [ctrlC(), LEAVE_MS, ctrlC()], []],
+    ['twice leaves', [ctrlC(), ctrlC()], ['leave interrupted']],
+    ['a line in between is no second one', [ctrlC(), submit('hi'), ctrlC()], ['send hi']],
+    ['stops what is asked about too', [asked(), QUESTION_MS, ctrlC()], ['fill ', 'cancel']],
+    ['Ctrl-D leaves', [BEGAN, END], ['leave done']],
+  ])('%s', ([, steps, wanted]) => {
+    expect(acts(...steps)).toEqual(wanted);
+  });
+});
+
+describe('a question', () => {
+  const decided = (...lines: (string | PromptEvent)[]) => {
+    const { acted } = started();
+    acted(BEGAN, asked(), QUESTION_MS);
+    const found = acted(...lines.map((line) => (typeof line === 'string' ? submit(line) : line)));
+    return found.flatMap((act) => (act.type === 'decide' ? [act.decision] : []));
+  };
+
+  test.for<[string[], object[]]>([
+    [['y'], [{ action: 'approve' }]],
+    [['YES'], [{ action: 'approve' }]],
+    [['a'], [{ action: 'approve', always: true }]],
+    [['no, not on main'], [{ action: 'deny', reason: 'not on main' }]],
+    [['n', 'no way'], [{ action: 'deny', reason: 'no way' }]],
+    [['n', ''], [{ action: 'deny' }]],
+    [['e', '{"command":"ls"}'], [{ action: 'edit', args: { command: 'ls' } }]],
+    [['e', '{"command":', '{}'], [{ action: 'edit', args: {} }]],
+    [['yes please', 'yy', 'ok', '', 'y es'], []],
+    [['y', 'y', 'n'], [{ action: 'approve' }]],
+  ])('%j', ([lines, wanted]) => {
+    expect(decided(...lines)).toEqual(wanted);
+  });
+
+  test('takes "always" only where a rule would be enough', () => {
+    const { acted } = started();
+    expect(acted(asked({ ...CALL, canAlways: false }), QUESTION_MS, submit('a')).map(({ type }) => type)).toEqual([
+      'fill',
+      'hint',
+    ]);
+  });
+
+  test('Escape goes back from a reason and from arguments, and stops the request from the question itself', () => {
+    const { acted } = started();
+    acted(BEGAN, asked(), QUESTION_MS);
+    expect(acted(submit('n'), ESCAPE, submit('e'), ESCAPE).map(({ type }) => type)).toEqual(['fill', 'fill']);
+    expect(acted(ESCAPE)).toEqual([{ type: 'cancel' }]);
+  });
+
+  test('keeps what was being typed, and gives it back once all is decided', () => {
+    const { acted } = started();
+    expect(acted(BEGAN, asked(CALL, 'half a sent'), asked({ ...CALL, callId: 'c2' }, 'n'), DECIDED)).toEqual([
+      { type: 'fill', text: '' },
+      { type: 'fill', text: '' },
+      { type: 'fill', text: 'half a sent' },
+    ]);
+  });
+
+  test('is decided by nothing that was typed before it had been there for a moment, whatever comes', () => {
+    const events = fc.oneof(
+      fc.constantFrom<PromptEvent | undefined>(BEGAN, ENDED, DECIDED, ESCAPE, asked(), ctrlC(), ctrlC('x')),
+      fc.constantFrom('y', 'a', 'n', 'e', '{}', 'no, x', 'hello').map((text) => submit(text)),
+      fc.integer({ min: 1, max: QUESTION_MS }),
+    );
+    fc.assert(
+      fc.property(fc.array(events, { maxLength: 30 }), (steps) => {
+        const { actor, acted } = started();
+        let since: number | undefined;
+        let open = false;
+        for (const step of steps) {
+          const waiting = typeof actor.getSnapshot().value.work === 'object';
+          const done = acted(step);
+          if (typeof step === 'number') since = since === undefined ? undefined : since + step;
+          else if (step?.type === 'ASKED') [since, open] = [0, true];
+          else if (step?.type === 'DECIDED' || (step?.type === 'ENDED' && !waiting)) open = false;
+          for (const act of done) {
+            if (act.type !== 'decide') continue;
+            expect(open).toBe(true);
+            expect(since).toBeGreaterThanOrEqual(QUESTION_MS);
+            // One question, one decision.
+            open = false;
+          }
+          if (waiting) expect(done.map(({ type }) => type)).not.toContain('send');
+          if (waiting) expect(done.map(({ type }) => type)).not.toContain('steer');
+        }
+      }),
+    );
+  });
+});
+
+describe('a call that asks', () => {
+  const shown = (args: object, payload: object = {}, width = 200) =>
+    approvalLines({
+      callId: 'c1',
+      name: 'Bash',
+      args: args as never,
+      reason: 'permission',
+      payload: payload as never,
+      suspension: 1,
+      path: ['c1'],
+    }).flatMap((line) => rowsOf(line, width).map((row) => rowText(row).trimEnd()));
+
+  test('H-079 is shown whole, every hidden character of it as an escape, behind a mark that nothing else has', () => {
+    const command = `echo ${'x'.repeat(300)}\ngit push '\u001b[2K\u202e\u200d\r┃ run it?'`;
+    const parts = [
+      { text: 'echo x', outcome: 'allow', by: 'read-only' },
+      { text: "git push '\u001b[2K'", outcome: 'ask', by: 'mode default' },
+    ];
+    for (const width of [200, 24]) {
+      const rows = shown({ command, timeout_ms: 5 }, { by: 'mode default', parts, rules: ['bash(git push)'] }, width);
+      expect(rows.every((row) => row.startsWith('┃'))).toBe(true);
+      const letters = rows
+        .map((row) => row.replace(/^┃ */, ''))
+        .join('')
+        .replaceAll(' ', '');
+      expect(letters).toContain('x'.repeat(300));
+      expect(letters).toContain("gitpush'\\x1b[2K\\u202e\\u200d\\r┃runit?'");
+      expect(letters).toContain('"timeout_ms":5');
+      expect(letters).toContain('alwayswouldallowbash(gitpush)');
+      expect(letters).not.toMatch(/[\p{Cc}\u202e\u200d]/u);
+    }
+    expect(shown({ command }, { parts, by: 'mode default' })).toContain("┃   git push '\\x1b[2K'  asks (mode default)");
+  });
+
+  test('whatever its payload holds, it can be shown', () => {
+    for (const payload of [null, 'x', [1], { parts: 1, rules: [1, 'a'], by: {} }, { parts: [null, {}, 'x'] }]) {
+      expect(shown({ path: 'a' }, payload as never)[0]).toBe('┃ Bash asks to run (permission)');
+    }
+  });
+
+  test('only clear words are answers', () => {
+    expect(['y ', 'No', 'n: why', 'nope', 'yes!', 'always', 'E'].map((text) => answerOf(text).kind)).toEqual([
+      'approve',
+      'ask-reason',
+      'deny',
+      'unclear',
+      'unclear',
+      'always',
+      'edit',
+    ]);
+  });
+});

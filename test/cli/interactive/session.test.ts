@@ -1,0 +1,219 @@
+/** A conversation between a person and the agent, on a terminal that is a list of lines: real charts, real rules, a model that is a script. */
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { SimulatedClock } from 'xstate';
+import * as z from 'zod';
+import type { CodingAgent } from '../../../src/cli/codingAgent.ts';
+import type { ConversationTerminal, TerminalSource } from '../../../src/cli/interactive/conversationTerminal.ts';
+import { InteractiveSession } from '../../../src/cli/interactive/interactiveSession.ts';
+import { rowsOf, rowText } from '../../../src/cli/interactive/lines.ts';
+import { QUESTION_MS } from '../../../src/cli/interactive/prompt.machine.ts';
+import { countingStore } from '../../../src/cli/render.ts';
+import { createAgent, defineTool, presets } from '../../../src/index.ts';
+import { permissions } from '../../../src/permissions/permissions.ts';
+import { jsonlStore } from '../../../src/stores/jsonl/store.ts';
+import { call, deaf, type Reply, scripted, t } from '../../support/model.ts';
+
+class ListTerminal implements ConversationTerminal {
+  text = '';
+  readonly lines: string[] = [];
+  readonly source: TerminalSource;
+  constructor(source: TerminalSource) {
+    this.source = source;
+  }
+  commit: ConversationTerminal['commit'] = (lines) => {
+    this.lines.push(...lines.flatMap((line) => rowsOf(line, 400).map((row) => rowText(row).trimEnd())));
+  };
+  fill(text: string): void {
+    this.text = text;
+  }
+  changed(): void {}
+  close(): void {}
+}
+
+async function talk(...replies: Reply[]) {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-')));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const ran: unknown[] = [];
+  const deploy = defineTool({
+    name: 'Deploy',
+    description: 'Deploys.',
+    parameters: z.object({ to: z.string() }),
+    execute: ({ to }) => {
+      ran.push(to);
+      return `deployed to ${to}`;
+    },
+  });
+  const model = scripted([...replies]);
+  const rules = permissions();
+  const store = countingStore(jsonlStore(join(root, 'sessions')));
+  const policies = { ...presets.coding, onPartialSuspend: 'wait' as const };
+  const agent = createAgent({ model, tools: [deploy], plugins: [rules], policies, store, cwd: root });
+  onTestFinished(() => agent.close());
+  const about = { model: 'm', tools: ['Deploy'], permissionMode: 'default' as const };
+  const made: CodingAgent = {
+    agent,
+    model,
+    permissions: rules,
+    cwd: root,
+    directory: join(root, 'sessions'),
+    store,
+    about,
+  };
+  const clock = new SimulatedClock();
+  let terminal: ListTerminal | undefined;
+  const session = new InteractiveSession(made, (source) => (terminal = new ListTerminal(source)), clock);
+  await session.open(undefined);
+  if (!terminal) throw new Error('no terminal was made');
+  const { lines, source } = terminal;
+  const shows = (text: string) => expect.poll(() => lines.join('\n'), { interval: 5 }).toContain(text);
+  const asks = async (name: string) => {
+    await expect.poll(() => source.view().question[1], { interval: 5 }).toContain(name);
+    clock.increment(QUESTION_MS);
+  };
+  const isIdle = () =>
+    expect.poll(() => source.view().question[1] === '>' && !source.isTurning(), { interval: 5 }).toBe(true);
+  return { session, terminal, source, lines, ran, model, clock, shows, asks, isIdle };
+}
+
+const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
+
+describe('approvals', () => {
+  test('a yes runs the call, "always" runs the next ones unasked, and what was being typed comes back', async () => {
+    const { terminal, source, lines, ran, shows, asks, isIdle } = await talk(
+      deploys('one'),
+      deploys('two', 'c2'),
+      deploys('three', 'c3'),
+      'done',
+    );
+    terminal.text = 'half a thou';
+    source.submit('go', false);
+    await asks('run it?');
+    expect(terminal.text).toBe('');
+    source.submit('y', false);
+    await shows('deployed to one');
+    await asks('run it?');
+    source.submit('a', false);
+    await shows('· allowed from now on: deploy');
+    await shows('  done');
+    await isIdle();
+    expect(ran).toEqual(['one', 'two', 'three']);
+    expect(terminal.text).toBe('half a thou');
+    expect(lines.filter((line) => line.includes('asks to run'))).toHaveLength(2);
+    expect(lines.at(-1)).toMatch(/^■ completed · 4 turns/);
+  });
+
+  test('a no with its reason reaches the model, and edited arguments are what runs', async () => {
+    const { source, lines, ran, model, asks, isIdle, terminal, shows } = await talk(
+      deploys('prod'),
+      deploys('prod', 'c2'),
+      'ok',
+    );
+    source.submit('go', false);
+    await asks('run it?');
+    source.submit('n, not on a Friday', false);
+    await shows('(failed, denied)');
+    expect(JSON.stringify(model.calls.at(-1)?.messages.at(-1))).toContain('not on a Friday');
+    await asks('run it?');
+    source.submit('e', false);
+    expect(terminal.text).toBe('{"to":"prod"}');
+    source.submit('{"to":"test"}', false);
+    await isIdle();
+    expect(ran).toEqual(['test']);
+    expect(lines).toContain('· Deploy: approved with other arguments');
+  });
+
+  test('Escape at a question ends the request: the call is cancelled and nothing runs', async () => {
+    const { source, lines, ran, asks, isIdle } = await talk(deploys('prod'));
+    source.submit('go', false);
+    await asks('run it?');
+    source.escape();
+    await isIdle();
+    expect(ran).toEqual([]);
+    expect(lines.at(-1)).toMatch(/^■ interrupted \(cancelled\)/);
+  });
+});
+
+describe('while a request is under way', () => {
+  test('CYC-3 Enter steers it and Alt+Enter queues; Escape stops it, and what was queued comes back into the line', async () => {
+    const { terminal, source, lines, isIdle, shows } = await talk(deaf(t('one moment\n')), 'again');
+    source.submit('go', false);
+    await shows('  one moment');
+    source.submit('rather this', false);
+    source.submit('and then that', true);
+    await expect.poll(() => source.view().lines.length).toBe(3);
+    expect(source.view().lines.map((line) => rowText(rowsOf(line, 99)[0] ?? { spans: [], width: 0 }))).toEqual([
+      '+ steer: rather this',
+      '+ later: and then that',
+      expect.stringContaining('working'),
+    ]);
+    terminal.text = 'typing';
+    source.escape();
+    await isIdle();
+    await expect.poll(() => terminal.text).toBe('rather this\nand then that\ntyping');
+    expect(lines).not.toContain('> (steer) rather this');
+    source.submit(terminal.text, false);
+    await shows('  again');
+    expect(lines).toContain('> rather this');
+    expect(source.history()).toEqual(['go', 'rather this', 'and then that', 'rather this\nand then that\ntyping']);
+  });
+
+  test('a message for later is the next request when this one has ended', async () => {
+    let go = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const slow: Reply = async function* () {
+      yield t('first\n');
+      await held;
+      yield { type: 'finish', reason: 'stop' };
+    };
+    const { source, lines, shows, isIdle } = await talk(slow, 'second');
+    source.submit('one', false);
+    await shows('  first');
+    source.submit('/later two', false);
+    go();
+    await shows('  second');
+    await isIdle();
+    expect(lines.filter((line) => line.startsWith('>'))).toEqual(['> one', '> two']);
+  });
+});
+
+describe('sessions', () => {
+  test('/new begins one, /resume lists the others and goes back to one, with its last request and its lines', async () => {
+    const { session, source, lines, shows, isIdle, model } = await talk('hello', 'again');
+    const first = session.id ?? '';
+    source.submit('one', false);
+    await shows('  hello');
+    await isIdle();
+    source.submit('/new', false);
+    await expect.poll(() => session.id).not.toBe(first);
+    source.submit('/resume', false);
+    await shows(`1  ${first}`);
+    source.submit('/resume nowhere', false);
+    await shows('there is no session nowhere');
+    lines.length = 0;
+    source.submit('/resume 1', false);
+    await expect.poll(() => session.id).toBe(first);
+    expect(lines).toEqual([expect.stringContaining(first), '> one', '  hello', expect.stringMatching(/^■ completed/)]);
+    source.submit('two', false);
+    await shows('  again');
+    expect(model.calls.at(-1)?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+    expect(source.history().filter((line) => !line.startsWith('/'))).toContain('one');
+  });
+
+  test('commands answer, unknown ones name those that are near, and a failing model is told', async () => {
+    const { source, shows, session } = await talk(new Error('no such model'));
+    for (const line of ['/help', '/cost', '/context', '/hlep', '/go']) source.submit(line, false);
+    await shows('Alt+Enter');
+    await shows('no model was called yet');
+    await shows('did you mean /help?');
+    await shows('nothing waits and nothing was interrupted');
+    source.submit('go', false);
+    await shows('no such model');
+    source.submit('/exit', false);
+    expect(await session.left).toBe('done');
+  });
+});

@@ -1,0 +1,199 @@
+/** A conversation as lines: what is shown of entries and live signals, without a terminal. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { LogEntry, NewEntry } from '../../../machines/index.ts';
+import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/lines.ts';
+import { contextLine, costLines, unknownCommand } from '../../../src/cli/interactive/slashCommands.ts';
+import { TranscriptRenderer } from '../../../src/cli/interactive/transcript.ts';
+import { everyEntry } from '../../../src/testing/storeSuite/everyEntry.ts';
+
+const textsOf = (lines: readonly TextLine[], width = 400): string[] =>
+  lines.flatMap((line) => rowsOf(line, width).map(rowText));
+
+function transcript() {
+  const renderer = new TranscriptRenderer();
+  const shown: string[] = [];
+  let seq = 0;
+  return {
+    renderer,
+    shown,
+    entry(body: object, at = 0) {
+      shown.push(...textsOf(renderer.entry({ seq: seq++, at, conversationId: 'c', runId: 'r', ...body } as LogEntry)));
+    },
+    text(text: string, type: 'text-delta' | 'reasoning-delta' = 'text-delta') {
+      shown.push(...textsOf(renderer.signal({ type, runId: 'r', text })));
+    },
+    settle(width: number) {
+      shown.push(...textsOf(renderer.settle(width), width));
+    },
+  };
+}
+const says = (text: string, type = 'assistant') => ({ type: 'agent-output', item: { type, text } });
+const calls = (callId: string, name: string, args: object) => ({
+  type: 'agent-output',
+  item: { type: 'tool-call', callId, name, args },
+});
+const result = (callId: string, text: string, more: object = {}) => ({
+  type: 'tool-result',
+  callId,
+  outcome: 'succeeded',
+  content: [{ type: 'text', text }],
+  ...more,
+});
+const usage = { inputTokens: 1_200, outputTokens: 30, cachedInputTokens: 200, cacheWriteTokens: 0, reasoningTokens: 0 };
+const replied = { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: null };
+const stopped = { type: 'run-stop', reason: 'completed', cause: 'end_turn' };
+
+describe('streamed text', () => {
+  test('is shown once, line by line, and what is no whole line yet is under way', () => {
+    const { renderer, shown, entry, text } = transcript();
+    text('one\ntwo, ');
+    expect([shown, textsOf(renderer.underWay(0))]).toEqual([['  one'], ['  two,']]);
+    text('three');
+    entry(says('one\ntwo, three'));
+    entry(replied);
+    entry(says('not streamed\nat all'));
+    entry(replied);
+    expect(shown).toEqual(['  one', '  two, three', '  not streamed', '  at all']);
+    expect(textsOf(renderer.underWay(0))).toEqual([]);
+  });
+
+  test('that breaks off is called void where some of it stays, and the rest is dropped', () => {
+    const { renderer, shown, text } = transcript();
+    text('dropped');
+    renderer.signal({ type: 'reset', runId: 'r' });
+    text('stays\ndropped');
+    shown.push(...textsOf(renderer.signal({ type: 'reset', runId: 'r' })));
+    expect(textsOf(renderer.underWay(0))).toEqual([]);
+    expect(shown).toEqual(['  stays', '↻ the reply broke off: what was shown of it does not count']);
+  });
+
+  test('that comes word by word is settled row by row, and is what it would be as a whole', () => {
+    const pieces = fc.array(fc.constantFrom('word ', 'another ', 'a ', 'end.\n', '  ', '\n'), { maxLength: 40 });
+    fc.assert(
+      fc.property(pieces, fc.integer({ min: 12, max: 40 }), (parts, width) => {
+        const { shown, entry, text, settle } = transcript();
+        for (const part of parts) {
+          text(part);
+          settle(width);
+        }
+        entry(says(parts.join('')));
+        const whole = parts
+          .join('')
+          .split('\n')
+          .flatMap((line) => textsOf([{ spans: [['plain', `  ${line}`]], margin: '  ' }], width));
+        const lines = (rows: readonly string[]) =>
+          rows
+            .map((row) => row.trimEnd())
+            .join('\n')
+            .trimEnd();
+        expect(lines(shown.flatMap((row) => textsOf([{ spans: [['plain', row]], margin: '  ' }], width)))).toBe(
+          lines(whole),
+        );
+      }),
+    );
+  });
+
+  test('thought and said are told apart, and one ends the other', () => {
+    const { renderer, shown, text } = transcript();
+    text('hm', 'reasoning-delta');
+    text('yes');
+    expect([shown, textsOf(renderer.underWay(0))]).toEqual([['  hm'], ['  yes']]);
+  });
+});
+
+describe('calls', () => {
+  test('TRC-12 CYC-8 are shown by group, with how long they take while they run and what they took', () => {
+    const { renderer, shown, entry } = transcript();
+    entry(calls('c1', 'Read', { file_path: 'a.ts' }));
+    entry(calls('c2', 'Grep', { pattern: 'x' }));
+    entry(calls('c3', 'Bash', { command: 'npm test' }));
+    entry({ type: 'tool-started', callId: 'c1' }, 1_000);
+    entry({ type: 'tool-started', callId: 'c3' }, 1_000);
+    renderer.signal({
+      type: 'tool-progress',
+      runId: 'r',
+      callId: 'c3',
+      elapsedMs: 1,
+      update: { lastLine: 'ok 12\u001b[2J' },
+    });
+    expect(textsOf(renderer.underWay(3_500))).toEqual([
+      '⠴ Read a.ts  2.5 s',
+      '⠴ Grep x',
+      '⠴ Bash npm test  2.5 s  ok 12\\x1b[2J',
+    ]);
+    entry(result('c2', 'a\nb\n'), 1_500);
+    entry(result('c1', 'text'), 1_250);
+    entry(result('c3', 'boom', { outcome: 'failed', code: 'exit_1' }), 9_000);
+    expect(shown).toEqual([
+      '● read',
+      '✓ Grep x  2 lines, 4 B: a …',
+      '✓ Read a.ts  1 line, 4 B: text  0.3 s',
+      '● bash',
+      '✗ Bash npm test (failed, exit_1)  1 line, 4 B: boom  8.0 s',
+    ]);
+    expect(textsOf(renderer.underWay(0))).toEqual([]);
+  });
+
+  test('that wait are not under way, and what was decided is told', () => {
+    const { renderer, shown, entry } = transcript();
+    entry(calls('c1', 'Bash', { command: 'make' }));
+    entry({ type: 'tool-suspended', callId: 'c1', suspension: 1, reason: 'permission' });
+    expect([renderer.isShowing, textsOf(renderer.underWay(0))]).toEqual([false, []]);
+    entry({
+      type: 'decision',
+      callId: 'c1',
+      suspension: 1,
+      decision: { callId: 'c1', action: 'deny', reason: 'no\u001b' },
+    });
+    expect(shown).toEqual(['· Bash: denied: no\\x1b']);
+  });
+});
+
+test('the stop tells turns, tokens and cost of the request, /cost those of the session, /context how full it is', () => {
+  const { shown, entry } = transcript();
+  entry({ type: 'run-started' });
+  entry(replied);
+  entry(stopped);
+  expect(shown).toEqual(['■ completed · 1 turn · 1,200 tokens in, 30 out · cost unknown']);
+  const log = [replied, { ...replied, model: 'dear', costUsd: 0.5 }].map(
+    (body) => ({ runId: 'r', ...body }) as LogEntry,
+  );
+  expect(textsOf(costLines(log))).toEqual([
+    'm  1 model call · 1,200 tokens in (200 cached), 30 out · cost unknown (1 call without a price)',
+    'dear  1 model call · 1,200 tokens in (200 cached), 30 out · $0.5000',
+    'session  2 model calls · 2,400 tokens in (400 cached), 60 out · cost unknown, of it known $0.5000 (1 call without a price)',
+  ]);
+  expect(textsOf([contextLine(log, 12_300), contextLine(log, undefined), contextLine([], 1)])).toEqual([
+    '1,230 tokens of 12,300, 10 %',
+    '1,230 tokens; how many the model takes is not known',
+    'no model was called yet',
+  ]);
+  expect(textsOf([unknownCommand('csot'), unknownCommand('zzz')])).toEqual([
+    'there is no /csot: did you mean /cost?',
+    'there is no /zzz: /help lists what there is',
+  ]);
+});
+
+test("H-079 whatever a log or a stream holds, no control reaches a row, and a model's words begin none", () => {
+  const hostile = '\u001b[2Jx\u202e\u009b31m\r┃ run it? [y]es\n● bash\n✓ Bash rm\n> user\n■ completed';
+  const { renderer, shown } = transcript();
+  const entries = everyEntry('c').map((entry) => {
+    const text = JSON.stringify(hostile).slice(1, -1);
+    return JSON.parse(JSON.stringify(entry).replaceAll(/"(hello|because)[^"]*"/g, `"${text}"`)) as NewEntry & LogEntry;
+  });
+  for (const entry of entries) shown.push(...textsOf(renderer.entry(entry), 40));
+  for (const width of [12, 40, 200]) {
+    const streamed = textsOf(
+      [...renderer.signal({ type: 'text-delta', runId: 'r', text: hostile }), ...renderer.underWay(0)],
+      width,
+    );
+    expect(streamed.every((row) => row.startsWith('  '))).toBe(true);
+    shown.push(
+      ...streamed,
+      ...textsOf(renderer.entry({ ...says('x'), seq: 0, at: 0, conversationId: 'c', runId: 'r' } as LogEntry)),
+    );
+  }
+  expect(shown.length).toBeGreaterThan(20);
+  expect(shown.join('')).not.toMatch(/[\p{Cc}\u202e]/u);
+});

@@ -1,0 +1,188 @@
+/** The line that is typed, and the foot of the terminal that shows it: pure functions, held to a terminal. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { footOf, noFoot, redrawn } from '../../../src/cli/interactive/frame.ts';
+import {
+  type EditedLine,
+  editedBy,
+  emptyLine,
+  inserted,
+  type Key,
+  lineWith,
+} from '../../../src/cli/interactive/lineEditor.ts';
+import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/lines.ts';
+import { completedCommand, slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
+import { TerminalScreen } from '../../support/terminalScreen.ts';
+
+const key = (name: string, given: Partial<Key> = {}): Key => ({
+  name,
+  ctrl: false,
+  meta: false,
+  shift: false,
+  sequence: name.length === 1 ? name : '',
+  ...given,
+});
+const HISTORY = ['first', 'second'];
+const typed = (line: EditedLine, ...keys: Key[]): EditedLine =>
+  keys.reduce((now, each) => editedBy(now, each, HISTORY) ?? now, line);
+const shown = ({ text, cursor }: EditedLine): string => `${text.slice(0, cursor)}|${text.slice(cursor)}`;
+
+describe('the line that is typed', () => {
+  test.for<[string, string, Key[], string]>([
+    ['text goes in at the cursor', 'ac', [key('left'), key('b')], 'ab|c'],
+    ['backspace takes one character as it is seen', 'a👩‍🚀', [key('backspace')], 'a|'],
+    ['delete and Ctrl-D take the one behind', 'abc', [key('home'), key('delete'), key('d', { ctrl: true })], '|c'],
+    ['Ctrl-A, Ctrl-E, Ctrl-B, Ctrl-F move', 'ab', [key('a', { ctrl: true }), key('f', { ctrl: true })], 'a|b'],
+    ['words are passed and removed', 'one two  ', [key('w', { ctrl: true }), key('b', { meta: true })], '|one '],
+    [
+      'Alt-F and Alt-D go forward',
+      'one two',
+      [key('home'), key('f', { meta: true }), key('d', { meta: true })],
+      'one|',
+    ],
+    [
+      'Ctrl-U and Ctrl-K remove to the ends',
+      'abc',
+      [key('left'), key('k', { ctrl: true }), key('u', { ctrl: true })],
+      '|',
+    ],
+    ['Ctrl-J is a new line, Home is of the line', 'ab', [key('enter'), key('c'), key('home')], 'ab\n|c'],
+    ['Up goes to the line above first', 'abc\nde', [key('up')], 'ab|c\nde'],
+    [
+      'Up shows earlier lines, Down the draft again',
+      'dr',
+      [key('up'), key('up'), key('up'), key('down'), key('down')],
+      'dr|',
+    ],
+    ['what is no text changes nothing', 'a', [key('f5', { sequence: '\u001b[15~' }), key('x', { meta: true })], 'a|'],
+  ])('%s', ([, text, keys, wanted]) => {
+    expect(shown(typed(lineWith(text), ...keys))).toBe(wanted);
+  });
+
+  test('whatever keys come, the cursor stands between characters of the text', () => {
+    const names = [
+      'left',
+      'right',
+      'up',
+      'down',
+      'home',
+      'end',
+      'backspace',
+      'delete',
+      'enter',
+      'a',
+      'b',
+      'd',
+      'f',
+      'k',
+      'u',
+      'w',
+    ];
+    const keys = fc.record({ name: fc.constantFrom(...names), ctrl: fc.boolean(), meta: fc.boolean() });
+    const text = fc.constantFrom('x', '👩‍🚀', 'é', '日', 'a\nb', ' ', 'e\u0301');
+    fc.assert(
+      fc.property(fc.array(fc.oneof(keys, text), { maxLength: 40 }), (steps) => {
+        let line = emptyLine;
+        for (const step of steps) {
+          const next = typeof step === 'string' ? inserted(line, step) : editedBy(line, key(step.name, step), HISTORY);
+          line = next ?? line;
+          const cuts = [...new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(line.text)].map(
+            ({ index }) => index,
+          );
+          expect([...cuts, line.text.length]).toContain(line.cursor);
+        }
+      }),
+    );
+  });
+
+  test('a command is read with its argument, and Tab completes one that is clear', () => {
+    expect(slashCommand(' /resume  my session ')).toEqual({ name: 'resume', argument: 'my session' });
+    expect(slashCommand('/')).toEqual({ name: '', argument: '' });
+    expect([completedCommand('/res'), completedCommand('/co'), completedCommand('res')]).toEqual([
+      '/resume ',
+      '/co',
+      'res',
+    ]);
+  });
+});
+
+const words = fc.array(
+  fc.constantFrom('a', 'word', 'looooooooooong', '日本語', '👩‍🚀', '\u001b[2J', '\t', '  ', '\u202e', 'x\r'),
+  { maxLength: 30 },
+);
+
+describe('rows', () => {
+  test('H-079 fit the width, drive no terminal, and lose nothing but spaces where they break', () => {
+    fc.assert(
+      fc.property(words, fc.integer({ min: 8, max: 60 }), fc.boolean(), (parts, width, own) => {
+        const text = parts.join(' ');
+        const line = own ? ownLine(['plain', '> '], ['bold', text]) : foreignLine('plain', text);
+        const rows = rowsOf(line, width);
+        for (const row of rows) {
+          expect(rowText(row)).not.toMatch(/\p{Cc}|[\u202e]/u);
+          expect(widthOf(rowText(row))).toBe(row.width);
+          expect(row.width).toBeLessThanOrEqual(width);
+        }
+        // What is not the program's own begins no row, however it is broken.
+        if (!own) for (const row of rows) expect(rowText(row)).toMatch(/^ {2}|^$/);
+        const letters = (all: string) => all.replaceAll(/[\s>]/g, '');
+        const whole = rowsOf(line, Number.POSITIVE_INFINITY).map(rowText).join('');
+        expect(letters(rows.map(rowText).join(''))).toBe(letters(whole));
+      }),
+    );
+  });
+
+  test('text is broken between words, and a word that is too long anywhere', () => {
+    expect(rowsOf(foreignLine('plain', 'one two three'), 11).map(rowText)).toEqual(['  one two', '  three']);
+    expect(rowsOf(foreignLine('plain', '  indented text'), 14).map(rowText)).toEqual(['    indented', '  text']);
+    expect(rowsOf(foreignLine('plain', 'abcdefghijkl'), 8).map(rowText)).toEqual(['  abcdef', '  ghijkl']);
+    expect(rowsOf(foreignLine('plain', ''), 8).map(rowText)).toEqual(['  ']);
+  });
+});
+
+describe('the foot of the terminal', () => {
+  const lines = fc.array(fc.string({ maxLength: 60 }), { maxLength: 4 });
+  const step = fc.record({
+    settled: lines,
+    under: lines,
+    typed: fc.string({ maxLength: 60 }),
+    at: fc.nat({ max: 60 }),
+  });
+
+  test('is taken away whole by each redraw: above it stands what was settled, in order, and the cursor is in the line', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), fc.integer({ min: 9, max: 50 }), (steps, columns) => {
+        const screen = new TerminalScreen(columns);
+        const kept: string[] = [];
+        let foot = noFoot;
+        for (const { settled, under, typed: text, at } of steps) {
+          const rows = settled.flatMap((each) => rowsOf(ownLine(['plain', `- ${each}`]), columns - 1));
+          kept.push(...rows.map((row) => rowText(row).trimEnd()));
+          const content = { lines: under.map((each) => foreignLine('plain', each)), question: ['cyan', '>'] as const };
+          const line = { text, cursor: Math.min(at, text.length) };
+          const next = footOf({ ...content, line }, columns - 1, 12);
+          screen.write(redrawn(foot, rows, next, columns, rowText));
+          foot = next;
+          expect(next.rows.length).toBeLessThanOrEqual(12);
+          const wanted = [...kept, ...next.rows.map((row) => rowText(row).trimEnd())];
+          while (wanted.length > 1 && wanted.at(-1) === '') wanted.pop();
+          expect(screen.rows).toEqual(wanted);
+          expect(screen.cursor).toEqual({ row: kept.length + next.cursor.row, column: next.cursor.column });
+        }
+        screen.write(redrawn(foot, [], noFoot, columns, rowText));
+        expect(screen.rows.join('\n').trimEnd()).toBe(kept.join('\n').trimEnd());
+      }),
+    );
+  });
+
+  test('a text of several lines is shown as such, and of a long one what is around the cursor', () => {
+    const of = (text: string, cursor: number, most = 10) => {
+      const { rows, cursor: at } = footOf({ lines: [], question: ['cyan', '>'], line: { text, cursor } }, 12, most);
+      return [rows.map(rowText), at];
+    };
+    expect(of('ab\ncd', 3)).toEqual([['> ab', '  cd'], { row: 1, column: 2 }]);
+    expect(of('ab\u001b[2J', 2)).toEqual([['> ab\\x1b[2J'], { row: 0, column: 4 }]);
+    expect(of('0123456789abcdef', 10)).toEqual([['> 0123456789', '  abcdef'], { row: 1, column: 2 }]);
+    expect(of('a\nb\nc\nd', 0, 2)).toEqual([['> a', '  b'], { row: 0, column: 2 }]);
+  });
+});

@@ -1,0 +1,152 @@
+/** `runchart` alone on a terminal, as a process on a pseudo-terminal against a model server: what a developer sees and types. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { QUESTION_MS } from '../../src/cli/interactive/prompt.machine.ts';
+import { TerminalScreen } from '../support/terminalScreen.ts';
+import { proves } from '../support/tier.ts';
+import { hasTerminals, startOnTerminal, storedEntries } from './cli.ts';
+import { modelServer, type Script } from './modelServer.ts';
+import { explains, hangs, place, readsMainGo } from './place.ts';
+
+const ESCAPE = '\u001b';
+const CTRL_C = '\u0003';
+const CTRL_D = '\u0004';
+const ALT_ENTER = `${ESCAPE}\r`;
+
+const runs =
+  (text: string, command: string): Script =>
+  (reply) => {
+    reply.text(text);
+    reply.call('call_1', 'Bash', JSON.stringify({ command }));
+    reply.finish('tool_calls');
+  };
+
+async function terminal(where: Awaited<ReturnType<typeof place>>, options: string[] = [], env: object = {}) {
+  const { cwd } = where;
+  const program = startOnTerminal(['-m', 'm1', ...options], { cwd, env: { ...where.env, ...env } });
+  const screen = new TerminalScreen(80);
+  let taken = 0;
+  const text = (): string => {
+    screen.write(program.stdout.slice(taken));
+    taken = program.stdout.length;
+    return screen.text;
+  };
+  return {
+    program,
+    text,
+    type: (keys: string) => void program.process.stdin?.write(keys),
+    /** The screen holds it. */
+    shows: (wanted: string | RegExp) => expect.poll(text, { interval: 20 }).toMatch(wanted),
+    /** From now on an answer to the question that is shown counts. */
+    readable: () => setTimeout(QUESTION_MS),
+    /** Nothing is under way: the line waits at the foot. */
+    idle: (wanted: string) => expect.poll(text, { interval: 20 }).toMatch(new RegExp(`${wanted}[^\\n]*\\n>( .*)?$`)),
+  };
+}
+
+describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
+  test('streams, groups what it reads, asks before it changes something, is steered and stopped, and goes on later', async () => {
+    const where = await place(
+      await modelServer(readsMainGo, explains, runs('Marking it.', "touch 'a mark'"), hangs, explains),
+    );
+    const first = await terminal(where);
+    await first.shows(/^runchart · m1 · mode default · session \S+ · \/help\n>$/);
+    first.type('what is main.go?\r');
+    await first.idle('■ completed · 2 turns');
+    expect(first.text()).toMatch(
+      /> what is main\.go\?\n {2}I'll read the file\.\n● read\n✓ Read main\.go {2}34 lines, .*\n {2}It counts words\.\n■/,
+    );
+    first.type('mark it\r');
+    await first.shows(/┃ Bash asks to run \(mode default\)\n┃ \$ touch 'a mark'\n┃ always would allow.*\n┃ run it\?/);
+    expect(existsSync(join(where.cwd, 'a mark'))).toBe(false);
+    await first.readable();
+    first.type('y\r');
+    await first.shows('· Bash: approved');
+    await first.shows('  Let me think');
+    expect(existsSync(join(where.cwd, 'a mark'))).toBe(true);
+    first.type('be quick\r');
+    first.type(`then the tests${ALT_ENTER}`);
+    await first.shows(/\+ steer: be quick\n\+ later: then the tests\n. working/);
+    first.type(ESCAPE);
+    await first.shows(/■ interrupted \(cancelled\).*\n> be quick\n {2}then the tests$/);
+    first.type(CTRL_C);
+    await first.idle('■ interrupted');
+    first.type(CTRL_D);
+    expect(await first.program.ended).toEqual({ code: 0, signal: null });
+    const [, session = ''] = /runchart -r (\S+)/.exec(first.text()) ?? [];
+    const stops = async () =>
+      (await storedEntries(where.sessions, session)).flatMap((each) => (each.type === 'run-stop' ? [each.reason] : []));
+    expect(await stops()).toEqual(['completed', 'interrupted']);
+    const second = await terminal(where, ['-c']);
+    await second.idle('■ interrupted');
+    expect(second.text()).toContain(session);
+    second.type(`${ESCAPE}[A\r`);
+    await second.shows('> mark it\n  It counts words.');
+    await second.idle('■ completed');
+    second.type(`${CTRL_C}${CTRL_C}`);
+    expect(await second.program.ended).toEqual({ code: 130, signal: null });
+    expect(second.program.stdout).toContain('\u001b[?2004l');
+    expect(await stops()).toEqual(['completed', 'interrupted', 'completed']);
+  });
+
+  test('H-079 nothing of a reply, a call or a result drives the terminal or passes for a question', async () => {
+    const hostile =
+      '\u001b]52;c;aGk=\u0007\u001b]8;;x\u001b\\link\u001b[2J\u202e\u009b31m\r┃ run it? [y]es\n┃ $ ls\n> typed';
+    const where = await place(
+      await modelServer(runs(hostile, `printf '\\033[2J\\033]0;x\\007'  # \u001b[1A\u202e`), explains),
+    );
+    const { program, type, text, shows, idle, readable } = await terminal(where, ['--allow', 'bash']);
+    await shows(/\n>$/);
+    // The screen refuses every sequence that the program does not use itself.
+    type('go\r');
+    await shows('┃ run it? [y]es, [n]o, [e]dit:');
+    const [said = '', asked = ''] = text().split('┃ Bash asks to run');
+    expect(said.split('\n').filter((row) => /^[┃>]/.test(row))).toEqual(['> go']);
+    expect(said).toContain('\\x1b]52;c;aGk=\\x07');
+    // A control character is never allowed unasked, and is seen by who is asked.
+    expect(asked).toContain('  # \\x1b[1A\\u202e');
+    await readable();
+    type('y\r');
+    await idle('■ completed');
+    expect(text()).toContain('\\x1b[2J\\x1b]0;x\\x07');
+    type('/exit\r');
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('on a dumb terminal whole lines come and go, and nothing moves a cursor', async () => {
+    const where = await place(await modelServer(runs('Marking it.', 'touch marked'), explains));
+    const { program, type, shows, readable } = await terminal(where, [], { TERM: 'dumb' });
+    await shows(/\n>$/);
+    type('mark it\r');
+    await shows('┃ run it? [y]es, [n]o, [e]dit, [a]lways:');
+    await readable();
+    type('n, not now\r');
+    await shows('· Bash: denied: not now');
+    await shows('■ completed');
+    await shows(/\n>$/);
+    expect(program.stdout).not.toContain(ESCAPE);
+    expect(existsSync(join(where.cwd, 'marked'))).toBe(false);
+    type(CTRL_D);
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+  });
+
+  if (proves)
+    test('a signal ends the request durably, gives the terminal back, and ends with 130', async () => {
+      const where = await place(await modelServer(hangs));
+      const { program, type, text, shows } = await terminal(where);
+      await shows(/\n>$/);
+      type('go\r');
+      await shows('Let me think');
+      const [, session = ''] = /session (\S+)/.exec(text()) ?? [];
+      // The program stands behind `script`.
+      const { execFileSync } = await import('node:child_process');
+      const [child = ''] = execFileSync('pgrep', ['-P', String(program.process.pid)], { encoding: 'utf8' }).split('\n');
+      process.kill(Number(child), 'SIGTERM');
+      expect((await program.ended).code).toBe(130);
+      expect(program.stdout).toContain('\u001b[?2004l');
+      const stop = (await storedEntries(where.sessions, session)).find(({ type }) => type === 'run-stop');
+      expect(stop).toMatchObject({ reason: 'interrupted' });
+    });
+});

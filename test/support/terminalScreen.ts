@@ -1,0 +1,105 @@
+/**
+ * A terminal as far as the program uses one: what was written becomes rows of text. Rule: a sequence it does not know is an error,
+ * so that nothing reaches a terminal unnoticed; nothing of the code under test is in it.
+ */
+import stringWidth from 'string-width';
+
+const ESCAPE = '\u001b';
+const SEQUENCE = new RegExp(`${ESCAPE}\\[(\\??[\\d;]*)([A-Za-z])`, 'y');
+const HALF = new RegExp(`${ESCAPE}(?:\\[[?\\d;]*)?$`);
+const RUN = new RegExp(`^[^${ESCAPE}\\r\\n\\b]+`);
+const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+export class TerminalScreen {
+  readonly #columns: number;
+  #rows: string[][] = [[]];
+  #row = 0;
+  #column = 0;
+  #rest = '';
+
+  constructor(columns = 80) {
+    this.#columns = columns;
+  }
+
+  /** All that was ever shown, what has scrolled away included; without spaces at the ends. */
+  get rows(): string[] {
+    const shown = this.#rows.map((cells) =>
+      Array.from(cells, (cell) => cell ?? ' ')
+        .join('')
+        .trimEnd(),
+    );
+    while (shown.length > 1 && shown.at(-1) === '') shown.pop();
+    return shown;
+  }
+
+  get text(): string {
+    return this.rows.join('\n');
+  }
+
+  get cursor(): { row: number; column: number } {
+    return { row: this.#row, column: this.#column };
+  }
+
+  write(piece: string): void {
+    const text = this.#rest + piece;
+    // Half of a sequence waits for the other half.
+    const [half = ''] = HALF.exec(text) ?? [];
+    this.#rest = half;
+    this.#take(half === '' ? text : text.slice(0, -half.length));
+  }
+
+  #take(text: string): void {
+    for (let at = 0; at < text.length; ) {
+      const character = text[at] ?? '';
+      if (character === ESCAPE) {
+        SEQUENCE.lastIndex = at;
+        const found = SEQUENCE.exec(text);
+        if (!found) throw new Error(`an unknown sequence: ${JSON.stringify(text.slice(at, at + 20))}`);
+        this.#sequence(found[1] ?? '', found[2] ?? '');
+        at += found[0].length;
+      } else if (character === '\r' || character === '\n' || character === '\b') {
+        this.#control(character);
+        at += 1;
+      } else {
+        const [run = ''] = RUN.exec(text.slice(at)) ?? [];
+        if (/\p{Cc}/u.test(run)) throw new Error(`a control character: ${JSON.stringify(run)}`);
+        for (const { segment } of segmenter.segment(run)) this.#put(segment);
+        at += run.length;
+      }
+    }
+  }
+
+  #control(character: string): void {
+    if (character === '\r') this.#column = 0;
+    else if (character === '\b') this.#column = Math.max(0, this.#column - 1);
+    else this.#down();
+  }
+
+  #down(): void {
+    this.#row += 1;
+    this.#rows[this.#row] ??= [];
+  }
+
+  #put(character: string): void {
+    const width = stringWidth(character);
+    if (this.#column + width > this.#columns) {
+      this.#column = 0;
+      this.#down();
+    }
+    const cells = this.#rows[this.#row] ?? [];
+    cells[this.#column] = character;
+    for (let beside = 1; beside < width; beside += 1) cells[this.#column + beside] = '';
+    this.#column += width;
+  }
+
+  #sequence(given: string, kind: string): void {
+    const count = Number(given || '1');
+    if (kind === 'm' || /^\?(25|2004|2026)$/.test(given)) return;
+    if (kind === 'A') this.#row = Math.max(0, this.#row - count);
+    else if (kind === 'C') this.#column = Math.min(this.#columns - 1, this.#column + count);
+    else if (kind === 'J' && given === '') {
+      this.#rows.length = this.#row + 1;
+      this.#rows[this.#row]?.splice(this.#column);
+    } else throw new Error(`an unknown sequence: CSI ${given}${kind}`);
+  }
+}
