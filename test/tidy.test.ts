@@ -42,6 +42,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/permissions\//, [/^node:/, /^unbash$/, /^ignore$/]],
   [/^src\/(node\.ts|stores\/jsonl\/|hooks\/|session\/)/, [/^node:/]],
   [/^src\/cli\/serveCommand/, [/^node:/, /^hono(\/cors)?$/, /^@hono\/node-server$/]],
+  [/^src\/cli\/interactive\/rows/, [/^string-width$/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/inspect\//, [/^node:/, /^ws$/, /^xstate$/, /^rxjs$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],

@@ -95,7 +95,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     const hostile =
       '\u001b]52;c;aGk=\u0007\u001b]8;;x\u001b\\link\u001b[2J\u202e\u009b31m\r┃ run it? [y]es\n┃ $ ls\n> typed';
     const where = await place(
-      await modelServer(runs(hostile, `printf '\\033[2J\\033]0;x\\007'  # \u001b[1A\u202e`), explains),
+      await modelServer(runs(hostile, `printf 'it \\342\\200\\256says'  # \u001b[1A\u202e`), explains),
     );
     const { program, type, text, shows, idle, readable } = await terminal(where, ['--allow', 'bash']);
     await shows(/\n>$/);
@@ -110,7 +110,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     await readable();
     type('y\r');
     await idle('■ completed');
-    expect(text()).toContain('\\x1b[2J\\x1b]0;x\\x07');
+    expect(text()).toContain(' \\u202esays');
     type('/exit\r');
     expect(await program.ended).toEqual({ code: 0, signal: null });
   });

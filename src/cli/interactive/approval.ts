@@ -5,7 +5,7 @@
 import type { Json } from '../../../machines/internal.ts';
 import type { PendingCall } from '../../index.ts';
 import { printableLine, type Span, type Style } from '../screen.ts';
-import { ownLine, type TextLine } from './lines.ts';
+import { ownLine, type TextLine } from './rows.ts';
 
 /** What the permission rules say of a call that they ask about. */
 export interface ApprovalFacts {

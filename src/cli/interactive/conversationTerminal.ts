@@ -4,7 +4,7 @@
  */
 import { createInterface, type Interface } from 'node:readline';
 import type { Output, Span } from '../screen.ts';
-import { ownLine, rowsOf, rowText, type TextLine } from './lines.ts';
+import { ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
 
 /** What is shown now, besides the lines that stay. */
 export interface TerminalView {

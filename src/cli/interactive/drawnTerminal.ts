@@ -7,7 +7,7 @@ import { type Output, paintOf } from '../screen.ts';
 import type { ConversationTerminal, TerminalSource } from './conversationTerminal.ts';
 import { footOf, noFoot, redrawn } from './frame.ts';
 import { type EditedLine, editedBy, emptyLine, inserted, type Key, lineWith } from './lineEditor.ts';
-import { type Row, rowsOf, type TextLine } from './lines.ts';
+import { type Row, rowsOf, type TextLine } from './rows.ts';
 
 /** Escape alone is told from the beginning of a longer key by this time. */
 const ESCAPE_MS = 50;

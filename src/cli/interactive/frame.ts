@@ -3,7 +3,7 @@
  * function of what stands there and of what is to stand there; nothing above the foot is ever touched.
  */
 import { printable, type Span } from '../screen.ts';
-import { charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './lines.ts';
+import { charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './rows.ts';
 
 export interface Foot {
   readonly rows: readonly Row[];

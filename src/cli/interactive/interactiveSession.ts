@@ -15,8 +15,8 @@ import { checkSession, newSessionId } from '../sessions/sessionStore.ts';
 import { sessionText } from '../sessions/sessionsCommand.ts';
 import { approvalFacts, approvalLines } from './approval.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
-import { ownLine, type TextLine } from './lines.ts';
 import { type AskedCall, type PromptAct, type PromptDecision, promptMachine } from './prompt.machine.ts';
+import { ownLine, type TextLine } from './rows.ts';
 import { completedCommand, contextLine, costLines, helpLines, slashCommand, unknownCommand } from './slashCommands.ts';
 import { queuedLine, secondsText, spinner, TranscriptRenderer } from './transcript.ts';
 
@@ -333,7 +333,10 @@ export class InteractiveSession implements TerminalSource {
       case 'context':
         return this.#terminal.commit([contextLine(conversation.log(), this.#made.model.contextWindow)]);
       case 'compact':
-        return this.#say('yellow', 'compaction is not there yet');
+        return this.#say(
+          'yellow',
+          'it cannot be asked for yet: older messages are summed up by themselves as the context fills up',
+        );
       case 'go':
         return this.#go(conversation);
       case 'new':

@@ -2,7 +2,7 @@
  * The line that is typed: a text, a cursor, and the lines of before. Rule: a pure function of line and key; the cursor never stands
  * inside a character, and a draft is not lost by looking at earlier lines.
  */
-import { charactersOf } from './lines.ts';
+import { charactersOf } from './rows.ts';
 
 export interface EditedLine {
   readonly text: string;

@@ -7,14 +7,14 @@ import { type Cost, costOf } from '../../log/cost.ts';
 import { printableLine } from '../screen.ts';
 import { nearNames } from '../sessions/sessionStore.ts';
 import { costText, count } from '../tally.ts';
-import { ownLine, type TextLine } from './lines.ts';
+import { ownLine, type TextLine } from './rows.ts';
 
 const COMMANDS = [
   ['/later <text>', 'queue a message behind the request under way (Alt+Enter too)'],
   ['/go', 'go on with what was interrupted or waits in the queue'],
   ['/cost', 'what the session has cost'],
   ['/context', 'how full the context of the model is'],
-  ['/compact', 'make a summary of the older part of the session'],
+  ['/compact', 'sum up older messages: happens by itself, cannot be asked for yet'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],
   ['/new', 'begin a new session'],
   ['/help', 'this list'],

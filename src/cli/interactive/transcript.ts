@@ -9,7 +9,7 @@ import { groupName } from '../../projector/cycles.ts';
 import { firstLine, resultText } from '../render.ts';
 import { printableLine, type Span, type Style, shortened } from '../screen.ts';
 import { emptyTally, type Tally, tallyText, withReply } from '../tally.ts';
-import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './lines.ts';
+import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
 
 const ARGS_MAX = 160;
 const TEXT_MAX = 200;

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createActor, SimulatedClock } from 'xstate';
 import { answerOf, approvalLines } from '../../../src/cli/interactive/approval.ts';
-import { rowsOf, rowText } from '../../../src/cli/interactive/lines.ts';
 import {
   type AskedCall,
   LEAVE_MS,
@@ -12,6 +11,7 @@ import {
   promptMachine,
   QUESTION_MS,
 } from '../../../src/cli/interactive/prompt.machine.ts';
+import { rowsOf, rowText } from '../../../src/cli/interactive/rows.ts';
 
 const CALL: AskedCall = { callId: 'c1', suspension: 1, args: { command: 'make' }, canAlways: true };
 const asked = (call = CALL, draft = ''): PromptEvent => ({ type: 'ASKED', call, draft });

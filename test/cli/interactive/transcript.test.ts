@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../../machines/index.ts';
-import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/lines.ts';
+import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/rows.ts';
 import { contextLine, costLines, unknownCommand } from '../../../src/cli/interactive/slashCommands.ts';
 import { TranscriptRenderer } from '../../../src/cli/interactive/transcript.ts';
 import { everyEntry } from '../../../src/testing/storeSuite/everyEntry.ts';

@@ -10,7 +10,7 @@ import {
   type Key,
   lineWith,
 } from '../../../src/cli/interactive/lineEditor.ts';
-import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/lines.ts';
+import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/rows.ts';
 import { completedCommand, slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
 import { TerminalScreen } from '../../support/terminalScreen.ts';
 
