@@ -1,5 +1,6 @@
 /** What holds of the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
 import type { Decision, Json, LogEntry, StoredPart } from '../../../../machines/internal.ts';
+import { isObject } from '../../../validation.ts';
 import type { World } from '../world/world.ts';
 import { callKey } from './facts.ts';
 
@@ -184,7 +185,8 @@ export class CallWatch {
     world.reach('decisions', suspension > call.suspension ? `early ${decision.action}` : decision.action);
     call.decidedIn = world.facts.running.has(entry.conversationId) ? world.life : undefined;
     if (decision.by === undefined) return;
-    world.facts.deciders.add(decision.by);
+    // A parent that is woken holds who said it last: where the one who decided could not be told on, a duplicate tells it.
+    if (!isWakeUp(decision)) world.facts.deciders.add(decision.by);
     const allowed = !world.facts.turnedAway.has(decision.by);
     world.hold(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
   }
@@ -193,3 +195,6 @@ export class CallWatch {
 /** The arguments that a person put in place of those that waited. */
 export const editedBy = (decision: Decision | undefined): Json | undefined =>
   decision?.action === 'edit' ? decision.args : undefined;
+
+const isWakeUp = (decision: Decision): boolean =>
+  decision.action === 'answer' && isObject(decision.payload) && 'decided' in decision.payload;
