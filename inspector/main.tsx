@@ -1,6 +1,87 @@
-/** Begins the page. */
+/** Begins the page: theme, clock, keys, drops, and the server, where one served it. */
+import { effect } from '@preact/signals';
 import { render } from 'preact';
+import { duration } from './model/words.ts';
+import { cards } from './state/deciding.ts';
+import { listenForDrops, openText } from './state/files.ts';
+import { listenForKeys } from './state/keys.ts';
+import { connect, dialServer } from './state/live.ts';
+import {
+  clock,
+  cursor,
+  entries,
+  isMoving,
+  isPast,
+  moveTo,
+  open,
+  playing,
+  said,
+  speed,
+  stateAt,
+  theme,
+  windowSize,
+} from './state/store.ts';
 import './style.css';
+import { App } from './view/App.tsx';
+
+const CLOCK_MS = 100;
+const LONGEST_GAP_MS = 800;
+
+effect(() => {
+  if (theme.value) document.documentElement.dataset.theme = theme.value;
+  else delete document.documentElement.dataset.theme;
+});
+
+effect(() => {
+  if (!isMoving.value) return;
+  const timer = setInterval(() => {
+    clock.value = Date.now();
+  }, CLOCK_MS);
+  return () => clearInterval(timer);
+});
+
+/** Playing keeps log time, each gap capped. */
+effect(() => {
+  if (!playing.value) return;
+  if (!isPast.value) {
+    playing.value = false;
+    return;
+  }
+  const index = cursor.value;
+  const gap = (entries.value[index + 1]?.at ?? 0) - (entries.value[index]?.at ?? 0);
+  const timer = setTimeout(() => moveTo(index + 1), Math.max(30, Math.min(LONGEST_GAP_MS, gap)) / speed.value);
+  return () => clearTimeout(timer);
+});
+
+effect(() => {
+  const waits = open.value?.source === 'live' ? cards() : [];
+  const name = open.value?.id ?? 'runchart';
+  document.title = `${waits.length > 0 ? '◆ ' : ''}${name} · runchart`;
+  const [first] = waits;
+  if (first) said.value = `${first.call.name} asks to run`;
+});
+effect(() => {
+  document.documentElement.dataset.state = stateAt(cursor.value);
+});
+
+addEventListener('resize', () => {
+  windowSize.value = { width: innerWidth, height: innerHeight };
+});
+listenForKeys();
+listenForDrops();
 
 const place = document.getElementById('page');
-if (place) render(<p>runchart inspector</p>, place);
+if (place) render(<App />, place);
+
+const asked = new URLSearchParams(location.search);
+const file = asked.get('log');
+if (asked.has('token')) connect(dialServer, location.host);
+if (file !== null && /^[\w-][\w.-]*\.jsonl$/.test(file)) {
+  const began = performance.now();
+  void fetch(file)
+    .then((answer) => answer.text())
+    .then((text) => openText(text, file.split('/').at(-1) ?? file))
+    .then(() => {
+      said.value = `read in ${duration(performance.now() - began)}`;
+    });
+}

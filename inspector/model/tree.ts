@@ -1,0 +1,119 @@
+/** The rows of the tree: conversations, under each its runs, newest first, and under these what they started. */
+import {
+  type CallFacts,
+  type CallState,
+  callAt,
+  type LogFacts,
+  type RunFacts,
+  type RunState,
+  runStateAt,
+} from './facts.ts';
+import { callMs, type Moment } from './steps.ts';
+import { duration, oneLine, plural, telling } from './words.ts';
+
+export type MarkName = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued' | 'idle';
+
+export interface TreeRow {
+  /** `run 2`, `round 2`, `call call_1`, `model 2`, `actor x:3`. */
+  readonly key: string;
+  readonly depth: number;
+  readonly mark: MarkName;
+  readonly machine?: string;
+  readonly name: string;
+  readonly fact: string;
+  readonly hasChildren: boolean;
+  /** It begins behind the cursor. */
+  readonly isLater: boolean;
+  readonly icon?: 'branch';
+  /** The sub-agent's conversation. */
+  readonly child?: string;
+}
+
+export const markOfRun = (state: RunState): MarkName => (state === 'completed' ? 'done' : state);
+export const markOfCall = (state: CallState): MarkName =>
+  state === 'decided' ? 'queued' : state === 'unknown' ? 'cancelled' : state;
+
+type IsOpen = (key: string, ifUntold: boolean) => boolean;
+
+/** Rows of one conversation; `isOpen` says of a key whether what is below it shows, `isAsking` that the model answers now. */
+export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean): TreeRow[] {
+  const { facts, index } = moment;
+  const begun = facts.runs.filter(({ from }) => from <= index);
+  const current = begun.at(-1);
+  return facts.runs.flatMap((_, place) => {
+    const at = facts.runs.length - 1 - place;
+    const run = facts.runs[at];
+    if (!run) return [];
+    const key = `run ${at}`;
+    const below = run.from <= index ? rowsBelow(run, at, moment, isOpen, isAsking) : [];
+    const state = runStateAt(run, index);
+    const row: TreeRow = {
+      key,
+      depth: 1,
+      mark: run.from > index ? 'idle' : markOfRun(state),
+      machine: `RUN ${run.number}`,
+      name: oneLine(run.words, 60),
+      fact: '',
+      hasChildren: below.length > 0,
+      isLater: run.from > index,
+    };
+    return isOpen(key, run === current) ? [row, ...below] : [row];
+  });
+}
+
+function callsOf({ calls }: LogFacts, run: RunFacts, index: number): CallFacts[] {
+  return [...calls.values()].filter(
+    ({ said, starts }) =>
+      (said >= run.from && said <= Math.min(run.to, index)) ||
+      starts.some(({ at }) => at >= run.from && at <= Math.min(run.to, index)),
+  );
+}
+
+function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, isAsking: boolean): TreeRow[] {
+  const { facts, index } = moment;
+  const rows: TreeRow[] = [];
+  const state = runStateAt(run, index);
+  if (state === 'running' && isAsking) {
+    const turn = run.turns.filter(({ reply = 0 }) => reply <= index).length + 1;
+    rows.push({
+      key: `model ${at}`,
+      depth: 2,
+      mark: 'running',
+      machine: 'LLM_CALL',
+      name: '',
+      fact: `turn ${turn}`,
+      hasChildren: false,
+      isLater: false,
+    });
+  }
+  const calls = callsOf(facts, run, index);
+  if (calls.length === 0) return rows;
+  const states = calls.map((call) => callAt(call, index));
+  const works = state === 'running' && states.includes('running');
+  const key = `round ${at}`;
+  const mark = works
+    ? 'running'
+    : states.includes('waiting')
+      ? 'waiting'
+      : states.includes('queued')
+        ? 'queued'
+        : 'done';
+  const fact = plural(calls.length, 'call');
+  rows.push({ key, depth: 2, mark, machine: 'TOOL_ROUND', name: '', fact, hasChildren: true, isLater: false });
+  if (!isOpen(key, true)) return rows;
+  for (const call of calls) {
+    const one = callAt(call, index);
+    const ms = callMs(call, moment);
+    const told =
+      one === 'running' || one === 'waiting' || calls.length === 1
+        ? ms > 0
+          ? duration(ms)
+          : ''
+        : telling(call.args, 18);
+    const child = call.child === undefined ? {} : { child: call.child };
+    const name = call.name;
+    const below = { depth: 3, mark: markOfCall(one), name, fact: told, hasChildren: false, isLater: false };
+    rows.push({ key: `call ${call.callId}`, ...below, ...child });
+  }
+  return rows;
+}

@@ -1,0 +1,188 @@
+/** The keyboard. Rule: a single letter does nothing while one types, and what decides does nothing just behind a new card. */
+import { fitAsked, zoomAsked } from '../view/ChartPanel.tsx';
+import { toggleEntry } from '../view/Events.tsx';
+import {
+  type Card,
+  cardKey,
+  cards,
+  chosenCard,
+  decide,
+  editing,
+  giving,
+  isSettled,
+  mayControl,
+  pressCancel,
+} from './deciding.ts';
+import { exportLog, exportTest } from './exporting.ts';
+import { chooseFile } from './files.ts';
+import {
+  chosen,
+  chosenState,
+  coverage,
+  cursor,
+  dockIsOpen,
+  entries,
+  facts,
+  follow,
+  helpIsOpen,
+  isPast,
+  last,
+  moveTo,
+  playing,
+  step,
+  switchTheme,
+  tab,
+  windowSize,
+} from './store.ts';
+import { crumbs, selectedKey } from './subject.ts';
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+
+const beginsCycle = (index: number): boolean => facts.value.runs.some((run) => run.from === index && !run.isResumed);
+const endsStep = (index: number): boolean => facts.value.steps[index]?.end === index;
+
+function moveBy(direction: 1 | -1, event: KeyboardEvent): void {
+  playing.value = false;
+  step(direction, event.shiftKey ? beginsCycle : event.altKey ? endsStep : undefined);
+}
+
+/** The card that keys act on. */
+function card(): Card | undefined {
+  const all = cards();
+  const one = all.length === 1 ? all[0] : all[chosenCard.value];
+  return one && isSettled(cardKey(one.call, one.suspension), performance.now()) ? one : undefined;
+}
+
+function onCard(event: KeyboardEvent): boolean {
+  if (!mayControl() || cards().length === 0) return false;
+  if (/^[1-9]$/.test(event.key)) {
+    chosenCard.value = Math.min(cards().length, Number(event.key)) - 1;
+    return true;
+  }
+  const one = card();
+  if (!one) return false;
+  const key = cardKey(one.call, one.suspension);
+  switch (event.key) {
+    case 'a':
+      void decide(one, { action: 'approve' });
+      return true;
+    case 'd':
+      void decide(one, { action: 'deny' });
+      return true;
+    case 'D':
+      giving.value = { key, what: 'reason' };
+      return true;
+    case 'e':
+      editing.value = key;
+      return true;
+    case 'r':
+      if (one.suspension.reason === 'permission') return false;
+      giving.value = { key, what: 'answer' };
+      return true;
+    default:
+      return false;
+  }
+}
+
+function crumbBy(direction: 1 | -1): void {
+  const list = crumbs.value;
+  const at = list.findIndex(({ key }) => key === selectedKey.value);
+  const next = list[at + direction];
+  if (next) chosen.value = next.key;
+}
+
+const focusOn = (id: string): void => {
+  const panel = document.getElementById(id);
+  const inner = panel?.querySelector<HTMLElement>('[tabindex="0"], button, input');
+  (inner ?? panel)?.focus();
+};
+
+let went = 0;
+const GO_MS = 1200;
+function go(key: string): boolean {
+  const panels: Readonly<Record<string, string>> = { c: 'chart', s: 'steps', e: 'events', q: 'sequence', t: 'tree' };
+  const name = panels[key];
+  if (name === undefined) return false;
+  if (name === 'steps' || name === 'events' || name === 'sequence') tab.value = name;
+  requestAnimationFrame(() => focusOn(name));
+  return true;
+}
+
+const ACTS: Readonly<Record<string, (event: KeyboardEvent) => void>> = {
+  j: (event) => moveBy(1, event),
+  k: (event) => moveBy(-1, event),
+  J: (event) => moveBy(1, event),
+  K: (event) => moveBy(-1, event),
+  ' ': () => {
+    if (!playing.value && !isPast.value) moveTo(0);
+    playing.value = !playing.value;
+  },
+  l: () => follow(),
+  Home: () => moveTo(0),
+  End: () => moveTo(last.value),
+  x: (event) => pressCancel(event.timeStamp),
+  '[': () => crumbBy(-1),
+  ']': () => crumbBy(1),
+  f: () => {
+    fitAsked.value += 1;
+  },
+  '+': () => zoomBy(1.2),
+  '-': () => zoomBy(1 / 1.2),
+  '0': () => zoomBy(0),
+  '/': () => document.getElementById('search')?.focus(),
+  c: () => {
+    coverage.value = !coverage.value;
+  },
+  t: () => {
+    dockIsOpen.value = !(dockIsOpen.value ?? windowSize.value.height >= 840);
+  },
+  m: () => void exportTest(),
+  s: () => exportLog(),
+  o: () => chooseFile(),
+  '?': () => {
+    helpIsOpen.value = !helpIsOpen.value;
+  },
+  T: () => switchTheme(),
+  Enter: () => toggleEntry(cursor.value),
+};
+
+function zoomBy(by: number): void {
+  zoomAsked.value = { by, n: zoomAsked.value.n + 1 };
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (event.key === 'Escape') {
+    helpIsOpen.value = false;
+    chosenState.value = undefined;
+    editing.value = undefined;
+    giving.value = undefined;
+    if (isTyping(event.target)) (event.target as HTMLElement).blur();
+    return;
+  }
+  if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.defaultPrevented) return;
+  const onButton = event.target instanceof HTMLButtonElement && (event.key === 'Enter' || event.key === ' ');
+  if (onButton) return;
+  if (event.timeStamp - went < GO_MS && go(event.key)) {
+    went = 0;
+    return event.preventDefault();
+  }
+  if (event.key === 'g') {
+    went = event.timeStamp;
+    return;
+  }
+  if (onCard(event)) return event.preventDefault();
+  const arrow = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : undefined;
+  if (arrow && entries.value.length > 0) {
+    moveBy(arrow, event);
+    return event.preventDefault();
+  }
+  // With ⌥ a key of a Mac types another letter: the key itself counts.
+  const key = event.altKey && /^Key[JK]$/.test(event.code) ? event.code.slice(3).toLowerCase() : event.key;
+  const act = ACTS[key];
+  if (!act) return;
+  act(event);
+  event.preventDefault();
+}
+
+export const listenForKeys = (): void => addEventListener('keydown', onKey);

@@ -1,0 +1,228 @@
+/**
+ * The way to the server: what it tells becomes conversations, and what is asked of it is answered. Rule: what lasts is
+ * numbered, so a page that was cut off asks for what is behind the number it has; frames are taken together, once a picture.
+ */
+import { batch } from '@preact/signals';
+import type { Json } from '../../machines/vocabulary.ts';
+import type { Chart } from '../../src/inspect/chart.ts';
+import {
+  type Control,
+  type FromPage,
+  type Passing,
+  type Recorded,
+  readFrame,
+  type ToPage,
+} from '../../src/inspect/wire.ts';
+import { NOTHING_OBSERVED, type Observed, observe } from '../model/observed.ts';
+import { learnChart } from './layouts.ts';
+import {
+  type Connection,
+  type Conversation,
+  connection,
+  conversations,
+  openConversation,
+  openId,
+  said,
+} from './store.ts';
+
+/** What carries frames: a WebSocket, or a channel between tabs. */
+export interface Line {
+  send(text: string): void;
+  close(): void;
+}
+export type Dial = (heard: { open(): void; frame(text: string): void; closed(): void }) => Line;
+
+const TRY_AGAIN_MS = [250, 500, 1000, 2000, 4000];
+let line: Line | undefined;
+let next = 0;
+let session: string | undefined;
+let tries = 0;
+let waiting: ToPage[] = [];
+let isDue = false;
+let asked = 0;
+const answers = new Map<number, { resolve(value: Json): void; reject(error: Error): void }>();
+const told = new Map<string, Chart>();
+/** By actor: its conversation. */
+const homes = new Map<string, string>();
+
+export const dialServer: Dial = (heard) => {
+  const token = new URLSearchParams(location.search).get('token') ?? '';
+  const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
+  const socket = new WebSocket(`${scheme}://${location.host}/ws?token=${encodeURIComponent(token)}`);
+  socket.onopen = () => heard.open();
+  socket.onmessage = ({ data }) => heard.frame(`${data}`);
+  socket.onclose = () => heard.closed();
+  return { send: (text) => socket.send(text), close: () => socket.close() };
+};
+
+export function connect(dial: Dial, host: string): void {
+  const mine = dial({
+    open() {
+      tries = 0;
+      tell({ type: 'subscribe', from: next, ...(session !== undefined && { session }) });
+    },
+    frame(text) {
+      waiting.push(...readFrame(text));
+      if (isDue) return;
+      isDue = true;
+      // A page in the background gets no pictures, and lives all the same.
+      if (document.hidden) setTimeout(take, 50);
+      else requestAnimationFrame(take);
+    },
+    closed() {
+      const before = connection.value;
+      const control = before.state !== 'none' && before.control;
+      if (before.state !== 'lost') connection.value = { state: 'lost', control, host, since: Date.now() };
+      for (const { reject } of answers.values()) reject(new Error('the connection was lost'));
+      answers.clear();
+      setTimeout(() => connect(dial, host), TRY_AGAIN_MS[Math.min(tries++, TRY_AGAIN_MS.length - 1)]);
+    },
+  });
+  line = mine;
+}
+
+function tell(message: FromPage): void {
+  line?.send(JSON.stringify(message));
+}
+
+/** Rejects with what the server says where it refuses. */
+export function ask(request: Control): Promise<Json> {
+  if (connection.value.state !== 'open') return Promise.reject(new Error('not connected'));
+  const number = ++asked;
+  tell({ ...request, ask: number });
+  return new Promise((resolve, reject) => answers.set(number, { resolve, reject }));
+}
+
+function take(): void {
+  isDue = false;
+  const messages = waiting;
+  waiting = [];
+  batch(() => {
+    const changed = new Map<string, Conversation>();
+    for (const message of messages) {
+      if ('n' in message) record(message, changed);
+      else pass(message, changed);
+    }
+    if (changed.size > 0) conversations.value = new Map([...conversations.value, ...changed]);
+    show(changed);
+  });
+}
+
+/** The first conversation opens by itself; later ones where nothing else is looked at. */
+function show(changed: ReadonlyMap<string, Conversation>): void {
+  if (openId.value !== undefined) return;
+  const roots = [...changed.values()].filter(({ parent }) => parent === undefined);
+  const first = roots.at(-1) ?? [...changed.values()][0];
+  if (first) openConversation(first.id);
+}
+
+const blank = (id: string): Conversation => ({
+  id,
+  source: 'live',
+  of: 'runchart',
+  entries: [],
+  broken: [],
+  observed: NOTHING_OBSERVED,
+});
+
+function record(message: Recorded, changed: Map<string, Conversation>): void {
+  if (message.n < next) return;
+  next = message.n + 1;
+  const known = (id: string): Conversation => changed.get(id) ?? conversations.value.get(id) ?? blank(id);
+  const set = (id: string, change: Partial<Conversation>): void => void changed.set(id, { ...known(id), ...change });
+  switch (message.type) {
+    case 'chart':
+      told.set(message.chart, message.drawn);
+      learnChart(message.chart, message.drawn);
+      return;
+    case 'conversation': {
+      const { conversation, of, parent } = message;
+      return set(conversation, { of, ...(parent && { parent }) });
+    }
+    case 'entry': {
+      const { conversation, entry } = message;
+      const { entries, inFlight: _, ...rest } = known(conversation);
+      if (entry.seq <= (entries.at(-1)?.seq ?? -1)) return;
+      // What was streamed is durable now.
+      const isReply = entry.type === 'agent-output' || entry.type === 'model-reply';
+      const kept = isReply ? rest : known(conversation);
+      changed.set(conversation, { ...kept, entries: [...entries, entry] });
+      return;
+    }
+    case 'status':
+      return set(message.conversation, { status: message.status });
+    case 'closed':
+      return set(message.conversation, { status: 'gone' });
+    default: {
+      if (message.type === 'actor') homes.set(message.actor, message.conversation);
+      const home = homes.get(message.actor);
+      if (home === undefined) return;
+      const { observed = NOTHING_OBSERVED, entries } = known(home);
+      set(home, { observed: observeNamed(observed, message, entries.length - 1) });
+    }
+  }
+}
+
+type Fact = Parameters<typeof observe>[1];
+
+function observeNamed(observed: Observed, fact: Fact, behind: number): Observed {
+  const drawn = fact.type === 'actor' && fact.chart !== undefined ? told.get(fact.chart) : undefined;
+  if (fact.type !== 'actor' || !drawn || fact.chart === undefined)
+    return observe(observed, fact, chartsByKey(), behind);
+  return observe(observed, { ...fact, chart: learnChart(fact.chart, drawn) }, chartsByKey(), behind);
+}
+
+/** Under the name that the page has for them, too. */
+function chartsByKey(): ReadonlyMap<string, Chart> {
+  return new Map(
+    [...told].flatMap(([key, chart]) => [[key, chart] as const, [learnChart(key, chart), chart] as const]),
+  );
+}
+
+function pass(message: Passing, changed: Map<string, Conversation>): void {
+  switch (message.type) {
+    case 'hello': {
+      if (session !== undefined && session !== message.session) forget();
+      session = message.session;
+      next = Math.max(next, message.from);
+      const now: Connection = { state: 'open', control: message.control, host: location.host };
+      connection.value = now;
+      if (message.dropped > 0) said.value = `${message.dropped} earlier records are no longer kept`;
+      return;
+    }
+    case 'live': {
+      const { conversation: id, signal } = message;
+      const known = changed.get(id) ?? conversations.value.get(id) ?? blank(id);
+      if (signal.path && signal.path.length > 0) return;
+      const { text = '', reasoning = '' } = known.inFlight ?? {};
+      if (signal.type === 'reset') {
+        const { inFlight: _, ...rest } = known;
+        changed.set(id, rest);
+      } else if (signal.type === 'text-delta')
+        changed.set(id, { ...known, inFlight: { text: text + signal.text, reasoning } });
+      else if (signal.type === 'reasoning-delta') {
+        changed.set(id, { ...known, inFlight: { text, reasoning: reasoning + signal.text } });
+      }
+      return;
+    }
+    case 'dropped':
+      next = Math.max(next, message.from + message.count);
+      said.value = `${message.count} records came faster than they could be shown`;
+      return;
+    case 'answer':
+      answers.get(message.ask)?.resolve(message.value);
+      return void answers.delete(message.ask);
+    case 'refused':
+      answers.get(message.ask)?.reject(new Error(message.message));
+      return void answers.delete(message.ask);
+  }
+}
+
+/** The server is another one: what the last one told is over. */
+function forget(): void {
+  next = 0;
+  told.clear();
+  homes.clear();
+  conversations.value = new Map([...conversations.value].filter(([, { source }]) => source === 'file'));
+  if (openId.value !== undefined && !conversations.value.has(openId.value)) openId.value = undefined;
+}

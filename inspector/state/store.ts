@@ -1,0 +1,136 @@
+/**
+ * What the page knows and where one is in it, as signals. Rule: one log, one cursor: whatever a panel shows is computed from
+ * `entries[0..cursor]`, and only the functions here change either.
+ */
+import { computed, signal } from '@preact/signals';
+import type { LogEntry } from '../../machines/vocabulary.ts';
+import type { ConversationState } from '../../src/inspect/wire.ts';
+import type { InFlight } from '../../src/live.ts';
+import { foldLog, type RunState, runStateAt } from '../model/facts.ts';
+import type { Observed } from '../model/observed.ts';
+import type { BrokenLine } from '../model/readLog.ts';
+import type { Moment } from '../model/steps.ts';
+
+export interface Conversation {
+  readonly id: string;
+  readonly source: 'file' | 'live';
+  readonly of: 'runchart' | 'xstate';
+  readonly entries: readonly LogEntry[];
+  readonly broken: readonly BrokenLine[];
+  readonly status?: ConversationState;
+  readonly parent?: { readonly conversation: string; readonly callId: string };
+  readonly inFlight?: Pick<InFlight, 'text' | 'reasoning'>;
+  /** Actors and transitions as they were told, live only. */
+  readonly observed?: Observed;
+}
+
+export type Tab = 'steps' | 'events' | 'sequence';
+export type Connection =
+  | { readonly state: 'none' }
+  | { readonly state: 'open'; readonly control: boolean; readonly host: string }
+  | { readonly state: 'lost'; readonly control: boolean; readonly host: string; readonly since: number };
+
+export const conversations = signal<ReadonlyMap<string, Conversation>>(new Map());
+export const openId = signal<string | undefined>(undefined);
+/** Key of the chosen row of the tree; nothing: the last run. */
+export const chosen = signal<string | undefined>(undefined);
+/** Nothing: the page follows. */
+const held = signal<number | undefined>(undefined);
+export const clock = signal(Date.now());
+export const connection = signal<Connection>({ state: 'none' });
+export const reading = signal<string>('');
+export const tab = signal<Tab>('steps');
+export const dockIsOpen = signal<boolean | undefined>(undefined);
+export const coverage = signal(false);
+export const helpIsOpen = signal(false);
+export const treeIsOpen = signal(false);
+export const playing = signal(false);
+export const speed = signal(1);
+export const chosenState = signal<string | undefined>(undefined);
+export const folds = signal<ReadonlyMap<string, boolean>>(new Map());
+/** A short sentence in the status bar, said aloud too. */
+export const said = signal('');
+export const windowSize = signal({ width: innerWidth, height: innerHeight });
+
+const storedTheme = (): 'dark' | 'light' | undefined => {
+  const value = localStorage.getItem('runchart-theme');
+  return value === 'dark' || value === 'light' ? value : undefined;
+};
+export const theme = signal(storedTheme());
+export function switchTheme(): void {
+  const isDark = theme.value ? theme.value === 'dark' : !matchMedia('(prefers-color-scheme: light)').matches;
+  theme.value = isDark ? 'light' : 'dark';
+  localStorage.setItem('runchart-theme', theme.value);
+}
+
+const NOTHING: readonly LogEntry[] = [];
+export const open = computed(() => (openId.value === undefined ? undefined : conversations.value.get(openId.value)));
+export const entries = computed(() => open.value?.entries ?? NOTHING);
+export const facts = computed(() => foldLog(entries.value));
+export const last = computed(() => entries.value.length - 1);
+export const cursor = computed(() => Math.min(held.value ?? last.value, last.value));
+/** The page is at an entry and stays there, though more may follow. */
+export const isPast = computed(() => held.value !== undefined && held.value < last.value);
+export const isFollowing = computed(() => held.value === undefined);
+
+export const lastRun = computed(() => facts.value.runs.filter(({ from }) => from <= cursor.value).at(-1));
+export const isWaitingLive = computed(() => facts.value.runs.at(-1)?.stop?.state === 'waiting');
+
+/** Whether time goes on for what is shown: a living conversation at work or waiting, at its end. */
+export const isMoving = computed(() => {
+  const conversation = open.value;
+  if (conversation?.source !== 'live' || isPast.value || conversation.status === 'gone') return false;
+  const run = facts.value.runs.at(-1);
+  return run !== undefined && (runStateAt(run, last.value) === 'running' || isWaitingLive.value);
+});
+const lastAt = computed(() => entries.value[cursor.value]?.at ?? 0);
+export const now = computed(() => (isMoving.value ? Math.max(clock.value, lastAt.value) : lastAt.value));
+export const moment = computed(
+  (): Moment => ({ entries: entries.value, facts: facts.value, index: cursor.value, now: now.value }),
+);
+
+export type PageState = RunState | 'idle' | 'open';
+export const stateAt = (index: number): PageState => {
+  const run = facts.value.runs.filter(({ from }) => from <= index).at(-1);
+  if (!run) return 'idle';
+  const state = runStateAt(run, index);
+  if (state === 'running' && open.value?.source === 'file' && index === last.value) return 'open';
+  if (state === 'running' && open.value?.status === 'gone' && index === last.value) return 'open';
+  return state;
+};
+
+export function moveTo(index: number): void {
+  if (entries.value.length === 0) return;
+  const to = Math.max(0, Math.min(last.value, index));
+  held.value = to === last.value ? undefined : to;
+}
+export const follow = (): void => {
+  held.value = undefined;
+  playing.value = false;
+};
+
+export function openConversation(id: string): void {
+  if (openId.value === id) return;
+  openId.value = id;
+  chosen.value = undefined;
+  chosenState.value = undefined;
+  held.value = undefined;
+  playing.value = false;
+}
+
+export function put(conversation: Conversation): void {
+  const next = new Map(conversations.value);
+  next.set(conversation.id, conversation);
+  conversations.value = next;
+}
+
+export function setFold(key: string, isOpen: boolean): void {
+  folds.value = new Map(folds.value).set(key, isOpen);
+}
+
+/** Next entry in a direction for which a question is answered with yes. */
+export function step(direction: 1 | -1, stops: (index: number) => boolean = () => true): void {
+  let index = cursor.value + direction;
+  while (index > 0 && index < last.value && !stops(index)) index += direction;
+  moveTo(index);
+}

@@ -1,0 +1,273 @@
+/** The states and arrows of a chart. Rule: a run changes classes and marks here, never positions. */
+import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/layout.ts';
+import type { Standing } from '../model/chartPath.ts';
+import {
+  type Drawing,
+  headPath,
+  initialsOf,
+  type LitLeg,
+  labelPlace,
+  litLeg,
+  middleOf,
+  roundedPath,
+  shownFor,
+} from '../model/litPath.ts';
+import type { MarkName } from '../model/tree.ts';
+import { MarkAt, type Tone, toneOf } from './marks.tsx';
+
+export interface ChartLook {
+  readonly drawing: Drawing;
+  readonly standing: Standing | undefined;
+  /** The state that says how it ended. */
+  readonly outcome: { readonly id: string; readonly mark: MarkName } | undefined;
+  /** Of the state it is in, while it is not over. */
+  readonly mark: MarkName;
+  readonly active: ReadonlySet<string>;
+  readonly hovered: string | undefined;
+  readonly focused: string | undefined;
+  readonly selected: string | undefined;
+  onHover(id: string | undefined): void;
+  onSelect(id: string): void;
+  onFold(id: string): void;
+}
+
+export function ChartDrawing(look: ChartLook) {
+  const { drawing, standing, outcome } = look;
+  const { layout } = drawing;
+  const taken = standing?.taken ?? new Set<string>();
+  const initials = initialsOf(drawing, standing?.entered ?? new Map());
+  const lit = (standing?.lit ?? []).map((leg) => litLeg(drawing, leg)).filter((leg) => leg !== undefined);
+  const tone: Tone = outcome ? toneOf[outcome.mark] : toneOf[look.mark] === 'none' ? 'run' : toneOf[look.mark];
+  const hovered = look.hovered ?? look.focused;
+  return (
+    <g>
+      {layout.states
+        .filter(({ shape }) => shape === 'open')
+        .map((state) => (
+          <Compound key={state.id} state={state} look={look} />
+        ))}
+      {layout.arrows.map((arrow) => (
+        <ArrowLine
+          key={`${arrow.from} ${arrow.to}`}
+          arrow={arrow}
+          isTaken={initials.has(arrow) || arrow.transitions.some((key) => taken.has(key))}
+          isNear={hovered !== undefined && (arrow.from === hovered || arrow.to === hovered)}
+        />
+      ))}
+      {layout.states
+        .filter(({ leaves, shape }) => leaves && shape !== 'open')
+        .map((state) => (
+          <WayOut
+            key={state.id}
+            state={state}
+            isTaken={lit.some(({ leg, points }) => isFrom(drawing, state, leg.source, points))}
+          />
+        ))}
+      <LitPath lit={lit} tone={tone} isOver={outcome !== undefined} />
+      {layout.states
+        .filter(({ shape }) => shape !== 'open')
+        .map((state) => (
+          <StateBox key={state.id} state={state} look={look} />
+        ))}
+      {layout.arrows
+        .filter(
+          (arrow) => arrow.label !== undefined && ((arrow.isChoice && standing) || isShownOnHover(arrow, hovered)),
+        )
+        .map((arrow) => (
+          <ArrowLabel
+            key={`${arrow.from} ${arrow.to}`}
+            arrow={arrow}
+            isLit={lit.some((one) => one.arrow === arrow) && !outcome}
+          />
+        ))}
+    </g>
+  );
+}
+
+const isShownOnHover = (arrow: DrawnArrow, hovered: string | undefined): boolean =>
+  hovered !== undefined && (arrow.from === hovered || arrow.to === hovered);
+
+const isFrom = (drawing: Drawing, state: DrawnState, source: string, points: LitLeg['points']): boolean =>
+  shownFor(drawing, source)?.id === state.id && Math.abs((points[0]?.[0] ?? 0) - (state.x + state.width)) < 1;
+
+function Compound({ state, look }: { state: DrawnState; look: ChartLook }) {
+  const isActive = look.active.has(state.id) && !look.outcome;
+  const isEntered = (look.standing?.entered.get(state.id) ?? 0) > 0;
+  const tone = isActive ? 'is-parent' : isEntered ? 'is-entered' : '';
+  const { x, y, width, height } = state;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a part of a drawing has no element of its own.
+    <g
+      class={`compound ${tone}`}
+      role="button"
+      tabIndex={-1}
+      aria-label={`${state.key}, open`}
+      onDblClick={() => look.onFold(state.id)}
+    >
+      <rect x={x} y={y} width={width} height={height} rx="9" />
+      <text x={x + 11} y={y + 16.5}>
+        {state.key}
+      </text>
+    </g>
+  );
+}
+
+function ArrowLine({ arrow, isTaken, isNear }: { arrow: DrawnArrow; isTaken: boolean; isNear: boolean }) {
+  const [start] = arrow.points;
+  const look = `arrow${isTaken ? ' is-taken' : ''}${isNear ? ' is-near' : ''}`;
+  return (
+    <g class={look}>
+      <path class="shaft" d={roundedPath(arrow.points)} />
+      <path class="head" d={headPath(arrow.points)} />
+      {arrow.from === undefined && start && <circle class="head" cx={start[0]} cy={start[1]} r="4.2" />}
+    </g>
+  );
+}
+
+function WayOut({ state, isTaken }: { state: DrawnState; isTaken: boolean }) {
+  const x = state.x + state.width;
+  const y = state.y + state.height / 2;
+  return (
+    <g class={isTaken ? 'way-out is-taken' : 'way-out'}>
+      <path d={`M${x} ${y}h8`} />
+      <circle cx={x + 10} cy={y} r="2" />
+    </g>
+  );
+}
+
+function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; isOver: boolean }) {
+  const last = lit.at(-1);
+  if (!last) return null;
+  const key = lit.map(({ leg }) => leg.key).join();
+  const [x, y] = middleOf(last.points);
+  return (
+    <g class={`lit tone-${tone}`} key={key}>
+      {lit.map(({ leg, points }) => (
+        <g key={leg.key}>
+          <path class="shaft" d={roundedPath(points)} pathLength={1} />
+          <path class="head" d={headPath(points, 7)} />
+        </g>
+      ))}
+      {!isOver && <circle class="pulse-halo" cx={x} cy={y} r="6.5" />}
+      {!isOver && <circle class="pulse" cx={x} cy={y} r="3.4" />}
+    </g>
+  );
+}
+
+function ArrowLabel({ arrow, isLit }: { arrow: DrawnArrow; isLit: boolean }) {
+  const [x, y] = labelPlace(arrow);
+  return (
+    <text class={isLit ? 'arrow-label is-lit' : 'arrow-label'} x={isLit ? x + 6 : x} y={y}>
+      {arrow.label}
+    </text>
+  );
+}
+
+const times = (count: number): string =>
+  count === 0 ? 'never entered' : count === 1 ? 'entered once' : `entered ${count} times`;
+
+function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
+  const { x, y, width, height, shape } = state;
+  const count = look.standing?.entered.get(state.id) ?? 0;
+  const isOutcome = look.outcome?.id === state.id;
+  const isActive = look.active.has(state.id) && !look.outcome;
+  const mark: MarkName | undefined = isOutcome ? look.outcome?.mark : isActive ? look.mark : undefined;
+  const classes = [
+    'state',
+    isOutcome ? `is-outcome tone-${toneOf[mark ?? 'idle']}` : '',
+    isActive ? `is-active tone-${toneOf[look.mark]}` : '',
+    count > 0 ? 'is-entered' : '',
+    look.selected === state.id ? 'is-selected' : '',
+    look.focused === state.id ? 'is-focused' : '',
+    look.hovered !== undefined && look.hovered !== state.id && !isNear(look, state.id) ? 'is-far' : '',
+  ];
+  const children = look.drawing.tree.states.get(state.id)?.states ?? [];
+  const inner = isActive
+    ? children.find(({ id }) => look.standing?.leaf === id || look.standing?.leaf?.startsWith(`${id}.`))
+    : undefined;
+  const status = isActive ? 'active' : isOutcome ? 'the outcome' : '';
+  const label = [state.key, status, inner?.key ?? '', times(count)].filter((part) => part !== '').join(', ');
+  if (shape === 'end') return <EndRing state={state} look={look} isReached={count > 0} />;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a part of a drawing has no element of its own.
+    <g
+      class={classes.join(' ')}
+      role="button"
+      aria-label={label}
+      data-state={state.id}
+      tabIndex={-1}
+      onMouseEnter={() => look.onHover(state.id)}
+      onMouseLeave={() => look.onHover(undefined)}
+      onClick={() => look.onSelect(state.id)}
+      onKeyDown={() => {}}
+      onDblClick={() => shape === 'folded' && look.onFold(state.id)}
+    >
+      {isActive && <rect class="halo" x={x - 2} y={y - 2} width={width + 4} height={height + 4} rx="7.5" />}
+      <rect class="box" x={x} y={y} width={width} height={height} rx="5.5" />
+      {shape === 'final' && (
+        <rect class="inner" x={x + 2.5} y={y + 2.5} width={width - 5} height={height - 5} rx="3.5" />
+      )}
+      {mark && <MarkAt name={mark} x={x + 16} y={y + (shape === 'folded' ? 12 : height / 2)} size={11} />}
+      <text class="name" x={x + (mark ? 26 : 10)} y={y + (shape === 'folded' ? 16 : height / 2 + 4)}>
+        {state.key}
+      </text>
+      {count > 1 && (
+        <text class="count" x={x + width - 8} y={y + (shape === 'folded' ? 15.5 : height / 2 + 3.5)}>
+          ×{count}
+        </text>
+      )}
+      {shape === 'folded' && <Folded state={state} look={look} active={inner?.id} name={inner?.key} />}
+    </g>
+  );
+}
+
+const isNear = ({ drawing, hovered }: ChartLook, id: string): boolean =>
+  drawing.layout.arrows.some(({ from, to }) => (from === hovered && to === id) || (to === hovered && from === id));
+
+function Folded(props: { state: DrawnState; look: ChartLook; active: string | undefined; name: string | undefined }) {
+  const { state, look, active, name } = props;
+  const children = look.drawing.tree.states.get(state.id)?.states ?? [];
+  const { x, y, width } = state;
+  const shown = children.slice(0, 8);
+  return (
+    <>
+      {shown.map(({ id }, index) => {
+        const isEntered = (look.standing?.entered.get(id) ?? 0) > 0;
+        const kind = id === active ? 'pip is-active' : isEntered ? 'pip is-entered' : 'pip';
+        return <rect key={id} class={kind} x={x + 10.5 + index * 9.5} y={y + 24.5} width="6" height="6" rx="1.2" />;
+      })}
+      {name !== undefined && (
+        <text class="inner-name" x={x + 13 + shown.length * 9.5} y={y + 31}>
+          {name}
+        </text>
+      )}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the same by keyboard is Enter on the state. */}
+      <g
+        class="fold"
+        onClick={(event) => {
+          event.stopPropagation();
+          look.onFold(state.id);
+        }}
+      >
+        <rect x={x + width - 24} y={y + 17} width="22" height="20" class="fold-room" />
+        <path d={`m${x + width - 16} ${y + 26} 3.2 3.2 3.2-3.2`} />
+      </g>
+    </>
+  );
+}
+
+function EndRing({ state, look, isReached }: { state: DrawnState; look: ChartLook; isReached: boolean }) {
+  const x = state.x + state.width / 2;
+  const y = state.y + state.height / 2;
+  const tone = isReached && look.outcome ? `tone-${toneOf[look.outcome.mark]} is-reached` : '';
+  return (
+    <g class={`end ${tone}`} data-state={state.id}>
+      <circle class="ring" cx={x} cy={y} r="7.6" />
+      {isReached && look.outcome ? (
+        <MarkAt name={look.outcome.mark} x={x} y={y} size={9} />
+      ) : (
+        <circle class="head" cx={x} cy={y} r="3.4" />
+      )}
+    </g>
+  );
+}

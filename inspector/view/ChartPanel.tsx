@@ -1,0 +1,188 @@
+/** The canvas: it fits, pans and zooms, and never moves by itself. */
+import { computed, signal } from '@preact/signals';
+import { select } from 'd3-selection';
+import { type ZoomBehavior, zoom, zoomIdentity } from 'd3-zoom';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
+import { type Drawing, drawingOf, shownFor } from '../model/litPath.ts';
+import { charts, layoutOf, toggleState } from '../state/layouts.ts';
+import { chosenState, coverage, entries } from '../state/store.ts';
+import { outcomeOf, standing, subject } from '../state/subject.ts';
+import { ChartDrawing } from './ChartDrawing.tsx';
+import { covered } from './Coverage.tsx';
+import { StateCard } from './StateCard.tsx';
+
+const LEAST = 0.85;
+const MOST = 1.2;
+const MARGIN = 14;
+
+const hovered = signal<string | undefined>(undefined);
+const focused = signal<string | undefined>(undefined);
+/** Asked for by `F` and by the button. */
+export const fitAsked = signal(0);
+export const zoomAsked = signal<{ readonly by: number; readonly n: number }>({ by: 1, n: 0 });
+
+export const shownChart = computed(() => subject.value?.chart ?? 'RUN');
+export const drawing = computed((): Drawing | undefined => {
+  const layout = layoutOf(shownChart.value);
+  const known = charts.value.get(shownChart.value);
+  return layout && known && drawingOf(layout, known.walker.tree);
+});
+
+/** The state that is in view where the chart does not fit. */
+function activeBox(made: Drawing) {
+  const leaf = standing.value?.leaf;
+  return leaf === undefined ? undefined : shownFor(made, leaf);
+}
+
+function fitted(made: Drawing, width: number, height: number) {
+  const { layout } = made;
+  const wanted = Math.min((width - 2 * MARGIN) / layout.width, (height - 2 * MARGIN) / layout.height);
+  const most = entries.value.length === 0 ? Math.min(MOST, wanted * 0.96) : MOST;
+  const scale = Math.max(LEAST, Math.min(most, wanted));
+  const fits = wanted >= LEAST;
+  const at = fits ? undefined : activeBox(made);
+  const along = (room: number, size: number, middle: number | undefined): number => {
+    if (size * scale <= room - 2 * MARGIN || middle === undefined) {
+      return Math.max(MARGIN, (room - size * scale) / 2);
+    }
+    return Math.min(MARGIN, Math.max(room - size * scale - MARGIN, room / 2 - middle * scale));
+  };
+  const x = along(width, layout.width, at && at.x + at.width / 2);
+  const y = along(height, layout.height, at && at.y + at.height / 2);
+  return zoomIdentity.translate(x, y).scale(scale);
+}
+
+function useZoom(layout: ChartLayout | undefined) {
+  const svg = useRef<SVGSVGElement>(null);
+  const inner = useRef<SVGGElement>(null);
+  const behaviour = useRef<ZoomBehavior<SVGSVGElement, unknown> | null>(null);
+  useLayoutEffect(() => {
+    const element = svg.current;
+    if (!element) return;
+    const made = zoom<SVGSVGElement, unknown>()
+      .scaleExtent([0.3, 3])
+      .on('zoom', ({ transform }) => inner.current?.setAttribute('transform', `${transform}`));
+    behaviour.current = made;
+    select(element).call(made).on('dblclick.zoom', null);
+    const observer = new ResizeObserver(() => fitView());
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  const fitView = (): void => {
+    const element = svg.current;
+    const made = drawing.peek();
+    if (!element || !made || !behaviour.current) return;
+    const { width, height } = element.getBoundingClientRect();
+    if (width > 0) select(element).call(behaviour.current.transform, fitted(made, width, height));
+  };
+  useEffect(() => fitView(), [layout?.chart, fitAsked.value, layout === undefined]);
+  useEffect(() => {
+    if (svg.current && behaviour.current && zoomAsked.value.n > 0) {
+      const selection = select(svg.current);
+      if (zoomAsked.value.by === 0) selection.call(behaviour.current.scaleTo, 1);
+      else selection.call(behaviour.current.scaleBy, zoomAsked.value.by);
+    }
+  }, [zoomAsked.value]);
+  return { svg, inner };
+}
+
+/** Where an arrow key leads: down on, left back, right out, up to where one came from. */
+function neighbour(made: Drawing, from: string, key: string): string | undefined {
+  const { arrows } = made.layout;
+  const named = (id: string | undefined) => (id === undefined ? undefined : made.states.get(id));
+  if (key === 'ArrowDown') return arrows.filter((arrow) => arrow.from === from && !arrow.isBack).at(-1)?.to;
+  if (key === 'ArrowLeft') return arrows.find((arrow) => arrow.from === from && arrow.isBack)?.to;
+  if (key === 'ArrowUp') return arrows.filter((arrow) => arrow.to === from && !arrow.isBack).at(-1)?.from;
+  const parent = named(from)?.parent;
+  return arrows.find((arrow) => arrow.from === parent)?.to ?? arrows.find((arrow) => arrow.from === from)?.to;
+}
+
+const insideOf = (made: Drawing, id: string | undefined): string | undefined => {
+  const state = id === undefined ? undefined : made.states.get(id);
+  if (state?.shape !== 'open') return id;
+  const first = made.layout.arrows.find(
+    (arrow) => arrow.from === undefined && made.states.get(arrow.to)?.parent === id,
+  );
+  return insideOf(made, first?.to);
+};
+
+function onKey(event: KeyboardEvent): void {
+  const made = drawing.peek();
+  if (!made) return;
+  const from = focused.peek() ?? activeBox(made)?.id ?? insideOf(made, made.layout.states[0]?.id);
+  if (event.key === 'Enter' && from !== undefined) {
+    if (made.states.get(from)?.shape === 'folded') toggleState(shownChart.peek(), from);
+    else chosenState.value = from;
+  } else if (event.key.startsWith('Arrow') && from !== undefined) {
+    const to = focused.peek() === undefined ? from : insideOf(made, neighbour(made, from, event.key));
+    if (to !== undefined) {
+      focused.value = to;
+      chosenState.value = to;
+    }
+  } else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+export function ChartPanel() {
+  const made = drawing.value;
+  const { svg, inner } = useZoom(made?.layout);
+  const at = coverage.value ? covered.value : standing.value;
+  const one = subject.value;
+  const outcome = one && !coverage.value ? outcomeOf(one) : undefined;
+  const leaf = coverage.value ? undefined : at?.leaf;
+  const active = new Set<string>();
+  const tree = made?.tree;
+  for (let id = leaf; id !== undefined; id = tree?.parents.get(id)) active.add(id);
+  const name = one ? `${one.label}, chart` : 'RUN, chart';
+  return (
+    <section class="chart" id="chart" aria-label={name}>
+      <svg
+        ref={svg}
+        class="canvas"
+        role="application"
+        aria-label={name}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrows move along its edges.
+        tabIndex={0}
+        onKeyDown={onKey}
+        onBlur={() => {
+          focused.value = undefined;
+        }}
+      >
+        <defs>
+          <pattern id="dots" width="20" height="20" patternUnits="userSpaceOnUse">
+            <circle cx="1" cy="1" r=".8" class="dot" />
+          </pattern>
+        </defs>
+        <rect width="100%" height="100%" fill="url(#dots)" />
+        <g ref={inner}>
+          {made && (
+            <ChartDrawing
+              drawing={made}
+              standing={at}
+              outcome={outcome}
+              mark={one?.mark === 'idle' || one === undefined ? 'idle' : outcome ? outcome.mark : runningMark(one.mark)}
+              active={active}
+              hovered={hovered.value}
+              focused={focused.value}
+              selected={chosenState.value}
+              onHover={(id) => {
+                hovered.value = id;
+              }}
+              onSelect={(id) => {
+                chosenState.value = chosenState.value === id ? undefined : id;
+              }}
+              onFold={(id) => toggleState(shownChart.value, id)}
+            />
+          )}
+        </g>
+      </svg>
+      <StateCard />
+    </section>
+  );
+}
+
+/** An actor that is in a state of its chart runs, whatever it waits for; CONVERSATION alone waits for a person. */
+const runningMark = (mark: 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued') =>
+  shownChart.value === 'CONVERSATION' ? mark : 'running';

@@ -1,0 +1,261 @@
+/** Every entry as a row. Rule: only the rows in view exist; any number may be open; later ones are pale. */
+import { computed, signal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { LogEntry } from '../../machines/vocabulary.ts';
+import { count, oneLine, plural, since, summary } from '../model/words.ts';
+import { copy } from '../state/files.ts';
+import { cursor, entries, facts, isFollowing, moveTo, open } from '../state/store.ts';
+import { Icon } from './marks.tsx';
+import { valueText } from './Steps.tsx';
+
+const ROW = 22;
+const HEAD = 30;
+const DETAIL_LINE = 16;
+const BEYOND = 400;
+
+type Row =
+  | { readonly kind: 'entry'; readonly index: number; readonly height: number }
+  | { readonly kind: 'head'; readonly words: string; readonly height: number }
+  | {
+      readonly kind: 'broken';
+      readonly line: number;
+      readonly why: string;
+      readonly text: string;
+      readonly height: number;
+    }
+  | { readonly kind: 'event'; readonly at: number; readonly height: number };
+
+const opened = signal<ReadonlySet<number>>(new Set());
+export const filter = signal('');
+const isMatch = (entry: LogEntry, words: string): boolean =>
+  words === '' ||
+  `${entry.type} ${summary(entry).words} ${entry.runId ?? ''}`.toLowerCase().includes(words.toLowerCase());
+
+export const toggleEntry = (index: number): void => {
+  const next = new Set(opened.value);
+  if (!next.delete(index)) next.add(index);
+  opened.value = next;
+};
+
+const FIELD_LINES = 6;
+const fieldsOf = (entry: LogEntry): [string, string[]][] => {
+  const { seq: _, at: __, conversationId: ___, type: ____, runId: _____, ...fields } = entry;
+  return Object.entries(fields).map(([name, value]) => {
+    const content =
+      name === 'content' && Array.isArray(value)
+        ? value.map((part) => ('text' in Object(part) ? (part as { text: string }).text : '[image]')).join('\n')
+        : undefined;
+    const lines = (content ?? valueText(value)).split('\n');
+    const rest = lines.length - FIELD_LINES;
+    const shown = rest > 1 ? [...lines.slice(0, FIELD_LINES - 2), `… ${count(rest + 2)} more lines`] : lines;
+    return [name, shown.map((line) => (line.length > 200 ? `${line.slice(0, 200)}…` : line))];
+  });
+};
+const detailHeight = (entry: LogEntry): number =>
+  fieldsOf(entry).reduce((sum, [, lines]) => sum + lines.length, 0) * DETAIL_LINE + 26;
+
+const rows = computed((): { list: Row[]; tops: number[]; total: number; hidden: number } => {
+  const list: Row[] = [];
+  const { runs, runAt } = facts.value;
+  const broken = [...(open.value?.broken ?? [])];
+  let run = -1;
+  let hidden = 0;
+  const brokenUpTo = (index: number): void => {
+    while (broken[0] && broken[0].behind <= index) {
+      const one = broken.shift();
+      if (one) list.push({ kind: 'broken', line: one.line, why: one.why, text: one.text, height: ROW });
+    }
+  };
+  for (const [index, entry] of entries.value.entries()) {
+    brokenUpTo(index);
+    const at = runAt[index] ?? -1;
+    const one = runs[at];
+    if (at !== run && one && one.from === index) {
+      list.push({ kind: 'head', words: `run ${one.number}${one.isResumed ? ' · resumed' : ''}`, height: HEAD });
+    }
+    run = at;
+    if (!isMatch(entry, filter.value)) hidden += 1;
+    else list.push({ kind: 'entry', index, height: opened.value.has(index) ? ROW + detailHeight(entry) : ROW });
+  }
+  brokenUpTo(entries.value.length);
+  if (open.value?.of === 'xstate') {
+    for (const [at] of (open.value.observed?.events ?? []).entries()) list.push({ kind: 'event', at, height: ROW });
+  }
+  const tops: number[] = [];
+  let total = 0;
+  for (const { height } of list) {
+    tops.push(total);
+    total += height;
+  }
+  return { list, tops, total, hidden };
+});
+
+const scrolled = signal(0);
+const room = signal(600);
+
+function place(top: number): number {
+  const { tops } = rows.value;
+  let low = 0;
+  let high = tops.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((tops[middle] ?? 0) <= top) low = middle + 1;
+    else high = middle;
+  }
+  return Math.max(0, low - 1);
+}
+
+export function Events() {
+  const box = useRef<HTMLDivElement>(null);
+  const { list, tops, total, hidden } = rows.value;
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => {
+      room.value = element.clientHeight;
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const at = list.findIndex((row) => row.kind === 'entry' && row.index === cursor.value);
+    if (!element || at < 0) return;
+    const top = tops[at] ?? 0;
+    const isIn = top >= element.scrollTop && top + ROW <= element.scrollTop + element.clientHeight;
+    if (isFollowing.value) element.scrollTop = total;
+    else if (!isIn) element.scrollTop = top - element.clientHeight / 2;
+  }, [cursor.value, total]);
+  const from = place(scrolled.value - BEYOND);
+  const to = place(scrolled.value + room.value + BEYOND);
+  return (
+    <div class="events" id="events">
+      <div
+        class="scroll"
+        ref={box}
+        onScroll={(event) => {
+          scrolled.value = event.currentTarget.scrollTop;
+        }}
+      >
+        <ul class="sheet" style={{ height: `${total + 8}px` }}>
+          {list.slice(from, to + 1).map((row, offset) => (
+            <EventRow key={from + offset} row={row} top={tops[from + offset] ?? 0} />
+          ))}
+        </ul>
+      </div>
+      {(entries.value.length > 30 || filter.value !== '') && (
+        <label class="filter">
+          <Icon name="search" size={12} />
+          <input
+            aria-label="Filter events by type, actor or text"
+            placeholder="filter"
+            value={filter.value}
+            onInput={(event) => {
+              filter.value = event.currentTarget.value;
+            }}
+          />
+          <span class="quiet">{hidden > 0 ? `${count(hidden)} hidden` : ''}</span>
+        </label>
+      )}
+    </div>
+  );
+}
+
+function EventRow({ row, top }: { row: Row; top: number }) {
+  const style = { top: `${top}px`, height: `${row.height}px` };
+  if (row.kind === 'head') {
+    return (
+      <li class="run-head" style={style}>
+        <span>{row.words}</span>
+        <i />
+      </li>
+    );
+  }
+  if (row.kind === 'broken') {
+    return (
+      <li class="event is-broken" style={style}>
+        <span class="seq" />
+        <Icon name="broken" />
+        <span class="type mono">line {row.line}</span>
+        <span class="words">{row.why}</span>
+      </li>
+    );
+  }
+  if (row.kind === 'event') return <AppEvent at={row.at} style={style} />;
+  const entry = entries.value[row.index];
+  if (!entry) return null;
+  return <EntryRow entry={entry} index={row.index} style={style} />;
+}
+
+function AppEvent({ at, style }: { at: number; style: { top: string; height: string } }) {
+  const observed = open.value?.observed;
+  const row = observed?.events[at];
+  if (!row) return null;
+  const before = observed?.events[at - 1];
+  return (
+    <li class="event" style={style}>
+      <span class="seq mono">{row.n}</span>
+      <Icon name="started" />
+      <span class="type mono">{row.event.type}</span>
+      <span class="words">{observed?.actors.get(row.actor)?.name ?? row.actor}</span>
+      <span class="since mono">{since(before ? row.at - before.at : 0)}</span>
+    </li>
+  );
+}
+
+function EntryRow({ entry, index, style }: { entry: LogEntry; index: number; style: { top: string; height: string } }) {
+  const { icon, words } = summary(entry);
+  const before = entries.value[index - 1];
+  const isAt = index === cursor.value;
+  const isOpen = opened.value.has(index);
+  const looks = [
+    'event',
+    isAt ? 'is-at' : '',
+    index > cursor.value ? 'is-later' : '',
+    entry.type === 'checkpoint' ? 'is-grid' : '',
+  ];
+  return (
+    <li class={looks.join(' ')} style={style} data-seq={entry.seq}>
+      <button
+        type="button"
+        class="event-row"
+        aria-expanded={isOpen}
+        tabIndex={isAt ? 0 : -1}
+        onClick={() => {
+          if (isAt || isOpen) toggleEntry(index);
+          moveTo(index);
+        }}
+      >
+        <span class="seq mono">{entry.seq}</span>
+        <span class="icon-place">
+          <Icon name={icon} />
+        </span>
+        <span class="type mono">{entry.type}</span>
+        <span class="words">{words}</span>
+        <span class="since mono">{since(before ? entry.at - before.at : 0)}</span>
+      </button>
+      {isOpen && (
+        <div class="event-detail mono">
+          {fieldsOf(entry).map(([name, lines]) => (
+            <div key={name} class="field">
+              <span>{name}</span>
+              <pre>{lines.join('\n')}</pre>
+            </div>
+          ))}
+          <button type="button" class="link" onClick={() => void copy(JSON.stringify(entry), `entry ${entry.seq}`)}>
+            copy as JSON
+          </button>
+        </div>
+      )}
+    </li>
+  );
+}
+
+export const eventsTitle = (): string => {
+  const app = open.value?.of === 'xstate' ? (open.value.observed?.events.length ?? 0) : entries.value.length;
+  return count(app);
+};
+export const latestWords = (): string => {
+  const entry = entries.value[cursor.value];
+  return entry ? `${entry.type} ${oneLine(summary(entry).words, 70)}` : plural(0, 'entry');
+};

@@ -1,0 +1,235 @@
+/** The inset of the chart: what a state accepts now, or the calls of a round on their way. */
+import { useState } from 'preact/hooks';
+import type { ChartState } from '../../src/inspect/chart.ts';
+import { lineage } from '../../src/inspect/drawing/levels.ts';
+import { type CallFacts, callAt } from '../model/facts.ts';
+import { callMs } from '../model/steps.ts';
+import { type MarkName, markOfCall } from '../model/tree.ts';
+import { duration, telling } from '../model/words.ts';
+import { charts } from '../state/layouts.ts';
+import { chosenState, coverage, cursor, facts, isPast, lastRun, moment, now, open } from '../state/store.ts';
+import { crumbs, outcomeOf, type Subject, standingOf, subject } from '../state/subject.ts';
+import { Mark } from './marks.tsx';
+
+interface Accepted {
+  readonly key: string;
+  readonly event: string;
+  readonly guard: string;
+  readonly target: string;
+}
+
+/** Own transitions first, then those of the parents; what is taken at once waits for no event. */
+function acceptedBy(chart: string, id: string): Accepted[] {
+  const tree = charts.value.get(chart)?.walker.tree;
+  if (!tree) return [];
+  return lineage(tree, id).flatMap((source) =>
+    (tree.states.get(source)?.transitions ?? [])
+      // What a parent takes without leaving tells nothing of this state.
+      .filter(({ event, targets }) => event !== '' && (source === id || targets.length > 0))
+      .map(({ event, index, guard = '', targets }) => ({
+        key: `${source} ${event} ${index}`,
+        event: event.replace(/^xstate\.done\.(actor|state)\./, 'done: '),
+        guard,
+        target: targets.map((target) => tree.states.get(target)?.key ?? target).join(', '),
+      })),
+  );
+}
+
+/** What is shown of: the chosen state; the conversation, where the run is over and it waits; else the active state. */
+function shown(): { one: Subject; state: ChartState; isActive: boolean } | undefined {
+  const one = subject.value;
+  const tree = one && charts.value.get(one.chart)?.walker.tree;
+  if (!one || !tree) return undefined;
+  const selected = chosenState.value === undefined ? undefined : tree.states.get(chosenState.value);
+  const leaf = standingOf(one)?.leaf;
+  const isIn = (id: string): boolean => leaf !== undefined && lineage(tree, leaf).includes(id);
+  if (selected) return { one, state: selected, isActive: isIn(selected.id) };
+  const outer = outcomeOf(one) ? crumbs.value[0] : one;
+  const standing = outer && standingOf(outer);
+  const state =
+    standing?.leaf === undefined
+      ? undefined
+      : charts.value.get(outer?.chart ?? '')?.walker.tree.states.get(standing.leaf);
+  return outer && state ? { one: outer, state, isActive: true } : undefined;
+}
+
+const isRound = (): boolean => {
+  const one = subject.value;
+  const leaf = one && standingOf(one)?.leaf;
+  if (one?.chart === 'TOOL_ROUND' || chosenState.value === 'RUN.active.ToolRound') return true;
+  return chosenState.value === undefined && (leaf?.startsWith('RUN.active.ToolRound') ?? false);
+};
+
+export function StateCard() {
+  const [isFolded, fold] = useState(false);
+  if (coverage.value || !open.value) return null;
+  if (isRound() && roundCalls().length > 0) return <RoundInset isFolded={isFolded} fold={() => fold(!isFolded)} />;
+  const found = shown();
+  if (!found) return null;
+  const { one, state, isActive } = found;
+  const standing = standingOf(one);
+  const isOuter = one !== subject.value;
+  const path = charts.value.get(one.chart)?.walker.tree.parents.get(state.id);
+  const parent = path === undefined ? undefined : charts.value.get(one.chart)?.walker.tree.states.get(path);
+  const isInner =
+    parent !== undefined &&
+    !isOuter &&
+    !/\.active$/.test(parent.id) &&
+    charts.value.get(one.chart)?.walker.tree.parents.has(parent.id);
+  const ms = isActive ? now.value - (standing?.since ?? now.value) : (standing?.spent.get(state.id) ?? 0);
+  const count = standing?.entered.get(state.id) ?? 0;
+  const mark: MarkName = isActive
+    ? one.chart === 'CONVERSATION'
+      ? one.mark
+      : (outcomeOf(one)?.mark ?? 'running')
+    : count > 0
+      ? 'queued'
+      : 'idle';
+  const numbers = isPast.value
+    ? [isActive ? `at entry ${cursor.value}` : count > 0 ? `×${count}` : 'never entered']
+    : [
+        isOuter ? one.label : '',
+        ms > 0 ? duration(ms) : '',
+        count > 1 ? `×${count}` : count === 0 ? 'never entered' : '',
+      ];
+  const rows = acceptedBy(one.chart, state.id);
+  return (
+    <aside class="inset state-card" aria-label="State">
+      <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={() => fold(!isFolded)}>
+        <Mark name={mark} />
+        <b>{isInner && parent ? parent.key : state.key}</b>
+        {isInner && <span class={`mono tone-text-${isActive ? 'run' : 'none'}`}>{state.key}</span>}
+        <span class="numbers">{numbers.filter((part) => part !== '').join(' · ')}</span>
+      </button>
+      {!isFolded && (
+        <div class="accepts">
+          <p>{isPast.value ? 'Accepted here' : isActive ? 'Accepts now' : 'Would accept'}</p>
+          {rows.length === 0 && <p class="quiet">nothing: it is left at once, or for good</p>}
+          {rows.map(({ key, event, guard, target }) => (
+            <div key={key} class="accepted">
+              <span class="what">{event}</span>
+              <span class="guard">{guard}</span>
+              <span class={target === '' ? 'target stays' : 'target'}>{target === '' ? 'stays' : `→ ${target}`}</span>
+            </div>
+          ))}
+        </div>
+      )}
+    </aside>
+  );
+}
+
+/** The calls of the last round of the run that is shown. */
+function roundCalls(): CallFacts[] {
+  const run = lastRun.value;
+  const at = cursor.value;
+  if (!run) return [];
+  const turn = run.turns.filter(({ reply = -1 }) => reply >= 0 && reply <= at).at(-1);
+  const from = turn?.from ?? run.from;
+  return [...facts.value.calls.values()].filter(({ said }) => said >= from && said <= Math.min(run.to, at));
+}
+
+const STOPS = ['gate', 'execute', 'outcome', 'after'] as const;
+
+/** How far a call has come: the stop it is at, and its mark there. */
+function trackOf(call: CallFacts, at: number): { stop: number; isOver: boolean; jumped: boolean } {
+  const state = callAt(call, at);
+  const ran = call.starts.some((start) => start.at <= at);
+  if (state === 'queued') return { stop: -1, isOver: false, jumped: false };
+  if (state === 'running') return { stop: 1, isOver: false, jumped: false };
+  if (state === 'waiting') return { stop: 2, isOver: false, jumped: !ran };
+  if (state === 'decided') return { stop: 0, isOver: false, jumped: false };
+  return { stop: 2, isOver: true, jumped: !ran };
+}
+
+function RoundInset({ isFolded, fold }: { isFolded: boolean; fold(): void }) {
+  const calls = roundCalls();
+  const at = cursor.value;
+  const settled = calls.filter((call) => call.result && call.result.at <= at).length;
+  const round = crumbs.value.find(({ chart }) => chart === 'TOOL_ROUND');
+  const word = round ? (standingOf(round)?.leaf?.split('.').at(-1) ?? '') : '';
+  const isParallel = calls.filter((call) => callAt(call, at) === 'running').length > 1 || overlaps(calls);
+  return (
+    <aside class="inset round-inset" aria-label="Round">
+      <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={fold}>
+        <Mark
+          name={
+            settled === calls.length
+              ? 'done'
+              : calls.some((call) => callAt(call, at) === 'running')
+                ? 'running'
+                : 'waiting'
+          }
+        />
+        <b class="mono">TOOL_ROUND</b>
+        <span>{word}</span>
+        <span class="numbers sans">
+          {settled} of {calls.length} settled{isParallel ? ' · parallel' : ''}
+        </span>
+      </button>
+      {!isFolded && (
+        <div class="tracks">
+          <div class="track head">
+            <span class="mono quiet">TOOL_CALL</span>
+            <svg width="168" height="14" aria-hidden="true">
+              {STOPS.map((name, index) => (
+                <text key={name} x={20 + index * 44} y="10">
+                  {name}
+                </text>
+              ))}
+            </svg>
+          </div>
+          {calls.map((call) => (
+            <Track key={call.callId} call={call} at={at} />
+          ))}
+        </div>
+      )}
+    </aside>
+  );
+}
+
+const overlaps = (calls: readonly CallFacts[]): boolean =>
+  calls.some((one) =>
+    calls.some((other) => {
+      const [a, b] = [one.starts[0]?.at, other.starts[0]?.at];
+      return (
+        one !== other && a !== undefined && b !== undefined && a < b && (one.result?.at ?? Number.MAX_SAFE_INTEGER) > b
+      );
+    }),
+  );
+
+function Track({ call, at }: { call: CallFacts; at: number }) {
+  const { stop, isOver, jumped } = trackOf(call, at);
+  const mark = markOfCall(callAt(call, at));
+  const ms = callMs(call, moment.value);
+  const x = (index: number): number => 20 + index * 44;
+  return (
+    <div class="track">
+      <span class="what">
+        <b>{call.name}</b> <span class="mono">{telling(call.args, 40)}</span>
+      </span>
+      <svg width="168" height="26" role="img" aria-label={`${STOPS[stop] ?? 'queued'}, ${mark}`}>
+        {[0, 1, 2].map((index) => {
+          const passed = isOver ? true : index < stop;
+          return (
+            <path key={index} class={passed ? 'way' : 'way ahead'} d={`M${x(index) + 5} 13H${x(index + 1) - 5}`} />
+          );
+        })}
+        {STOPS.map((name, index) => {
+          const isAt = index === stop;
+          const passed = isOver || index < stop;
+          if (isAt) return <Mark12 key={name} name={mark} x={x(index)} />;
+          if (jumped && index === 1)
+            return <path key={name} class={passed ? 'way' : 'way ahead'} d={`M${x(1) - 5} 13H${x(1) + 5}`} />;
+          return <circle key={name} cx={x(index)} cy="13" r="3.4" class={passed ? 'stop passed' : 'stop'} />;
+        })}
+      </svg>
+      <span class="time">{ms > 0 ? duration(ms) : ''}</span>
+    </div>
+  );
+}
+
+const Mark12 = ({ name, x }: { name: MarkName; x: number }) => (
+  <g transform={`translate(${x - 6} 7)`}>
+    <Mark name={name} />
+  </g>
+);

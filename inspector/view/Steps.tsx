@@ -1,0 +1,253 @@
+/** The conversation as a document: requests, what the model said, calls with their results, and decisions in their place. */
+import { useState } from 'preact/hooks';
+import type { CallFacts } from '../model/facts.ts';
+import { waitingAt } from '../model/facts.ts';
+import { type CycleRows, cyclesAt, type StepRow } from '../model/steps.ts';
+import { markOfCall } from '../model/tree.ts';
+import { cost, count, duration, telling } from '../model/words.ts';
+import { cards } from '../state/deciding.ts';
+import { cursor, entries, facts, isPast, lastRun, moment, now, open } from '../state/store.ts';
+import { Decision, Settlement } from './Decision.tsx';
+import { groupIcon, Icon, Mark } from './marks.tsx';
+
+const CYCLES_MAX = 40;
+const ROWS_MAX = 300;
+
+export function Steps() {
+  const [all, showAll] = useState(false);
+  const cycles = cyclesAt(moment.value);
+  const shown = all ? cycles : cycles.slice(-CYCLES_MAX);
+  const hidden = cycles.length - shown.length;
+  const waits = isPast.value ? [] : cards();
+  return (
+    <div class="steps" id="steps">
+      {hidden > 0 && (
+        <button type="button" class="quiet-button more" onClick={() => showAll(true)}>
+          {count(hidden)} earlier requests
+        </button>
+      )}
+      {shown.map((cycle, index) => (
+        <Cycle key={cycle.id} cycle={cycle} isLast={index === shown.length - 1} waits={waits.length} />
+      ))}
+      {cycles.length === 0 && open.value && <p class="panel-empty">No request yet.</p>}
+    </div>
+  );
+}
+
+function Cycle({ cycle, isLast, waits }: { cycle: CycleRows; isLast: boolean; waits: number }) {
+  const [all, showAll] = useState(false);
+  const rows = all ? cycle.rows : cycle.rows.slice(-ROWS_MAX);
+  const hidden = cycle.rows.length - rows.length;
+  const inFlight = isLast && !isPast.value ? open.value?.inFlight : undefined;
+  const isAsking =
+    isLast && cycle.isOpen && lastRun.value !== undefined && !lastRun.value.stop && inFlight !== undefined;
+  return (
+    <article class="cycle">
+      <header>
+        <Icon name="person" />
+        <h3>{cycle.request}</h3>
+        <span class="number">{cycle.number}</span>
+      </header>
+      <div class="line">
+        {hidden > 0 && (
+          <button type="button" class="quiet-button more" onClick={() => showAll(true)}>
+            {count(hidden)} earlier steps
+          </button>
+        )}
+        {isLast && waits > 1 && <p class="waits-head">{waits} calls wait</p>}
+        {rows.map((row) => (
+          <StepView key={row.key} row={row} />
+        ))}
+        {isAsking && (
+          <Streaming text={inFlight?.text ?? ''} reasoning={inFlight?.reasoning ?? ''} round={cycle.rounds + 1} />
+        )}
+      </div>
+      {rows.at(-1)?.kind === 'stop' && <StopRow row={rows.at(-1)} />}
+    </article>
+  );
+}
+
+function Streaming({ text, reasoning, round }: { text: string; reasoning: string; round: number }) {
+  const since = entries.value[entries.value.length - 1]?.at ?? now.value;
+  return (
+    <>
+      {reasoning !== '' && text === '' && <p class="said reasoning is-live">{reasoning}</p>}
+      <p class="said is-live" aria-live="off">
+        <i class="dot" />
+        {text}
+        <i class="caret" />
+      </p>
+      <div class="round is-live">
+        <span>round {round}</span>
+        <i />
+        <span>{duration(now.value - since)}</span>
+      </div>
+    </>
+  );
+}
+
+function StepView({ row }: { row: StepRow }) {
+  switch (row.kind) {
+    case 'text':
+      return (
+        <p class="said">
+          <i class="square" />
+          {row.text}
+          {row.flag !== undefined && <span class="flag"> {row.flag}</span>}
+        </p>
+      );
+    case 'reasoning':
+      return <Reasoning text={row.text} />;
+    case 'steer':
+      return (
+        <p class="said steer">
+          <i class="at-line">
+            <Icon name="person" />
+          </i>
+          {row.text}
+        </p>
+      );
+    case 'call':
+      return <CallRow row={row} />;
+    case 'round':
+      return (
+        <div class="round">
+          <span>round {row.number}</span>
+          <i />
+          <span>
+            {count(row.input)} in · {count(row.output)} out · {cost(row.cost)}
+          </span>
+        </div>
+      );
+    case 'stop':
+      return null;
+  }
+}
+
+function Reasoning({ text }: { text: string }) {
+  const [isOpen, open] = useState(false);
+  const lines = text.trim().split('\n');
+  return (
+    <p class="said reasoning">
+      <i class="square" />
+      {isOpen ? text : lines[0]}
+      {(lines.length > 1 || text.length > 120) && (
+        <button type="button" class="link" onClick={() => open(!isOpen)}>
+          {isOpen ? 'less' : 'more'}
+        </button>
+      )}
+    </p>
+  );
+}
+
+function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
+  const [isOpen, open] = useState(false);
+  const { call, state, ms } = row;
+  const suspension = waitingAt(call, cursor.value);
+  if (suspension) return <Decision card={{ call, suspension }} ms={ms} />;
+  if (state === 'unknown') return <Settlement call={call} />;
+  return (
+    <div class={`call is-${state}`}>
+      <button type="button" class="call-row" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+        <Mark name={markOfCall(state)} />
+        <Icon name={groupIcon(call.group)} />
+        <b>{call.name}</b>
+        <span class="mono argument">{telling(call.args, 120)}</span>
+        <span class="time">{ms > 0 || state === 'done' ? duration(ms) : state === 'queued' ? 'queued' : ''}</span>
+      </button>
+      {isOpen && <CallDetail call={call} />}
+    </div>
+  );
+}
+
+const RESULT_LINES = 12;
+
+/** A value as lines of text; nothing in it is markup. */
+export const valueText = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+
+export function Arguments({ value }: { value: unknown }) {
+  const fields =
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.entries(value)
+      : [['', value] as const];
+  return (
+    <dl class="fields">
+      {fields.map(([name, field]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{valueText(field)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function CallDetail({ call }: { call: CallFacts }) {
+  const [all, showAll] = useState(false);
+  const { result } = call;
+  const lines = (result && result.at <= cursor.value ? result.text : '').split('\n');
+  const shown = all ? lines : lines.slice(0, RESULT_LINES);
+  const start = call.starts.at(-1);
+  return (
+    <div class="call-detail">
+      <Arguments value={start?.args ?? call.argsText ?? call.args} />
+      {result && result.at <= cursor.value && (
+        <>
+          <p class="quiet">
+            {result.outcome}
+            {result.code === undefined ? '' : ` · ${result.code}`}
+          </p>
+          <pre>{shown.join('\n')}</pre>
+          {lines.length > RESULT_LINES && (
+            <button type="button" class="link" onClick={() => showAll(!all)}>
+              {all ? 'less' : `${count(lines.length - RESULT_LINES)} more lines`}
+            </button>
+          )}
+        </>
+      )}
+      {start && (
+        <p class="quiet mono">
+          {call.callId} · {call.starts.length === 1 ? '1 attempt' : `${call.starts.length} attempts`} · {start.key}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function StopRow({ row }: { row: StepRow | undefined }) {
+  if (row?.kind !== 'stop') return null;
+  const mark = row.state === 'completed' ? 'done' : row.state;
+  const why = failureWords();
+  return (
+    <footer class="stop">
+      <Mark name={mark} />
+      <span class={row.state === 'completed' ? '' : `tone-text-${row.state === 'failed' ? 'fail' : 'stop'}`}>
+        {row.state}
+      </span>
+      <span class="quiet">{duration(row.ms)}</span>
+      {row.cause !== '' && row.cause !== 'end_turn' && <span class="quiet mono">{row.cause}</span>}
+      {row.state === 'failed' && why !== '' && (
+        <details>
+          <summary>{why.split('\n')[0]}</summary>
+          <pre>{why}</pre>
+        </details>
+      )}
+    </footer>
+  );
+}
+
+/** What the log says of the failure: the last notice or diagnostic of the run. */
+function failureWords(): string {
+  const run = lastRun.value;
+  for (let at = Math.min(cursor.value, run?.to ?? 0); run && at >= run.from; at--) {
+    const entry = entries.value[at];
+    if (entry?.type === 'notice') return entry.text;
+    if (entry?.type === 'diagnostic')
+      return `${entry.code} ${entry.detail === undefined ? '' : valueText(entry.detail)}`;
+  }
+  return '';
+}
+
+export const cycleCount = (): number =>
+  facts.value.runs.filter(({ isResumed, from }) => !isResumed && from <= cursor.value).length;

@@ -1,0 +1,304 @@
+/** The player and the time line: ruler, lanes and the head, which is the cursor. */
+import { computed, signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { runStateAt } from '../model/facts.ts';
+import { type Axis, axisOf, type Bar, lanesOf } from '../model/timeAxis.ts';
+import { markOfRun } from '../model/tree.ts';
+import { count, duration } from '../model/words.ts';
+import { exportTest, forkHere } from '../state/exporting.ts';
+import {
+  cursor,
+  dockIsOpen,
+  entries,
+  facts,
+  follow,
+  isFollowing,
+  isMoving,
+  isPast,
+  last,
+  moveTo,
+  now,
+  open,
+  playing,
+  speed,
+  step,
+  windowSize,
+} from '../state/store.ts';
+import { latestWords } from './Events.tsx';
+import { Icon, Key, MarkAt } from './marks.tsx';
+
+const LEFT = 84;
+const LANE = 22;
+const BAR = 15;
+const RULER = 34;
+const width = signal(1300);
+
+const room = computed(() => Math.max(200, width.value - LEFT - 24));
+const tail = computed(() => (isMoving.value ? Math.max(0, now.value - (entries.value.at(-1)?.at ?? 0)) : 0));
+const axis = computed(() => axisOf(entries.value, room.value, cursor.value, tail.value));
+const lanes = computed(() => lanesOf(entries.value, facts.value));
+
+const xOf = ({ x, from, now: beyond }: Axis, index: number): number => {
+  const at = index - from;
+  if (at < 0) return -20;
+  return LEFT + (x[at] ?? (x.at(-1) ?? 0) + beyond);
+};
+const headX = (): number => xOf(axis.value, cursor.value) + (isMoving.value ? axis.value.now : 0);
+
+export function Player() {
+  const index = cursor.value;
+  const isFile = open.value?.source === 'file';
+  return (
+    <div class="player">
+      <span class="buttons">
+        <button type="button" aria-label="First entry" onClick={() => moveTo(0)}>
+          <Icon name="first" />
+        </button>
+        <button type="button" aria-label="Previous entry" onClick={() => step(-1)}>
+          <Icon name="previous" />
+        </button>
+        <button
+          type="button"
+          aria-label={playing.value ? 'Pause' : 'Play'}
+          onClick={() => {
+            if (!playing.value && !isPast.value) moveTo(0);
+            playing.value = !playing.value;
+          }}
+        >
+          <Icon name={playing.value ? 'pause' : 'play'} />
+        </button>
+        <button type="button" aria-label="Next entry" onClick={() => step(1)}>
+          <Icon name="next" />
+        </button>
+        <button type="button" aria-label="Last entry" onClick={() => moveTo(last.value)}>
+          <Icon name="last" />
+        </button>
+        {playing.value && (
+          <button
+            type="button"
+            class="speed"
+            aria-label="Speed"
+            onClick={() => {
+              speed.value = speed.value >= 8 ? 1 : speed.value * 2;
+            }}
+          >
+            {speed.value}×
+          </button>
+        )}
+      </span>
+      <span class="place">
+        <b>entry {count(index)}</b> of {count(last.value)} · {latestWords()}
+      </span>
+      <span class="right">
+        <button type="button" class={isPast.value ? 'button' : 'quiet-button'} onClick={forkHere}>
+          <Icon name="branch" /> {isPast.value ? 'Fork here' : 'Fork'}
+        </button>
+        <button type="button" class={isPast.value ? 'button' : 'quiet-button'} onClick={() => void exportTest()}>
+          <Icon name="flask" /> Make a test
+        </button>
+        {isPast.value ? (
+          <button type="button" class="button primary" onClick={follow}>
+            {isFile ? 'Back to the end' : 'Back to live'} <Key>L</Key>
+          </button>
+        ) : (
+          <span class={isFollowing.value && !isFile ? 'live is-on' : 'live'}>
+            <i /> {isFile ? 'End' : 'Live'}
+          </span>
+        )}
+      </span>
+    </div>
+  );
+}
+
+function seek(event: PointerEvent): void {
+  const target = event.currentTarget as SVGSVGElement;
+  const at = event.clientX - target.getBoundingClientRect().left - LEFT;
+  const { x, from } = axis.value;
+  let nearest = 0;
+  for (const [index, left] of x.entries()) if (Math.abs(left - at) < Math.abs((x[nearest] ?? 0) - at)) nearest = index;
+  moveTo(from + nearest);
+}
+
+export function TimeLine() {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => {
+      width.value = element.clientWidth;
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  const rows = lanes.value;
+  const isShort = dockIsOpen.value === undefined ? windowSize.value.height < 840 : !dockIsOpen.value;
+  const overview = axis.value.isWindow ? 12 : 0;
+  const height = overview + RULER + (isShort ? 2 : rows.length * LANE + 6);
+  const entry = entries.value[cursor.value];
+  return (
+    <div
+      class="time-line"
+      id="time"
+      ref={box}
+      role="slider"
+      aria-label="Time line"
+      aria-valuemin={0}
+      aria-valuemax={last.value}
+      aria-valuenow={cursor.value}
+      aria-valuetext={entry ? `entry ${cursor.value}, ${latestWords()}` : 'empty'}
+      tabIndex={0}
+      style={{ maxHeight: `${Math.max(70, windowSize.value.height * 0.3 - 34)}px` }}
+    >
+      <svg
+        width={width.value}
+        height={height}
+        aria-hidden="true"
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          seek(event);
+        }}
+        onPointerMove={(event) => {
+          if (event.buttons === 1) seek(event);
+        }}
+      >
+        <defs>
+          <pattern id="bar-hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+            <path d="M0 0v7" class="hatch" />
+          </pattern>
+        </defs>
+        {axis.value.isWindow && <Overview />}
+        <g transform={`translate(0 ${overview})`}>
+          <Ruler />
+          {!isShort &&
+            rows.map((lane, index) => (
+              <LaneView key={`${lane.name} ${index}`} name={lane.name} bars={lane.bars} y={RULER + index * LANE} />
+            ))}
+          <Head height={height - overview} />
+        </g>
+      </svg>
+    </div>
+  );
+}
+
+/** The whole log in 10 pixels, with the window that the ruler shows. */
+function Overview() {
+  const { from, to } = axis.value;
+  const scale = room.value / Math.max(1, last.value);
+  return (
+    <g class="overview">
+      <rect x={LEFT} y="3" width={room.value} height="6" rx="3" class="whole" />
+      <rect x={LEFT + from * scale} y="2" width={Math.max(6, (to - from) * scale)} height="8" rx="4" class="window" />
+      <circle cx={LEFT + cursor.value * scale} cy="6" r="3" class="at" />
+    </g>
+  );
+}
+
+function Ruler() {
+  const { from, to, gaps } = axis.value;
+  const ticks: number[] = [];
+  for (let index = from; index <= to; index++) ticks.push(index);
+  return (
+    <g class="ruler">
+      {facts.value.runs
+        .filter((run) => run.to >= from && run.from <= to)
+        .map((run) => {
+          const left = Math.max(LEFT - 2, xOf(axis.value, run.from));
+          const isOpen = run.stop === undefined;
+          const right =
+            isOpen && isMoving.value
+              ? xOf(axis.value, Math.min(run.to, to)) + axis.value.now
+              : xOf(axis.value, Math.min(run.to, to));
+          const mark = markOfRun(runStateAt(run, cursor.value));
+          const isLater = run.from > cursor.value;
+          return (
+            <g key={run.from} class={isLater ? 'is-later' : ''}>
+              <path class="bracket" d={`M${left} 12V4H${Math.max(left + 8, right)}`} />
+              <text class="run-name" x={left + 5} y="14">
+                run {run.number}
+                {run.isResumed ? ' · resumed' : ''}
+              </text>
+              {run.stop && run.stop.at <= cursor.value && (
+                <MarkAt name={mark} x={Math.max(left + 52, right - 5)} y={10} size={10} />
+              )}
+            </g>
+          );
+        })}
+      {gaps.map(({ x, ms, isClipped }) => (
+        <text key={x} class="gap" x={LEFT + x} y="29" text-anchor="middle">
+          {isClipped ? '⌇ ' : ''}
+          {duration(ms)}
+        </text>
+      ))}
+      {ticks.map((index) => {
+        const x = xOf(axis.value, index);
+        const isLater = index > cursor.value ? ' is-later' : '';
+        if (entries.value[index]?.type === 'checkpoint') {
+          return <path key={index} class={`diamond${isLater}`} d={`M${x} 22.4l2.6 2.6-2.6 2.6-2.6-2.6Z`} />;
+        }
+        return <path key={index} class={`tick${isLater}`} d={`M${x} 22.5v5`} />;
+      })}
+    </g>
+  );
+}
+
+function LaneView({ name, bars, y }: { name: string; bars: readonly Bar[]; y: number }) {
+  const { from, to } = axis.value;
+  return (
+    <g class="lane">
+      {name !== '' && <path class="hairline" d={`M${LEFT} ${y + 0.5}H${width.value}`} />}
+      <text class="lane-name" x="12" y={y + 15}>
+        {name}
+      </text>
+      {bars
+        .filter((bar) => bar.from <= to && (bar.to ?? to) >= from)
+        .map((bar) => (
+          <BarView key={`${bar.from} ${bar.label}`} bar={bar} y={y} />
+        ))}
+    </g>
+  );
+}
+
+const LETTER = 5.9;
+
+function BarView({ bar, y }: { bar: Bar; y: number }) {
+  const left = xOf(axis.value, Math.max(bar.from, axis.value.from));
+  const end = bar.to ?? last.value;
+  const right =
+    bar.to === undefined ? xOf(axis.value, last.value) + axis.value.now : xOf(axis.value, Math.min(end, axis.value.to));
+  const wide = Math.max(5, right - left);
+  const isLater = bar.from >= cursor.value && cursor.value !== last.value;
+  const isOpen = bar.to === undefined || (bar.to > cursor.value && bar.from < cursor.value);
+  const label =
+    bar.kind === 'model' && bar.to === undefined && open.value?.inFlight?.text ? `${bar.label} · streaming` : bar.label;
+  const fits = label.length * LETTER + 12 < wide;
+  const looks = ['bar', `is-${bar.kind}`, isLater ? 'is-later' : '', isOpen && !isLater ? 'is-open' : ''];
+  return (
+    <g class={looks.join(' ')}>
+      <rect x={left} y={y + 4} width={wide} height={BAR} rx="3.5" />
+      {bar.kind === 'person' && <rect class="hatched" x={left} y={y + 4} width={wide} height={BAR} rx="3.5" />}
+      <text x={fits ? left + 7 : right + 6 + (bar.note ? 8 : 0)} y={y + 15} class={fits ? '' : 'outside'}>
+        {fits || !bar.note ? label : `${label} · ${bar.note}`}
+      </text>
+      {bar.note && (
+        <>
+          <path class={bar.isDenied ? 'said-mark is-denied' : 'said-mark'} d={`M${right} ${y + 5.5}l6 6-6 6-6-6Z`} />
+          {fits && (
+            <text class="outside" x={right + 11} y={y + 15}>
+              {bar.note}
+            </text>
+          )}
+        </>
+      )}
+    </g>
+  );
+}
+
+function Head({ height }: { height: number }) {
+  const x = headX();
+  return (
+    <g class="time-head">
+      <path class="head-line" d={`M${x} 2V${height}`} />
+      <path class="head-top" d={`M${x - 4.5} 1h9v6l-4.5 4-4.5-4Z`} />
+    </g>
+  );
+}
