@@ -14,6 +14,7 @@ import { type DeepPartial, type Policies, presets } from '../policies.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { knownOf, loadAdapter } from './adapter.ts';
+import { inspectedAgent } from './inspectCommand.ts';
 import { countingStore } from './render.ts';
 import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
 
@@ -26,6 +27,8 @@ export interface AgentOptions {
   deny?: string[];
   maxTurns?: string;
   maxBudgetUsd?: string;
+  inspect?: boolean;
+  control?: boolean;
 }
 
 export interface CodingAgent {
@@ -60,7 +63,12 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
   const tools = codingTools();
   const store = countingStore(jsonlStore(directory));
   const plugins = [inForce, ...(denied ? [denying(rules, denied)] : [])];
-  const agent = createAgent({ model, instructions: INSTRUCTIONS, tools, plugins, policies, store, cwd });
+  const agentOptions = { model, instructions: INSTRUCTIONS, tools, plugins, policies, store, cwd };
+  const agent = options.inspect
+    ? await inspectedAgent({ control: options.control === true }, (inspect) =>
+        createAgent({ ...agentOptions, inspect }),
+      )
+    : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: mode };
   return { agent, model, permissions: inForce, cwd, directory, store, about };
 }

@@ -5,8 +5,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
+import type { DemoOptions } from './demo/demoCommand.ts';
 import { EXIT_CODES, exitCodeOfError, USAGE } from './exitCodes.ts';
 import { interrupts, type OwnInterrupt } from './input.ts';
+import type { InspectOptions } from './inspectCommand.ts';
 import type { InteractiveOptions } from './interactive/interactiveCommand.ts';
 import type { ReplayOptions } from './replay/replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
@@ -63,7 +65,9 @@ function agentOptions(command: Command): Command {
     .option('--allow <rule>', "a call that needs no asking, like 'bash(npm test *)'; may be given again", collected)
     .option('--deny <rule>', "a call that never runs, like 'read(**/.env)'; may be given again", collected)
     .option('--max-turns <number>', 'model calls a request may take')
-    .option('--max-budget-usd <amount>', 'what the session may cost');
+    .option('--max-budget-usd <amount>', 'what the session may cost')
+    .option('--inspect', 'show what happens in a page of this machine, and tell its address')
+    .option('--control', 'with --inspect: decide, cancel and send from the page, too');
 }
 
 interface Invocation {
@@ -198,9 +202,21 @@ function shows(root: Command, { signal, exit }: Invocation): void {
   root
     .command('demo')
     .description('see it work: a scripted model in a process of its own, real tools, a real log')
-    .action(async () => {
+    .option('--inspect', 'leave the decision to the page, and stay until it is closed with Ctrl-C')
+    .action(async (options: DemoOptions) => {
       const { demoCommand } = await import('./demo/demoCommand.ts');
-      exit(await demoCommand(signal));
+      exit(await demoCommand(options, signal));
+    });
+  root
+    .command('inspect')
+    .description('show a stored log in a page of this machine, until Ctrl-C')
+    .argument('<log>', 'a .jsonl file, or the id of a session')
+    .option('--port <number>', 'the port (default: any that is free)')
+    .option('--open', 'open the page in the browser')
+    .option(...STORE)
+    .action(async (log: string, options: InspectOptions) => {
+      const { inspectCommand } = await import('./inspectCommand.ts');
+      exit(await inspectCommand(log, options, signal));
     });
   root
     .command('charts')

@@ -33,6 +33,8 @@ export interface ServerOptions {
 export interface InspectorServer {
   readonly url: string;
   readonly token: string;
+  /** How many pages watch. */
+  readonly pages: number;
   /** Messages from pages that were ignored. */
   readonly ignored: number;
   close(): Promise<void>;
@@ -112,6 +114,9 @@ export async function startServer(options: ServerOptions): Promise<InspectorServ
   return {
     url: `http://${HOST}:${port}/?token=${token}`,
     token,
+    get pages() {
+      return sockets.pages;
+    },
     get ignored() {
       return sockets.ignored;
     },
@@ -188,6 +193,10 @@ class Sockets {
   constructor(guard: Guard, options: ServerOptions) {
     this.#guard = guard;
     this.#options = options;
+  }
+
+  get pages(): number {
+    return this.#pages.clients.size;
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

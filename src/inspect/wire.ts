@@ -29,11 +29,16 @@ export type Recorded = { n: number; at: number } & RecordedFact;
 export type RecordedFact =
   /** Before the first actor that runs it. `chart` is its key: machines that are drawn alike share one. */
   | { type: 'chart'; chart: string; drawn: Chart }
-  /** A conversation of runchart, or an app that runs machines of its own: it has no log then, and its id is the name of its root. */
+  /**
+   * A conversation of runchart; an app that runs machines of its own: it has no log then, and its id is the name of its
+   * root; or a stored log, whose id is the name of its file: it has entries and no actors, and nothing of it moves.
+   */
   | {
       type: 'conversation';
       conversation: string;
-      of: 'runchart' | 'xstate';
+      of: 'runchart' | 'xstate' | 'file';
+      /** Of a stored log: what could not be read. */
+      unread?: readonly string[];
       parent?: { conversation: string; callId: string };
     }
   /** `parent`: another actor. `chart`: none for what is no machine (a promise, a callback). `name`: its id within its parent. */

@@ -16,7 +16,8 @@ import { createAgent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { RunchartError } from '../../errors.ts';
-import type { RunResult } from '../../index.ts';
+import type { LogEntry, RunResult } from '../../index.ts';
+import { startLogInspector } from '../../inspect/inspector.ts';
 import { jsonlStore } from '../../stores/jsonl/store.ts';
 import { codingTools } from '../../tools/coding/index.ts';
 import { defineTool, type Tool } from '../../tools/tool.ts';
@@ -34,8 +35,13 @@ const SESSION = 'demo';
 const PRICES = { input: 2, output: 8 };
 const SAMPLE = new URL('../../../../docs/examples/sample/', import.meta.url);
 
+export interface DemoOptions {
+  /** The page decides, whether or not there is a terminal, and stays. */
+  inspect?: boolean;
+}
+
 /** Does it and answers the exit code. */
-export async function demoCommand(signal: AbortSignal): Promise<number> {
+export async function demoCommand({ inspect = false }: DemoOptions, signal: AbortSignal): Promise<number> {
   const { openai } = await loadAdapter();
   const output = outputTo(process.stdout);
   const screen = new Screen({ reply: output, steps: output });
@@ -46,7 +52,10 @@ export async function demoCommand(signal: AbortSignal): Promise<number> {
   const server = await startDemoServer();
   const { baseURL, pid } = server;
   screen.line(['bold', 'runchart demo'], ['dim', `: a scripted model at ${baseURL}, process ${pid}; all else is real`]);
+  const inspector = await startLogInspector({ control: true, open: inspect && process.stdout.isTTY });
+  screen.line(['bold', 'inspector'], ['plain', `   ${inspector.url}`], ['dim', ' (open it in a browser)']);
   const agent = createAgent({
+    inspect: inspector.observe,
     model: openai('demo-model', { baseURL, apiKey: 'demo', prices: PRICES }),
     instructions: 'You explain the files of one directory.',
     tools: [...codingTools(), writeNote],
@@ -56,11 +65,14 @@ export async function demoCommand(signal: AbortSignal): Promise<number> {
   try {
     const conversation = await agent.open(SESSION);
     const renderer = followAsSteps(conversation, 0, screen);
-    const code = await bothRequests(conversation, screen, signal);
+    const ask = inspect ? pageAsker(screen, conversation, signal) : asker(screen, conversation, signal);
+    const code = await bothRequests(conversation, screen, ask, signal);
     if (code === 0) sayWhatWas({ conversation, screen, renderer, path: logPath(sessions, SESSION) });
+    if (code === 0 && (inspect || (onTerminal() && inspector.pages > 0))) await leaveOpen(screen, inspect, signal);
     return code;
   } finally {
     await agent.close();
+    await inspector.close();
     await server.close();
   }
 }
@@ -80,19 +92,49 @@ const writeNote: Tool = defineTool({
   },
 });
 
-async function bothRequests(conversation: Conversation, screen: Screen, signal: AbortSignal): Promise<number> {
+async function bothRequests(
+  conversation: Conversation,
+  screen: Screen,
+  ask: Asker,
+  signal: AbortSignal,
+): Promise<number> {
   screen.line(['plain', '']);
   const first = await ended(conversation.send(QUESTION, { signal }), screen, signal);
   if (first.reason !== 'completed') return signal.aborted ? CANCELLED : 1;
   screen.line(['plain', '']);
   let last = await ended(conversation.send(ORDER, { signal }), screen, signal);
   if (last.reason === null && !signal.aborted) {
-    await decidePending(conversation, screen, asker(screen, signal));
+    await decidePending(conversation, screen, ask);
     if (signal.aborted) await conversation.cancel();
-    else last = await ended(conversation.resume(), screen, signal);
+    // The page may have gone on with it already.
+    else if (conversation.status === 'waiting') last = await ended(conversation.resume(), screen, signal);
+    else await settled(conversation, signal);
   }
   if (signal.aborted) return CANCELLED;
-  return last.reason === 'completed' ? 0 : 1;
+  const stop = [...conversation.log()].reverse().find(({ type }) => type === 'run-stop');
+  return stop?.type === 'run-stop' && stop.reason === 'completed' ? 0 : 1;
+}
+
+/** Resolves when nothing runs. */
+async function settled(conversation: Conversation, signal: AbortSignal): Promise<void> {
+  const cancel = (): void => void conversation.cancel();
+  signal.addEventListener('abort', cancel);
+  while (conversation.status === 'active' || conversation.status === 'cancelling')
+    await firstEntry(conversation, ({ type }) => type === 'run-stop' || type === 'run-suspended', signal);
+  signal.removeEventListener('abort', cancel);
+}
+
+/** Resolves with the next entry that is wanted; where the signal ends the waiting, with nothing. */
+function firstEntry(conversation: Conversation, isWanted: (entry: LogEntry) => boolean, signal: AbortSignal) {
+  return new Promise<LogEntry | undefined>((resolve) => {
+    const following = conversation.log$(conversation.log().length).subscribe((entry) => {
+      if (!isWanted(entry)) return;
+      following.unsubscribe();
+      // Status and views follow behind the entry.
+      queueMicrotask(() => resolve(entry));
+    });
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
 }
 
 async function ended(run: Run, screen: Screen, signal: AbortSignal): Promise<RunResult> {
@@ -104,21 +146,55 @@ async function ended(run: Run, screen: Screen, signal: AbortSignal): Promise<Run
   return result;
 }
 
-/** A person where there is a terminal; else the demo decides, and says so. */
-function asker(screen: Screen, signal: AbortSignal): Asker {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+const onTerminal = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true;
+
+/** A person where there is a terminal, unless one decides in the page first; else the demo decides, and says so. */
+function asker(screen: Screen, conversation: Conversation, signal: AbortSignal): Asker {
+  if (!onTerminal()) {
     return async () => {
       screen.line(['yellow', '  there is no terminal to ask on: the demo approves this call by itself']);
       return { action: 'approve', by: 'demo' };
     };
   }
-  const ask = terminalAsker(screen, signal);
   return async (call) => {
-    const answer = await ask(call);
-    if (answer !== 'later') return answer;
+    const elsewhere = new AbortController();
+    const decided = firstEntry(conversation, ({ type }) => type === 'decision', signal).then(() => elsewhere.abort());
+    const answer = await Promise.race([
+      terminalAsker(screen, AbortSignal.any([signal, elsewhere.signal]))(call),
+      decided,
+    ]);
+    if (answer && answer !== 'later') return answer;
+    if (elsewhere.signal.aborted && !signal.aborted) {
+      screen.line(['dim', '  it was decided in the page']);
+      return 'later';
+    }
     screen.line(['yellow', '  no decision: the demo ends here, so it denies this call by itself']);
     return { action: 'deny', by: 'demo' };
   };
+}
+
+/** Somebody decides in the page, and nowhere else. */
+function pageAsker(screen: Screen, conversation: Conversation, signal: AbortSignal): Asker {
+  return async () => {
+    screen.line(['yellow', '  decide in the page: the address stands above']);
+    await firstEntry(conversation, ({ type }) => type === 'decision', signal);
+    return 'later';
+  };
+}
+
+/** What happened can be looked at until somebody ends it. */
+async function leaveOpen(screen: Screen, untilSignal: boolean, signal: AbortSignal): Promise<void> {
+  screen.line(['plain', '']);
+  screen.line(['plain', `The page stays open until ${untilSignal ? 'Ctrl-C' : 'you press Enter'}.`]);
+  if (signal.aborted) return;
+  const ended = once(signal, 'abort');
+  if (untilSignal) {
+    await ended;
+    return;
+  }
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  await Promise.race([ended, once(lines, 'line'), once(lines, 'close')]);
+  lines.close();
 }
 
 interface Shown {
@@ -143,6 +219,7 @@ function sayWhatWas({ conversation, screen, renderer, path }: Shown): void {
   row('', `each entry of it                 less ${path}`);
   row('', `the charts the runs went through ${invocation()} charts`);
   row('', `a request to a model of yours    OPENAI_API_KEY=… ${invocation()} run -m <model> "<prompt>"`);
+  row('', `this log in a page               ${invocation()} inspect ${path}`);
 }
 
 /** How this program was called, so that a hint can be typed as it stands. */
