@@ -37,8 +37,8 @@ export interface ServingAgent {
 export interface CachedAgent extends ServingAgent {
   readonly model: string;
   readonly version: string;
+  /** Requests under way. */
   users: number;
-  isCurrent: boolean;
 }
 
 /** The model behind a wait. */
@@ -94,7 +94,10 @@ export function agentFor(model: Model, options: LoopOptions, settings: LoopSetti
 
 export class AgentCache {
   readonly #options: LoopOptions;
-  readonly #agents = new Map<string, CachedAgent>();
+  /** By model, those that the next request may get. */
+  readonly #current = new Map<string, CachedAgent>();
+  /** Those that were replaced or dropped and still serve. */
+  readonly #leaving = new Set<CachedAgent>();
 
   constructor(options: LoopOptions) {
     this.#options = options;
@@ -103,43 +106,39 @@ export class AgentCache {
   /** The agent for this request; whoever is given it releases it. */
   acquire(model: string, settings: LoopSettings): CachedAgent {
     const version = versionOf(settings);
-    const known = this.#agents.get(model);
-    const cached = known?.version === version ? known : this.#make(model, version, settings);
+    const known = this.#current.get(model);
+    const cached = known?.version === version ? known : this.#replaced(model, version, settings);
     cached.users += 1;
     return cached;
   }
 
-  release(cached: CachedAgent): Promise<void> {
+  async release(cached: CachedAgent): Promise<void> {
     cached.users -= 1;
-    return this.#closeUnused(cached);
+    if (cached.users === 0 && this.#leaving.delete(cached)) await cached.agent.close();
   }
 
   /** The next request gets another one. */
   drop(cached: CachedAgent): void {
-    cached.isCurrent = false;
-    if (this.#agents.get(cached.model) === cached) this.#agents.delete(cached.model);
+    if (this.#current.get(cached.model) !== cached) return;
+    this.#current.delete(cached.model);
+    if (cached.users > 0) this.#leaving.add(cached);
+    else void cached.agent.close();
   }
 
   /** Ends what is under way. */
   async close(): Promise<void> {
-    const all = [...this.#agents.values()];
-    for (const cached of all) this.drop(cached);
+    const all = [...this.#current.values(), ...this.#leaving];
+    this.#current.clear();
+    this.#leaving.clear();
     await Promise.all(all.map(({ agent }) => agent.close()));
   }
 
-  #make(model: string, version: string, settings: LoopSettings): CachedAgent {
+  #replaced(model: string, version: string, settings: LoopSettings): CachedAgent {
     const serving = agentFor(this.#options.resolveModel(model), this.#options, settings);
-    const made = { ...serving, model, version, users: 0, isCurrent: true };
-    const before = this.#agents.get(model);
-    if (before) {
-      this.drop(before);
-      void this.#closeUnused(before);
-    }
-    this.#agents.set(model, made);
+    const made = { ...serving, model, version, users: 0 };
+    const before = this.#current.get(model);
+    if (before) this.drop(before);
+    this.#current.set(model, made);
     return made;
-  }
-
-  async #closeUnused(cached: CachedAgent): Promise<void> {
-    if (!cached.isCurrent && cached.users === 0) await cached.agent.close();
   }
 }

@@ -3,7 +3,7 @@
  * are taken in order, and each changes the session before anybody is told; what a callback throws is the run's failure, but
  * for those that are a signal to an interface.
  */
-import type { LogEntry } from '../../machines/internal.ts';
+import { type LogEntry, usageOf } from '../../machines/internal.ts';
 import type { Follower } from './loopRun.ts';
 import { NodeFold, textOf } from './nodes.ts';
 import { labelOf, markObserved, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';
@@ -80,6 +80,8 @@ export class RequestFollower extends CallFollower {
       observeResponse(made.node, this.own, entry.type === 'model-reply' ? entry.costUsd : null);
     }
     if (made && 'returns' in made) observeReturns(made.returns, this.own, this.callbacks.toolResultCallback);
+    const bySubAgent = entry.type === 'extension' ? usageOf(entry) : undefined;
+    if (bySubAgent) this.own.add(bySubAgent);
     if (entry.type === 'notice' && entry.code === 'empty_reply') {
       signal(() => this.callbacks.noticeCallback?.(entry.text));
     }

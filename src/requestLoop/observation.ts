@@ -2,7 +2,7 @@
  * What a node changes in the session, and whom it is told (agent-loop-contract 2.5, 3.5, 3.6, 5). Rule: the same for a node
  * that was made of a log and for one of another engine; a return counts for a call that was registered, with its arguments.
  */
-import type { Usage } from '../../machines/internal.ts';
+import { zeroUsage } from '../../machines/internal.ts';
 import type { ToolCallback } from './loopTools.ts';
 import { isEmptyResponse, type Node, type Part } from './nodes.ts';
 import { UnregisteredCallError } from './requestErrors.ts';
@@ -92,7 +92,8 @@ export function observeResponse(node: Node, own: OpenSession, costUsd: number | 
   if (node.thought) conversation.thoughts.push(node.thought);
   const { modelResponse } = node;
   if (!modelResponse) return;
-  own.spend(modelResponse.usage ?? ({} as Usage), costUsd);
+  // Another engine may leave counts out.
+  own.spend({ usage: { ...zeroUsage.usage, ...modelResponse.usage }, costUsd });
   const isEmpty = isEmptyResponse(modelResponse);
   runtime.consecutiveEmptyResponses = isEmpty ? runtime.consecutiveEmptyResponses + 1 : 0;
 }

@@ -102,13 +102,17 @@ export class OpenSession implements RequestState {
     this.#requests -= 1;
   }
 
-  /** What one model call used; null where its price is unknown. */
-  spend(usage: Partial<Usage>, costUsd: number | null): void {
-    const whole = { ...zeroUsage.usage, ...usage };
+  /** The last model call used this. */
+  spend({ usage, costUsd }: UsageCost): void {
+    this.session.usage.lastCallUsage = usage;
+    this.add({ usage, costUsd });
+  }
+
+  /** It counts in the total: what a model call used, or a sub-agent. */
+  add(spent: UsageCost): void {
     const { costUsd: before, ...total } = this.session.usage.sessionTotalUsage;
-    const sum: UsageCost = addUsage({ usage: total, costUsd: before }, { usage: whole, costUsd });
-    this.session.usage.lastCallUsage = whole;
-    this.session.usage.sessionTotalUsage = { ...sum.usage, costUsd: sum.costUsd };
+    const { usage, costUsd } = addUsage({ usage: total, costUsd: before }, spent);
+    this.session.usage.sessionTotalUsage = { ...usage, costUsd };
   }
 }
 

@@ -259,6 +259,7 @@ describe('LOOP-12: a callback that throws', () => {
   ])('%s fails the request with what it threw, and the session is whole', async (name, act) => {
     const on = run();
     await expect(on.request('hi', { ...on.note, [name]: act })).rejects.toBe(error);
+    expect(on.told).toEqual(name === 'streamingCallback' ? [] : ['delta a', 'start echo, echo']);
     expect(on.session.runtime.toolRegistry.list().every(({ status }) => status === 'completed')).toBe(true);
     expect(lines(on.session.conversation.messages)[0]).toBe('user hi');
     await on.request('again');

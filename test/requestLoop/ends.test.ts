@@ -8,6 +8,7 @@ import {
   processRequest,
   UserAbortError,
 } from '../../src/requestLoop/index.ts';
+import { LoopRun } from '../../src/requestLoop/loopRun.ts';
 import { flush } from '../support/clock.ts';
 import { call, deaf, during, lines, t } from '../support/model.ts';
 import { echoTool, gateTool } from '../support/tools.ts';
@@ -73,6 +74,28 @@ describe('an abort', () => {
     expect(on.session.conversation.messages).toHaveLength(3);
     await on.request('go on');
     expect(on.resolved).toEqual(['m', 'm']);
+  });
+
+  it('6.2: what a tool had returned is completed, though no model was told', async () => {
+    const gate = gateTool();
+    const on = loopBench({ replies: [[call('c1', 'gate'), call('c2', 'gate')]], tools: [gate.tool] });
+    const stop = new AbortController();
+    const asked = processRequest('hi', 'm', on.state, { signal: stop.signal });
+    await gate.begun('c2');
+    gate.release('c1');
+    await flush();
+    stop.abort();
+    await expect(asked).rejects.toThrow(UserAbortError);
+    expect(on.session.runtime.toolRegistry.list().map(({ status }) => status)).toEqual(['completed', 'cancelled']);
+  });
+
+  it('6.2: a request that is aborted while it begins calls no model, and its message is kept', async () => {
+    const on = loopBench({ replies: ['never'] });
+    const stop = new AbortController();
+    const asked = on.request('hi', { signal: stop.signal });
+    stop.abort();
+    await expect(asked).rejects.toThrow(UserAbortError);
+    expect([on.model.calls, lines(on.session.conversation.messages)]).toEqual([[], ['user hi']]);
   });
 
   it('6.2: a request with a signal that is aborted already changes nothing', async () => {
@@ -175,17 +198,37 @@ describe('LOOP-11: agents', () => {
     await cache.release(first);
     await expect(first.agent.open()).rejects.toMatchObject({ code: 'closed' });
     cache.drop(second);
+    await (await second.agent.open()).close();
     await cache.release(second);
     await expect(second.agent.open()).rejects.toMatchObject({ code: 'closed' });
-    expect(cache.acquire('m', { maxRetries: 5 })).not.toBe(second);
+    const third = cache.acquire('m', { maxRetries: 5 });
+    expect(third).not.toBe(second);
+    await cache.release(third);
+    cache.acquire('m', {});
+    await expect(third.agent.open()).rejects.toMatchObject({ code: 'closed' });
   });
 
-  it('close() ends what is under way', async () => {
+  it('holds no log of a request that is over', async () => {
+    const on = loopBench({ replies: ['hello'] });
+    const serving = new AgentCache({ resolveModel: () => on.model, tools: [] }).acquire('m', {});
+    const follower = { take: () => undefined, quiet: () => undefined };
+    const run = new LoopRun({ serving, setTimer: on.clock.setTimer, callbacks: {}, follower });
+    const { entries } = await run.run({ id: 'c', message: 'hi', history: [], timeoutSeconds: 0 });
+    expect(entries.at(-1)).toMatchObject({ type: 'checkpoint', boundary: 'RunFinished' });
+    expect(await serving.store.list()).toEqual([]);
+  });
+
+  it('close() ends what is under way, on agents that were replaced too', async () => {
     const gate = gateTool();
-    const on = loopBench({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
-    const asked = processRequest('one', 'm', on.state);
+    const on = loopBench({ replies: [[call('c1', 'gate')], [call('c2', 'gate')]], tools: [gate.tool] });
+    const first = processRequest('one', 'm', on.state);
     await gate.begun('c1');
-    await Promise.all([expect(asked).rejects.toMatchObject({ code: 'run' }), on.state.close()]);
+    on.state.settings.maxRetries = 5;
+    const second = processRequest('two', 'm', on.state);
+    await gate.begun('c2');
+    const cancelled = { code: 'run', result: { termination: 'Cancelled' } };
+    const ended = [first, second].map((asked) => expect(asked).rejects.toMatchObject(cancelled));
+    await Promise.all([...ended, on.state.close()]);
   });
 });
 
@@ -202,6 +245,12 @@ describe('settings', () => {
     });
     await on.request('hi');
     expect(times).toEqual([1_000_300, 1_000_600]);
+  });
+
+  it('a long delay is no silence of the model', async () => {
+    const on = loopBench({ replies: ['hello'], settings: { requestDelayMs: 90_000 } });
+    expect((await on.request('hi')).result).toEqual({ output: 'hello' });
+    expect(on.model.attempts).toEqual([1]);
   });
 
   it('a cancelled delay ends with its request', async () => {

@@ -1,8 +1,8 @@
 /** A request of the agent-loop contract: its handle, its nodes, and what it changes in the session. */
 import { describe, expect, it } from 'vitest';
-import { ModelError, RunError } from '../../src/index.ts';
+import { ModelError, RunError, subAgents } from '../../src/index.ts';
 import { type Node, processRequest } from '../../src/requestLoop/index.ts';
-import { call, finish, lines, t } from '../support/model.ts';
+import { call, finish, lines, scripted, t } from '../support/model.ts';
 import { echoTool } from '../support/tools.ts';
 import { loopBench } from './bench.ts';
 
@@ -131,6 +131,23 @@ describe('a request', () => {
       reasoningTokens: 0,
     });
     expect(sessionTotalUsage).toMatchObject({ inputTokens: 7, outputTokens: 7, cachedInputTokens: 0, costUsd: null });
+  });
+
+  it('3.6: with prices the total has its cost, that of sub-agents included; what those say is not streamed', async () => {
+    const prices = { input: 1_000_000, output: 0 };
+    const submit = call('s1', 'submit_result', { result: 'done' });
+    const replies = [
+      [call('c1', 'spawn_agents', { tasks: [{ id: 'a', task: 'look' }] }), finish('tool-calls', 1)],
+      [t('within'), submit, finish('tool-calls', 20)],
+      [t('done'), finish('stop', 300)],
+    ];
+    const on = loopBench({ model: scripted(replies, { prices }), tools: [subAgents()] });
+    await on.request('hi');
+    const { lastCallUsage, sessionTotalUsage } = on.session.usage;
+    expect(on.told.filter((line) => line.startsWith('delta'))).toEqual(['delta done']);
+    expect([lastCallUsage.inputTokens, sessionTotalUsage.inputTokens, sessionTotalUsage.costUsd]).toEqual([
+      300, 321, 321,
+    ]);
   });
 
   it('a model that fails is a RunError, and neither the user’s message nor the next request is lost', async () => {
