@@ -55,7 +55,7 @@ function ownStore(): LogStore {
     return store;
   };
   return {
-    open: async (id) => (await made()).open(id),
+    open: async (id, options) => (await made()).open(id, options),
     list: async () => (await made()).list(),
     delete: async (id) => (await made()).delete(id),
   };
@@ -145,9 +145,8 @@ class OpenAgent implements Agent {
 
   async #begin(id: string, options: OpenOptions, attended: boolean) {
     const { authorize, cwd: usual = hereDirectory() } = this.#options;
-    const { history, cwd = usual } = options;
     const closed = (): void => void this.#open.delete(id);
-    const opening = { id, cwd, history, attended, closed, authorize };
+    const opening = { ...options, id, cwd: options.cwd ?? usual, attended, closed, authorize };
     const { conversation } = await openConversation(this.#environment, this.profile, opening);
     if (this.#closed) await conversation.close();
     this.#mustBeOpen();

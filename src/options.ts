@@ -16,6 +16,7 @@ import {
   check,
   checkOptionsOf,
   choice,
+  flag,
   impossible,
   list,
   object,
@@ -99,8 +100,10 @@ export interface OpenOptions {
   history?: readonly EarlierMessage[];
   /** Of a new conversation; an existing one keeps its own. */
   cwd?: string;
+  /** One that is there already, or RunchartError `not_found`; none is made. */
+  existing?: boolean;
 }
-const openForm = object({ history: list('messages'), cwd: word });
+const openForm = object({ history: list('messages'), cwd: word, existing: flag });
 
 /** Throws ConfigurationError for what no conversation is opened by. */
 export function checkId(id: unknown): void {

@@ -213,8 +213,8 @@ export function countingStore(store: LogStore): LogStore & { readonly found: num
   return {
     list: () => store.list(),
     delete: (id) => store.delete(id),
-    async open(id) {
-      const handle = await store.open(id);
+    async open(id, options) {
+      const handle = await store.open(id, options);
       for await (const entry of handle.read()) found = entry.seq + 1;
       return handle;
     },

@@ -12,6 +12,7 @@ import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { Agent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
+import { noConversation } from '../stores/store.ts';
 import { createHandlers, route, stdioTransport } from '../transports/index.ts';
 import { type AgentOptions, codingAgent } from './codingAgent.ts';
 import { CANCELLED } from './exitCodes.ts';
@@ -52,6 +53,7 @@ function agentOf(agent: Agent, cwd: string): Agent {
       const conversation = await agent.open(id, options);
       if (conversation.cwd === cwd) return conversation;
       await conversation.close();
+      if (options?.existing) throw noConversation();
       throw new ConfigurationError(`the session ${conversation.id} works in another directory than this server`);
     },
     list: async () => (await agent.list()).filter((session) => session.cwd === cwd),

@@ -12,7 +12,7 @@ import { type Policies, thresholdsOf } from '../policies.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
-import type { LogHandle, LogStore } from '../stores/store.ts';
+import { type LogHandle, type LogStore, noConversation } from '../stores/store.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation, loadDecisions } from './conversation.ts';
 
@@ -54,6 +54,8 @@ export interface OpenRequest {
   /** Of a new conversation; an existing one keeps its own. */
   cwd: string;
   history?: readonly EarlierMessage[] | undefined;
+  /** None is made; one of a sub-agent is none. */
+  existing?: boolean | undefined;
   /** Somebody can be asked for approval. */
   attended: boolean;
   authorize?: AgentOptions['authorize'] | undefined;
@@ -75,7 +77,7 @@ export async function openConversation(
   profile: AgentProfile,
   opening: OpenRequest,
 ): Promise<OpenConversation> {
-  const handle = await environment.store.open(opening.id);
+  const handle = await environment.store.open(opening.id, { existing: opening.existing });
   try {
     return await opened(environment, profile, opening, handle);
   } catch (error) {
@@ -95,6 +97,7 @@ async function opened(
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
   const parentId = parentIdOf(entries, opening);
+  if (opening.existing && (fresh || parentId)) throw noConversation();
   const [first] = entries;
   const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
   const { attended } = opening;

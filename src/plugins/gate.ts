@@ -117,7 +117,7 @@ export class Gate {
     const stays = asked ?? suspend;
     if (stays?.kind === 'suspend') return this.#same(args, record.args) ? stays : { ...stays, args };
     if (stays) return stays;
-    calls.ready(permission?.outside === undefined ? prepared : { ...prepared, outside: permission.outside });
+    calls.ready({ ...prepared, outside: permission?.outside });
     const changed = record.changed || args !== record.args;
     const own = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
     const by = permission ? permission.by : own;

@@ -11,6 +11,7 @@ import {
   type LogHandle,
   type LogStore,
   newestFirst,
+  noConversation,
   refuseOutOfOrder,
 } from './store.ts';
 
@@ -24,7 +25,8 @@ export function memoryStore(): LogStore {
     throw new SessionBusyError(`conversation "${id}" is open already: close the other handle first`);
   };
   return {
-    async open(id) {
+    async open(id, { existing } = {}) {
+      if (existing && !logs.has(id)) throw noConversation();
       refuseLeased(id);
       leased.add(id);
       const entries = logs.get(id) ?? [];

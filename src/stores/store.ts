@@ -6,7 +6,7 @@
 
 import { usageOf } from '../../machines/internal.ts';
 import type { Diagnostic, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
-import { StoreConflictError } from '../errors.ts';
+import { RunchartError, StoreConflictError } from '../errors.ts';
 
 export interface ConversationInfo {
   id: string;
@@ -37,9 +37,17 @@ export interface LogHandle {
   getBlob?(reference: string): Promise<Uint8Array>;
 }
 
+/** What was to be gone on with is not there, or not any more. */
+export const noConversation = (): RunchartError => new RunchartError('not_found', 'there is no such conversation');
+
+export interface StoreOpening {
+  /** Make none: rejects with RunchartError `not_found` where there is none. A store that does not know it opens an empty log. */
+  existing?: boolean | undefined;
+}
+
 export interface LogStore {
   /** Rejects with SessionBusyError while another opener lives, with CorruptLogError, and with ConfigurationError for an id it cannot keep. */
-  open(id: string): Promise<LogHandle>;
+  open(id: string, options?: StoreOpening): Promise<LogHandle>;
   /** Last used first; neither sub-agents' conversations nor empty ones. Takes no lease. */
   list(): Promise<ConversationInfo[]>;
   /** Rejects with SessionBusyError while it is open; does nothing where there is none. */

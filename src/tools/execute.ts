@@ -91,7 +91,7 @@ export class ToolRunner {
       progress,
       ...clock,
       ...(decision && { decision }),
-      ...(prepared.outside !== undefined && { outside: prepared.outside }),
+      outside: prepared.outside,
     };
     this.#with.attach(context);
     const late = (): void => diagnose('late_result', { callId });

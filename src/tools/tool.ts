@@ -31,7 +31,7 @@ export interface ToolContext {
   /** Set when this is the replay of a suspended call. */
   decision?: Decision;
   /** The one place outside the working directory, links resolved, that permissions let this call go to. */
-  outside?: string;
+  outside?: string | undefined;
   state: { readonly [key: string]: Json };
   progress(update: Json): void;
   /** The agent's clock: what moves it in a test moves it here. */

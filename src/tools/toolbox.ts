@@ -26,7 +26,7 @@ export interface PreparedCall {
   /** What the schema made of the arguments; a frozen copy. */
   args: unknown;
   /** See ToolContext. */
-  outside?: string;
+  outside?: string | undefined;
 }
 export type Preparation = { kind: 'ready'; prepared: PreparedCall } | { kind: 'refused'; code: string; text: string };
 /** How a wait for somebody else's code is bounded. */

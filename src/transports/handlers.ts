@@ -94,9 +94,6 @@ class Handlers {
   readonly #basePath: string;
   readonly #sessions: Sessions;
   readonly #setTimer: Ports['setTimer'];
-  /** Ids that exist; asking the store for all of them costs, so it is asked for an id that is not among them. */
-  readonly #known = new Set<string>();
-  #listing: Promise<void> | undefined;
 
   constructor(agent: Agent, options: HandlerOptions) {
     const { basePath = '', setTimer = platformPorts.setTimer } = options;
@@ -142,13 +139,12 @@ class Handlers {
     if (request.method === 'GET') return json(200, await this.#agent.list());
     if (request.method !== 'POST') throw wrongMethod();
     const id = textOf(fieldsOf(await this.#body(request, true), ['id']), 'id');
-    const exists = id !== undefined && (await this.#exists(id));
-    const conversation = await this.#sessions.acquire(id);
+    const found = id === undefined ? undefined : await this.#found(id);
+    const conversation = found ?? (await this.#sessions.acquire(id));
     try {
-      this.#known.add(conversation.id);
       const location = `${this.#basePath}/conversations/${encodeURIComponent(conversation.id)}`;
       const { cwd, status } = conversation;
-      return json(exists ? 200 : 201, { id: conversation.id, cwd, status }, { location });
+      return json(found ? 200 : 201, { id: conversation.id, cwd, status }, { location });
     } finally {
       this.#sessions.release(conversation);
     }
@@ -182,23 +178,18 @@ class Handlers {
     }
   }
 
-  async #acquired(id: string): Promise<Conversation> {
-    if (!(await this.#exists(id))) throw notFound();
-    return this.#sessions.acquire(id);
+  /** Reading must not make one, and neither must what was meant for one that is gone. */
+  #acquired(id: string): Promise<Conversation> {
+    return this.#sessions.acquire(id, { existing: true });
   }
 
-  /** Reading must not make one. */
-  async #exists(id: string): Promise<boolean> {
-    if (this.#known.has(id)) return true;
-    this.#listing ??= this.#list().finally(() => {
-      this.#listing = undefined;
-    });
-    await this.#listing;
-    return this.#known.has(id);
-  }
-
-  async #list(): Promise<void> {
-    for (const { id } of await this.#agent.list()) this.#known.add(id);
+  async #found(id: string): Promise<Conversation | undefined> {
+    try {
+      return await this.#acquired(id);
+    } catch (error) {
+      if (failureOf(error).code === 'not_found') return undefined;
+      throw error;
+    }
   }
 
   /** JSON within the limit; nothing at all is an empty object where that is allowed. */

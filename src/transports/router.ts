@@ -6,7 +6,6 @@ import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
-import { RunchartError } from '../errors.ts';
 import { decideCall, failureOf, sendMessage, settleCall } from './acts.ts';
 import { Feed } from './feed.ts';
 import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transport } from './messages.ts';
@@ -155,9 +154,7 @@ class Router {
       await known.told;
       return this.#follow({ type, conversation: id });
     }
-    if (type !== 'user-message' && !(await this.#agent.list()).some((session) => session.id === id))
-      throw new RunchartError('not_found', 'there is no such conversation');
-    const conversation = await this.#sessions.acquire(id);
+    const conversation = await this.#sessions.acquire(id, { existing: type !== 'user-message' });
     const next = this.#next.get(conversation.id);
     const feed = new Feed(conversation, next ?? 0, { sizeMax: LIVE_MAX });
     const told = this.#tell(conversation, feed);

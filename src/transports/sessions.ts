@@ -19,9 +19,14 @@ export interface SessionOptions {
   setTimer?: Ports['setTimer'];
 }
 
+export interface AcquireOptions {
+  /** One that is there already, or RunchartError `not_found`. */
+  existing?: boolean;
+}
+
 export interface Sessions {
   /** Opens or joins. Rejects with what opening rejects with, and with LimitError where no place comes free in time. */
-  acquire(id?: string): Promise<Conversation>;
+  acquire(id?: string, options?: AcquireOptions): Promise<Conversation>;
   /** Gives back what one `acquire` answered. */
   release(conversation: Conversation): void;
   /** Closes every conversation, held or not; the agent stays open. */
@@ -71,7 +76,7 @@ class LivingSessions implements Sessions {
     this.#setTimer = setTimer ?? platformPorts.setTimer;
   }
 
-  async acquire(id?: string): Promise<Conversation> {
+  async acquire(id?: string, options: AcquireOptions = {}): Promise<Conversation> {
     for (;;) {
       if (this.#closed) throw closedError();
       const known = id === undefined ? undefined : this.#named.get(id);
@@ -86,9 +91,16 @@ class LivingSessions implements Sessions {
           }
           if (this.#closed) throw closedError();
         }
-        return this.#begin(id);
+        return this.#begin(id, options);
       }
-      if (!known.closing) return this.#join(known);
+      if (!known.closing) {
+        const joined = await this.#join(known).catch((error) => {
+          // Who opens it meanwhile may not make it.
+          if (options.existing || (error as { code?: unknown } | null)?.code !== 'not_found') throw error;
+        });
+        if (joined) return joined;
+        continue;
+      }
       await known.closing;
     }
   }
@@ -114,8 +126,8 @@ class LivingSessions implements Sessions {
     return session.opening;
   }
 
-  async #begin(id: string | undefined): Promise<Conversation> {
-    const session: Session = { opening: this.#agent.open(id), holders: 1 };
+  async #begin(id: string | undefined, options: AcquireOptions): Promise<Conversation> {
+    const session: Session = { opening: this.#agent.open(id, options), holders: 1 };
     this.#open.add(session);
     if (id !== undefined) this.#named.set(id, session);
     try {

@@ -6,7 +6,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
-import { type ConversationInfo, conversationSummary, type LogStore, newestFirst } from '../store.ts';
+import { type ConversationInfo, conversationSummary, type LogStore, newestFirst, noConversation } from '../store.ts';
 import {
   codeOf,
   makeDirectory,
@@ -35,8 +35,9 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
   const root = resolve(directory);
   const durable = durability === 'power';
   return {
-    async open(id) {
+    async open(id, { existing } = {}) {
       const name = join(root, fileNameOf(id));
+      if (existing && !(await resolveRegular(name)).exists) throw noConversation();
       await makeDirectory(root, durable);
       // The lease belongs to the file itself, so that a link to it is no second way in.
       const { path, exists, names } = await resolveRegular(name);

@@ -1,0 +1,138 @@
+/** Conversations that are not there, or not any more; and readers that take nothing, on a clock that a test moves. */
+import { mkdtempSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type AgentOptions, createAgent, memoryStore, subAgents } from '../../src/index.ts';
+import { jsonlStore } from '../../src/node.ts';
+import { createHandlers, sessions } from '../../src/transports/index.ts';
+import { flush, VirtualClock } from '../support/clock.ts';
+import { byTask, childOf, spawn, submit } from '../support/family.ts';
+import { type Reply, scripted } from '../support/model.ts';
+
+function handled(replies: readonly Reply[], options: Partial<AgentOptions> = {}) {
+  const clock = new VirtualClock();
+  const store = options.store ?? memoryStore();
+  const { now, setTimer } = clock;
+  const agent = createAgent({ model: scripted(replies), ...options, store, ports: { now, setTimer } });
+  onTestFinished(() => agent.close());
+  const shared = sessions(agent, { setTimer, idleMs: 1000 });
+  const handle = createHandlers(agent, { authorize: () => true, sessions: shared, setTimer });
+  const get = (path: string) => handle(new Request(`http://host${path}`));
+  const post = (path: string, body: object = {}) =>
+    handle(
+      new Request(`http://host${path}`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      }),
+    );
+  return { agent, store, clock, handle, get, post };
+}
+
+const PATHS = ['/conversations/a', '/conversations/a/events'];
+const ACTS = [
+  ['messages', { content: 'hi' }],
+  ['steer', { content: 'hi' }],
+  ['follow-ups', { content: 'hi' }],
+  ['decisions', { callId: 'c', action: 'approve' }],
+  ['settlements', { callId: 'c', how: { didNotRun: true } }],
+  ['cancel', {}],
+  ['resume', {}],
+] as const;
+
+describe('a conversation that is not there', () => {
+  it('is 404 to every path, before it was made and after it was deleted, and nothing makes it again by mistake', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'runchart-gone-'));
+    const { get, post, clock, store } = handled(['one'], { store: jsonlStore(directory) });
+    const all = async () => [
+      ...(await Promise.all(PATHS.map(async (path) => (await get(path)).status))),
+      ...(await Promise.all(ACTS.map(async ([act, body]) => (await post(`/conversations/a/${act}`, body)).status))),
+    ];
+    const gone = Array.from({ length: PATHS.length + ACTS.length }, () => 404);
+    expect(await all()).toEqual(gone);
+    expect(readdirSync(directory)).toEqual([]);
+    expect((await post('/conversations', { id: 'a' })).status).toBe(201);
+    expect((await post('/conversations', { id: 'a' })).status).toBe(200);
+    expect((await post('/conversations/a/messages', { content: 'hi' })).status).toBe(202);
+    await expect
+      .poll(async () => ((await (await get('/conversations/a')).json()) as { status: string }).status)
+      .toBe('idle');
+    await clock.advance(2000);
+    // It is closed by now: somebody else may have it, or delete it.
+    await expect
+      .poll(() =>
+        store.delete('a').then(
+          () => 'deleted',
+          () => 'busy',
+        ),
+      )
+      .toBe('deleted');
+    expect(await all()).toEqual(gone);
+    expect(await (await get('/conversations')).json()).toEqual([]);
+    expect((await post('/conversations', { id: 'a' })).status).toBe(201);
+  });
+
+  it('a sub-agent is none: it is shown and acted on through the conversation that it belongs to', async () => {
+    const model = byTask({ alpha: [[submit('s', 'A')]] });
+    const { get, post } = handled([[spawn('p', 'alpha')], 'done'], { tools: [subAgents({ model })] });
+    await post('/conversations', { id: 'c' });
+    await post('/conversations/c/messages', { content: 'hi' });
+    await expect
+      .poll(async () => ((await (await get('/conversations/c')).json()) as { status: string }).status)
+      .toBe('idle');
+    expect((await get(`/conversations/${encodeURIComponent(childOf('p', 'a'))}`)).status).toBe(404);
+  });
+
+  it('who makes it while somebody else only looks for it gets it', async () => {
+    const { agent } = handled([]);
+    const shared = sessions(agent);
+    const looked = shared.acquire('a', { existing: true }).catch((error: { code: string }) => error.code);
+    const [made, found] = await Promise.all([shared.acquire('a'), looked]);
+    expect(made.id).toBe('a');
+    expect(found).toBe('not_found');
+  });
+});
+
+describe('a reader of events', () => {
+  async function reading() {
+    const place = handled(['hi', 'ho']);
+    await place.post('/conversations', { id: 'a' });
+    const response = await place.get('/conversations/a/events');
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const text = async (): Promise<string> => {
+      const { value, done } = await reader.read();
+      return done ? 'the end' : new TextDecoder().decode(value);
+    };
+    return { ...place, text };
+  }
+
+  it('that takes nothing for 15 s while something waits is cut off, and not before', async () => {
+    const late = await reading();
+    await late.post('/conversations/a/messages', { content: 'go' });
+    await late.clock.advance(15_000);
+    await expect(late.text()).rejects.toThrow(/too slow/);
+    const slow = await reading();
+    await slow.post('/conversations/a/messages', { content: 'go' });
+    for (const _ of [1, 2]) {
+      await slow.clock.advance(14_999);
+      expect(await slow.text()).toMatch(/retry|event/);
+      await slow.clock.advance(1);
+    }
+    await slow.post('/conversations/a/messages', { content: 'again' });
+    await slow.clock.advance(15_000);
+    await expect(slow.text()).rejects.toThrow(/too slow/);
+  });
+
+  it('that has taken everything hears every 15 s that it is still connected, and is not cut off', async () => {
+    const { clock, text } = await reading();
+    expect(await text()).toContain('retry');
+    expect(await text()).toContain('event: entry');
+    for (let beat = 0; beat < 4; beat += 1) {
+      const next = text();
+      await flush();
+      await clock.advance(15_000);
+      expect(await next).toBe(': still connected\n\n');
+    }
+  });
+});
