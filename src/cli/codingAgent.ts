@@ -1,6 +1,6 @@
 /**
- * The agent of the command line, as its options say: model, tools, rules, hooks, limits and the store of its sessions. Rule: every command
- * that runs an agent makes it here, so that the same options mean the same everywhere; rules are always in force.
+ * The agent of the command line, as its options and the configuration files say: model, prompt, tools, rules, hooks, limits and the store of
+ * its sessions. Rule: every command that runs an agent makes it here, so that the same options mean the same everywhere; rules are always in force.
  */
 import { resolve } from 'node:path';
 import { type Agent, createAgent } from '../agent.ts';
@@ -8,9 +8,11 @@ import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import { hooks } from '../hooks/hooks.ts';
 import type { Model } from '../index.ts';
-import { type Permissions, permissions } from '../permissions/permissions.ts';
+import type { Permissions } from '../permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { type DeepPartial, type Policies, presets } from '../policies.ts';
+import { type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
+import { systemPrompt } from '../session/systemPrompt.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { knownOf, loadAdapter } from './adapter.ts';
@@ -43,10 +45,6 @@ export interface CodingAgent {
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
 
-const INSTRUCTIONS = `You help with the files of one directory: your tools read inside it, relative paths and commands start there.
-Look things up before you state them; prefer the reading tools, for a person is asked before what changes something. Answer in
-plain text, briefly.`;
-
 /** Told of a call that would be asked about where nobody can be asked, with the rules that would allow it: it is denied. */
 export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 
@@ -54,23 +52,30 @@ export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 export async function codingAgent(options: AgentOptions, denied?: Denied): Promise<CodingAgent> {
   const cwd = await workingDirectory(options.cwd);
   const directory = sessionsDirectory(options.store);
-  const mode = modeOf(options.permissionMode);
-  const { allow = [], deny = [] } = options;
-  const rules = (): Permissions => permissions({ mode, allow, deny, protect: [`/${literalPath(directory)}`] });
-  const inForce = rules();
-  const policies: DeepPartial<Policies> = { ...presets.coding, onPartialSuspend: 'wait', limits: limitsOf(options) };
-  const model = await namedModel(options.model);
-  const tools = codingTools();
+  const configuration = await loadConfiguration({ cwd });
+  const { permissionMode, allow = [], deny = [] } = options;
+  const mode = permissionMode === undefined ? {} : { mode: modeOf(permissionMode) };
+  const made = () =>
+    configuredPlugins(configuration, { ...mode, allow, deny, protect: [`/${literalPath(directory)}`] });
+  const { rules, plugins: configured } = made();
+  const model = await namedModel(options.model || configuration.model, configuration.environment);
+  const tools = codingTools(configuration.sandbox ? { sandbox: configuration.sandbox } : {});
   const store = countingStore(jsonlStore(directory));
-  const plugins = [inForce, ...(denied ? [denying(rules, denied)] : [])];
-  const agentOptions = { model, instructions: INSTRUCTIONS, tools, plugins, policies, store, cwd };
+  const plugins = [systemPrompt(), ...configured, ...(denied ? [denying(() => made().rules, denied)] : [])];
+  const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
   const agent = options.inspect
     ? await inspectedAgent({ control: options.control === true }, (inspect) =>
         createAgent({ ...agentOptions, inspect }),
       )
     : createAgent(agentOptions);
-  const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: mode };
-  return { agent, model, permissions: inForce, cwd, directory, store, about };
+  const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
+  return { agent, model, permissions: rules, cwd, directory, store, about };
+}
+
+/** What is given on the command line counts more than any file. */
+function policiesOf(options: AgentOptions, configuration: Configuration): DeepPartial<Policies> {
+  const policies = configuration.limited({ ...presets.coding, onPartialSuspend: 'wait' });
+  return { ...policies, limits: { ...policies.limits, ...limitsOf(options) } };
 }
 
 /** A session's tools work where it began, so it is not taken for one of another directory. */
@@ -81,15 +86,23 @@ export function mustWorkIn(conversation: Conversation, cwd: string): void {
   );
 }
 
-async function namedModel(name: string | undefined): Promise<Model> {
+/** `environment`: what the user's configuration says where the process's own says nothing. */
+async function namedModel(name: string | undefined, environment: Configuration['environment']): Promise<Model> {
   if (name === undefined || name === '') {
     throw new ConfigurationError('no model: give one with -m, or set OPENAI_MODEL, by the name its server knows');
   }
+  const said = (variable: string): string | undefined => process.env[variable] || environment[variable];
+  const apiKey = said('OPENAI_API_KEY');
+  const baseURL = said('OPENAI_BASE_URL');
   const { openai } = await loadAdapter();
-  return openai(name, await knownOf(name, process.env.OPENAI_BASE_URL));
+  return openai(name, {
+    ...(await knownOf(name, baseURL)),
+    ...(apiKey !== undefined && { apiKey }),
+    ...(baseURL !== undefined && { baseURL }),
+  });
 }
 
-function modeOf(given = 'default'): PermissionMode {
+function modeOf(given: string): PermissionMode {
   const mode = PERMISSION_MODES.find((known) => known === given);
   if (mode) return mode;
   throw new ConfigurationError(`expected --permission-mode to be one of ${PERMISSION_MODES.join(', ')}; got ${given}`);

@@ -227,6 +227,14 @@ function shows(root: Command, { signal, exit }: Invocation): void {
       chartsCommand(id, (text) => void process.stdout.write(text));
     });
   root
+    .command('trust')
+    .description("let the project's configuration files count in full, as they are now")
+    .option('--cwd <directory>', 'the project (default: the current directory)')
+    .action(async ({ cwd }: { cwd?: string }) => {
+      const { trustCommand } = await import('./trustCommand.ts');
+      await trustCommand(cwd, (text) => void process.stdout.write(text));
+    });
+  root
     .command('completion')
     .description('print a script that completes commands, options and ids of sessions')
     .argument('<shell>', 'bash, zsh or fish')

@@ -121,8 +121,11 @@ export class TranscriptRenderer {
     const settled = this.#open !== undefined && this.#open.kind !== kind ? this.#settled() : [];
     this.#streamed[kind] = true;
     this.#heading = undefined;
-    const lines = `${this.#open?.text ?? ''}${piece}`.split(/\r?\n/);
-    this.#open = { kind, text: lines.pop() ?? '' };
+    // Only what is new is looked at: a line may come in very many pieces.
+    const [first = '', ...more] = piece.split('\n');
+    const ended = [`${this.#open?.text ?? ''}${first}`, ...more];
+    this.#open = { kind, text: ended.pop() ?? '' };
+    const lines = ended.map((line) => line.replace(/\r$/, ''));
     if (settled.length + lines.length > 0) this.#hasSettled = true;
     return [...settled, ...lines.map((line) => this.#textLine(kind, line))];
   }

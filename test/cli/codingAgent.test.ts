@@ -1,0 +1,87 @@
+/** The agent of the command line: what options and configuration files come to, and which counts where they differ. */
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { type AgentOptions, codingAgent } from '../../src/cli/codingAgent.ts';
+import { exitCodeOf, exitCodeOfError } from '../../src/cli/exitCodes.ts';
+import { trustCommand } from '../../src/cli/trustCommand.ts';
+import { ConfigurationError, SessionBusyError } from '../../src/errors.ts';
+import type { Policies } from '../../src/policies.ts';
+
+let root = '';
+beforeEach(async () => {
+  root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-agent-')));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  await mkdir(join(root, 'work'));
+  vi.stubEnv('XDG_CONFIG_HOME', join(root, 'config'));
+  vi.stubEnv('XDG_STATE_HOME', join(root, 'state'));
+  vi.stubEnv('OPENAI_API_KEY', undefined);
+  vi.stubEnv('OPENAI_BASE_URL', undefined);
+});
+afterEach(() => vi.unstubAllEnvs());
+
+const says = async (file: string, value: object): Promise<void> => {
+  await mkdir(dirname(join(root, file)), { recursive: true });
+  await writeFile(join(root, file), JSON.stringify(value));
+};
+const userSays = (value: object = {}) =>
+  says('config/runchart/config.json', { model: 'theirs', environment: { OPENAI_API_KEY: 'sk-file' }, ...value });
+async function agentOf(options: AgentOptions = {}) {
+  const made = await codingAgent({ cwd: join(root, 'work'), ...options });
+  onTestFinished(() => made.agent.close());
+  const outcome = async (command: string) => (await made.permissions.explain('Bash', { command }, made.cwd)).outcome;
+  const { policies } = made.agent.profile as unknown as { policies: Policies };
+  return { made, outcome, turns: policies.limits.turns };
+}
+
+test('model, key, mode and rules come from the user’s file, and what is given counts more', async () => {
+  await userSays({ permissions: { mode: 'plan', allow: ['bash(make *)'] }, limits: { turns: 7 } });
+  const { made, outcome, turns } = await agentOf();
+  expect(made.about).toMatchObject({ model: 'theirs', permissionMode: 'plan' });
+  expect(turns).toBe(7);
+  expect(await outcome('make x')).toBe('deny');
+  const given = await agentOf({ model: 'mine', permissionMode: 'default', deny: ['bash(make all)'], maxTurns: '3' });
+  expect(given.made.about).toMatchObject({ model: 'mine', permissionMode: 'default' });
+  expect(given.turns).toBe(3);
+  expect([await given.outcome('make x'), await given.outcome('make all'), await given.outcome('other')]).toEqual([
+    'allow',
+    'deny',
+    'ask',
+  ]);
+});
+
+test('H-242 a project’s file can only tighten until it is trusted, and trusting it says what counts from now on', async () => {
+  await userSays();
+  await says('work/.runchart/config.json', { permissions: { allow: ['bash(*)'], deny: ['bash(rm *)'] } });
+  const before = await agentOf();
+  expect([await before.outcome('make'), await before.outcome('rm x')]).toEqual(['ask', 'deny']);
+  let said = '';
+  await trustCommand(join(root, 'work'), (text) => {
+    said += text;
+  });
+  expect(said).toContain(`trusted as it is now: ${join(root, 'work', '.runchart', 'config.json')}`);
+  expect(said).toContain('counts from now on:');
+  expect(said).toContain('permissions.allow bash(*)');
+  const after = await agentOf();
+  expect([await after.outcome('make'), await after.outcome('rm x')]).toEqual(['allow', 'deny']);
+});
+
+test('the sessions are protected wherever --store puts them', async () => {
+  await userSays();
+  const store = join(root, 'work', 'a [store]');
+  const { made } = await agentOf({ store, allow: ['edit(./**)'] });
+  const outcome = async (file_path: string) =>
+    (await made.permissions.explain('Write', { file_path, content: '' }, made.cwd)).outcome;
+  expect([await outcome('a [store]/s.jsonl'), await outcome('a s/x')]).toEqual(['ask', 'allow']);
+});
+
+test('ends are told apart by exit codes', () => {
+  const of = (reason: 'completed' | 'interrupted' | 'error' | null, subtype = 'error_during_execution') =>
+    exitCodeOf({ reason, subtype: subtype as 'success' });
+  expect([of('completed'), of('error'), of(null), of('interrupted')]).toEqual([0, 1, 3, 130]);
+  expect([of('error', 'error_max_turns'), of('error', 'error_max_budget_usd')]).toEqual([4, 5]);
+  expect([new ConfigurationError('x'), new SessionBusyError('x'), new Error('x')].map(exitCodeOfError)).toEqual([
+    2, 6, 1,
+  ]);
+});
