@@ -25,6 +25,7 @@ class PathBuilder {
   readonly moves: Move[] = [];
   readonly #walker: Walker;
   #leaf: string | undefined;
+  #passing: string | undefined;
 
   constructor(walker: Walker) {
     this.#walker = walker;
@@ -39,9 +40,17 @@ class PathBuilder {
     this.moves.push({ at, legs: [], leaf: this.#leaf, time });
   }
 
+  /** The way to the next state leads through this one. */
+  passing(leaf: string): void {
+    this.#passing = leaf;
+  }
+
   /** Through each of these states in turn; one that no way leads to is jumped to. */
   to(at: number, time: number, ...leaves: readonly string[]): void {
-    for (const leaf of leaves) {
+    const [next] = leaves;
+    const passing = this.#passing !== undefined && next !== undefined && next !== this.#leaf ? [this.#passing] : [];
+    if (passing.length > 0) this.#passing = undefined;
+    for (const leaf of [...passing, ...leaves]) {
       if (this.#leaf === leaf) continue;
       const legs = this.#leaf === undefined ? [] : (this.#walker.walk(this.#leaf, leaf) ?? []);
       this.#leaf = leaf;
@@ -114,8 +123,11 @@ function markCheckpoint(boundary: string, path: PathBuilder, go: (...leaves: str
   if (boundary === 'UserMessage') go('active.CommitUser');
   else if (boundary === 'AssistantTurnCommitted') go('active.CommitAssistant.committing');
   else if (boundary === 'RunFinished') go('Done');
-  else if (AT_GATE.has(leaf)) go('active.ResumeReplay0', 'active.LlmCall.attempting');
-  else if (leaf.startsWith('RUN.active.ToolRound') || leaf.startsWith('RUN.active.CommitAssistant')) {
+  else if (AT_GATE.has(leaf)) {
+    // The gate's own: what it replayed is durable, and the run goes on behind it.
+    go('active.ResumeReplay0');
+    path.passing('RUN.active.CommitReplay0');
+  } else if (leaf.startsWith('RUN.active.ToolRound') || leaf.startsWith('RUN.active.CommitAssistant')) {
     go('active.CommitTool');
   }
 }

@@ -28,8 +28,12 @@ export interface Walker {
   walk(from: string, to: string): readonly Leg[] | undefined;
 }
 
-const price = (event: string): number =>
-  event === '' ? 1 : event === 'effect.done' ? 3 : event.startsWith('xstate.done') ? 3 : 40;
+const price = (event: string, depth: number): number => {
+  if (event === '') return 1;
+  if (event === 'effect.done') return 3;
+  // The end of an actor that a parent looks after may come at any time.
+  return event.startsWith('xstate.done') && depth === 0 ? 3 : 40;
+};
 
 export function walker(chart: Chart): Walker {
   const tree = stateTree(chart);
@@ -62,7 +66,7 @@ function legsFrom(tree: StateTree, id: string): { leg: Leg; cost: number }[] {
     return state.transitions.flatMap((transition) =>
       transition.targets.slice(0, 1).map((target) => ({
         leg: { key: transitionKey(source, transition), source, target, event: transition.event },
-        cost: price(transition.event) + depth * 0.1 + transition.index * 0.01,
+        cost: price(transition.event, depth) + depth * 0.1 + transition.index * 0.01,
       })),
     );
   });

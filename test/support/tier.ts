@@ -48,6 +48,8 @@ const VOLUME = {
   caseOf: [3, 1],
   /** Real trees of processes that are cancelled. */
   trees: [6, 60],
+  /** Entries of the log that the inspector's page is given. */
+  pageEntries: [10_000, 40_000],
 } as const satisfies Record<string, readonly [test: number, prove: number]>;
 
 export const volume = Object.fromEntries(

@@ -51,6 +51,8 @@ const FOLDED = 38;
 const PADDING = { left: 18, top: 32, right: 30, bottom: 14 };
 const LANE = 14;
 const NEXT_LANE = 11;
+/** How far an arrow keeps from a state that it goes around. */
+const BESIDE = 7;
 const TALL = 230;
 const BOXES_MAX = 80;
 /** The room a chart has on a window of 1440 by 900. */
@@ -79,7 +81,7 @@ export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(c
   const compounds = open.filter((id) => id !== chart.root.id);
   // More than a few are not tried in every combination.
   const tried = compounds.length <= 2 ? compounds : [];
-  let best: { made: Placed; scale: number } | undefined;
+  let best: { made: Placed; scale: number; faults: number } | undefined;
   for (let choice = 0; choice < 2 ** (tried.length + 1); choice++) {
     const directions = new Map<string, Direction>();
     for (const [bit, id] of [chart.root.id, ...tried].entries()) {
@@ -87,10 +89,27 @@ export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(c
     }
     const made = await new Layout(chart, elk, new Set(open), directions).of(chart.root);
     const scale = Math.min(CANVAS.width / made.width, CANVAS.height / made.height, 1.2);
-    if (!best || scale > best.scale + 0.005) best = { made, scale };
+    const faults = ledThrough(made);
+    const isBetter = !best || faults < best.faults || (faults === best.faults && scale > best.scale + 0.005);
+    if (isBetter) best = { made, scale, faults };
   }
   const { width, height, states, arrows } = best?.made ?? { width: 0, height: 0, states: [], arrows: [] };
   return { chart: chart.name, width, height, states, arrows };
+}
+
+/** How many arrows lead through a state that is none of their ends. */
+function ledThrough({ states, arrows }: Placed): number {
+  const within = (low: number, high: number, a: number, b: number): boolean =>
+    Math.max(a, b) > low + 1 && Math.min(a, b) < high - 1;
+  const isThrough = ({ points }: DrawnArrow, { x, y, width, height }: DrawnState): boolean =>
+    points.some(([px, py], index) => {
+      const [bx, by] = points[index - 1] ?? [px, py];
+      return within(x, x + width, px, bx) && within(y, y + height, py, by);
+    });
+  const closed = states.filter(({ shape }) => shape !== 'open');
+  return arrows.flatMap((arrow) =>
+    closed.filter((state) => state.id !== arrow.from && state.id !== arrow.to && isThrough(arrow, state)),
+  ).length;
 }
 
 /** Lays out one combination of directions. */
@@ -283,23 +302,37 @@ function backLanes(back: readonly Arrow[], states: readonly DrawnState[], way: D
     .sort((one, other) => one.span - other.span)
     .map(({ arrow, a, b }, index): DrawnArrow => {
       const off = LANE + NEXT_LANE * index;
-      const points: Point[] =
-        way === 'DOWN'
-          ? [
-              [a.x, round(a.y + a.height / 2)],
-              [round(left - off), round(a.y + a.height / 2)],
-              [round(left - off), round(b.y + b.height / 2)],
-              [b.x, round(b.y + b.height / 2)],
-            ]
-          : [
-              [round(a.x + a.width / 2), a.y + a.height],
-              [round(a.x + a.width / 2), round(bottom + off)],
-              [round(b.x + b.width / 2), round(bottom + off)],
-              [round(b.x + b.width / 2), b.y + b.height],
-            ];
+      const lane = round(way === 'DOWN' ? left - off : bottom + off);
+      const points = [...wayOff(a, states, way, lane), ...wayOff(b, states, way, lane).reverse()];
       const { from, to, transitions, label } = arrow;
       return { from, to, isBack: true, points, transitions, ...(label !== '' && { label }) };
     });
+}
+
+/** From a state to its lane: straight, or around what stands between. */
+function wayOff(state: DrawnState, states: readonly DrawnState[], way: Direction, lane: number): Point[] {
+  const { x, y, width, height } = state;
+  const [middleX, middleY] = [round(x + width / 2), round(y + height / 2)];
+  if (way === 'DOWN') {
+    const blocks = states.some((one) => one.x < x && one.y < middleY && one.y + one.height > middleY);
+    const below = y + height + BESIDE;
+    const start: Point[] = blocks
+      ? [
+          [x + 12, y + height],
+          [x + 12, below],
+        ]
+      : [[x, middleY]];
+    return [...start, [lane, blocks ? below : middleY]];
+  }
+  const blocks = states.some((one) => one.y > y && one.x < middleX && one.x + one.width > middleX);
+  const right = x + width + BESIDE;
+  const start: Point[] = blocks
+    ? [
+        [x + width, middleY + 6],
+        [right, middleY + 6],
+      ]
+    : [[middleX, y + height]];
+  return [...start, [blocks ? right : middleX, lane]];
 }
 
 /** States with a transition, their own or one of what they hold, that leaves their parent. */

@@ -1,0 +1,284 @@
+/**
+ * The inspector's page in a real browser: each panel, a file, a living run with and without control, a lost connection, a
+ * large log. Rule: one browser and one build for all; a page that asks another host, or throws, fails.
+ */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { extname, join, relative } from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { build } from 'vite';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { Observed } from '../../src/inspect/observed.ts';
+import type { PageFiles } from '../../src/inspect/pageFiles.ts';
+import { RecordLog } from '../../src/inspect/recordLog.ts';
+import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
+import { call, type Reply, scripted } from '../support/model.ts';
+import { volume } from '../support/tier.ts';
+import { approvedTool } from './approved.ts';
+
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const EVIL = '<img src=x onerror="document.title=1"></script><script>document.title=1</script>';
+const MEDIA: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
+const asks = (text = 'a note'): Reply => [call('call_1', 'note', { text })];
+
+describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'runchart-page-'));
+  let browser: Browser;
+  let files: PageFiles;
+  const faults: string[] = [];
+  const opened: { close(): unknown }[] = [];
+
+  beforeAll(async () => {
+    const configFile = new URL('../../inspector/vite.config.ts', import.meta.url).pathname;
+    await build({ configFile, build: { outDir: folder, minify: false } });
+    files = new Map(
+      readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name))
+        .map((path) => {
+          const mediaType = MEDIA[extname(path)] ?? 'application/octet-stream';
+          return [`/${relative(folder, path)}`, { mediaType, bytes: readFileSync(path) }];
+        }),
+    );
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  afterEach(async () => {
+    for (const one of opened.splice(0).reverse()) await one.close();
+    expect(faults.splice(0)).toEqual([]);
+  });
+
+  async function inspector(control = false, port = 0) {
+    const records = new RecordLog(Date.now);
+    const observed = new Observed(records);
+    const server = await startServer({ port, control, version: '0', records, observed, files, stallMs: 10_000 });
+    opened.push({
+      close() {
+        observed.close();
+        return server.close();
+      },
+    });
+    return { server, observed };
+  }
+
+  async function open({ url }: InspectorServer, before?: (page: Page) => Promise<void>): Promise<Page> {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'dark' });
+    const page = await context.newPage();
+    opened.push(context);
+    const { host } = new URL(url);
+    page.on('request', (request) => {
+      const asked = new URL(request.url());
+      if (asked.host !== host && asked.protocol !== 'blob:') faults.push(`asked ${asked}`);
+    });
+    page.on('pageerror', (error) => faults.push(`${error.stack}`));
+    await before?.(page);
+    await page.goto(url);
+    await page.waitForSelector('.state');
+    return page;
+  }
+
+  /** A file is chosen as a person drops it. */
+  const drop = (page: Page, text: string, name = 'made.jsonl') =>
+    page.evaluate(
+      ([content = '', title = '']) => {
+        const held = new DataTransfer();
+        held.items.add(new File([content], title));
+        dispatchEvent(new DragEvent('drop', { dataTransfer: held, bubbles: true, cancelable: true }));
+      },
+      [text, name],
+    );
+
+  const agentOf = (replies: readonly Reply[], inspect?: (event: unknown) => void) => {
+    const made = createAgent({ model: scripted(replies), tools: [approvedTool], ...(inspect && { inspect }) });
+    opened.push(made);
+    return made;
+  };
+
+  /** The log of a request whose call was allowed. */
+  async function madeLog(text = 'a note'): Promise<string> {
+    const conversation = await agentOf([asks(text), `Done. ${EVIL}`]).open('made');
+    await conversation.send(`Take a note ${EVIL}`).result;
+    await conversation.decide({ callId: 'call_1', action: 'approve', by: 'ada' });
+    await conversation.resume().result;
+    return conversation
+      .log()
+      .map((entry) => JSON.stringify(entry))
+      .join('\n');
+  }
+
+  it('shows the chart that will run, and opens a file that is dropped; what models and tools said is text (H-310)', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await page.getByText('Waiting for a run').waitFor();
+    expect(await page.locator('.state.is-entered').count()).toBe(0);
+    await drop(page, await madeLog());
+    await page.getByText('Take a note').first().waitFor();
+    expect(await page.locator('#steps img, #steps script').count()).toBe(0);
+    expect(await page.locator('#steps').textContent()).toContain(EVIL);
+    expect(await page.title()).toBe('made.jsonl · runchart');
+    expect(await page.locator('.state.is-outcome').getAttribute('data-state')).toBe('RUN.NaturalEnd');
+    await page.getByText('allowed by ada').waitFor();
+  });
+
+  it('travels by keys, by the time line and by rows: chart, steps and numbers are those of the entry', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    await page.keyboard.press('Home');
+    await page.getByText('entry 0 of').first().waitFor();
+    for (let presses = 0; presses < 4; presses++) await page.keyboard.press('j');
+    expect(await page.locator('.state.is-active').getAttribute('data-state')).toBe('RUN.active.AfterInference');
+    await page.keyboard.press('Alt+KeyJ');
+    await page.getByRole('tab', { name: 'Events' }).click();
+    const row = page.locator('.event', { hasText: 'tool-suspended' });
+    await row.getByRole('button').first().click();
+    expect(await row.getAttribute('class')).toContain('is-at');
+    await row.getByRole('button').first().click();
+    await row.getByText('permission').last().waitFor();
+    await page.getByRole('tab', { name: 'Steps' }).click();
+    await page.getByText('asks to run').waitFor();
+    expect(await page.getByRole('button', { name: 'Allow' }).count()).toBe(0);
+    const line = await page.locator('#time svg').boundingBox();
+    await page.mouse.click((line?.x ?? 0) + 86, (line?.y ?? 0) + 25);
+    await page.getByText('entry 0 of').first().waitFor();
+    await page.keyboard.press('l');
+    await page.locator('.pill').getByText('completed').waitFor();
+  });
+
+  it('selects actors, states and panels, folds a compound without moving by itself, and draws a sequence', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    const before = await page.locator('[data-state="RUN.active.LoopTop"] .box').boundingBox();
+    await page.keyboard.press('k');
+    expect(await page.locator('[data-state="RUN.active.LoopTop"] .box').boundingBox()).toEqual(before);
+    await page.locator('[data-state="RUN.active.CommitTool"]').click();
+    await page.locator('.state-card').getByText('ResumeAfterTool').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('[data-state="RUN.active.LlmCall"] .fold').click();
+    await page.locator('[data-state="RUN.active.LlmCall.backingOff"]').waitFor();
+    await page.keyboard.press('[');
+    await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
+    await page
+      .locator('.tree-row', { has: page.locator('.tree-name', { hasText: /^note$/ }) })
+      .first()
+      .click();
+    await page.locator('[data-state="TOOL_CALL.Succeeded"]').waitFor();
+    await page.getByRole('tab', { name: 'Sequence' }).click();
+    await page.locator('#sequence').getByText('note asks: permission').waitFor();
+    await page.keyboard.press('c');
+    await page.getByText(/\d+ of \d+ states, \d+ of \d+ edges/).waitFor();
+  });
+
+  it('tells the broken lines of a file with their reasons, and shows the rest', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    const lines = (await madeLog()).split('\n');
+    await drop(page, [...lines.slice(0, 3), '{"torn', ...lines.slice(3)].join('\n'));
+    await page.getByText('1 broken line').waitFor();
+    await page.getByRole('tab', { name: 'Events' }).click();
+    await page.locator('.event.is-broken', { hasText: 'line 4' }).waitFor();
+  });
+
+  it('turns the path into a test that uses runchart/testing', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await drop(page, await madeLog());
+    await page.getByRole('button', { name: 'Make a test' }).click();
+    await page.getByText('test copied').waitFor();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    expect(text).toContain("from 'runchart/testing'");
+    expect(text).toContain('decide');
+  });
+
+  it('follows a run, and without control offers no button that acts', async () => {
+    const { server, observed } = await inspector(false);
+    const page = await open(server);
+    const conversation = await agentOf([asks()], observed.observe).open('live');
+    await conversation.send('Take a note').result;
+    await page.locator('.pill').getByText('waits for you').waitFor();
+    expect(await page.locator('.state.is-outcome').getAttribute('data-state')).toBe('RUN.Suspended');
+    await page.getByText('Read-only. Start with control to decide here.').waitFor();
+    await page.keyboard.press('a');
+    expect(conversation.pending).toHaveLength(1);
+    expect(await page.title()).toBe('◆ live · runchart');
+  });
+
+  it('decides, resumes and shows the end where control is allowed; a second page that came late sees the same', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
+    await conversation.send('Take a note').result;
+    await page.getByText('asks to run').first().waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Arguments as JSON').fill('{ "text": "[redacted]" }');
+    await page.getByRole('button', { name: 'Run with these' }).click();
+    await page.getByText('it cannot be sent as one').waitFor();
+    await page.getByLabel('Arguments as JSON').fill('{ "text": "a better note" }');
+    await page.locator('.diff .added').getByText('a better note').waitFor();
+    await page.getByRole('button', { name: 'Run with these' }).click();
+    await page.locator('.pill').getByText('completed').waitFor();
+    const [result] = conversation.log().filter((entry) => entry.type === 'tool-result');
+    expect(JSON.stringify(result)).toContain('noted a better note');
+    const late = await open(server);
+    await late.locator('.pill').getByText('completed').waitFor();
+    expect(await late.locator('#steps').textContent()).toBe(await page.locator('#steps').textContent());
+  });
+
+  it('says that the connection is lost, may be read meanwhile, and catches up when it is back', async () => {
+    const { server, observed } = await inspector(false);
+    const line: { isCut: boolean; cut?: () => void } = { isCut: false };
+    const page = await open(server, (made) =>
+      made.routeWebSocket(/\/ws/, (socket) => {
+        if (line.isCut) return void socket.close();
+        socket.connectToServer();
+        line.cut = () => void socket.close();
+      }),
+    );
+    const conversation = await agentOf(['One.', 'Two.'], observed.observe).open('live');
+    await conversation.send('First').result;
+    await page.locator('.pill').getByText('completed').waitFor();
+    line.isCut = true;
+    line.cut?.();
+    await page.locator('.pill').getByText('not connected').waitFor();
+    await conversation.send('Second').result;
+    await page.keyboard.press('k');
+    await page
+      .locator('.player')
+      .getByText(/entry \d+/)
+      .waitFor();
+    expect(await page.locator('#steps h3').allInnerTexts()).toEqual(['First']);
+    line.isCut = false;
+    await page.locator('.status-bar').getByText(`${conversation.log().length} entries`).waitFor();
+    await page.keyboard.press('l');
+    await page.locator('#steps h3').nth(1).waitFor();
+    expect(await page.locator('#steps h3').allInnerTexts()).toEqual(['First', 'Second']);
+  });
+
+  it(`opens a log of ${volume.pageEntries} entries, makes rows for what is in view alone, and travels in it`, async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    const block = (await madeLog()).split('\n').slice(1);
+    const lines = Array.from({ length: volume.pageEntries }, (_, seq) => {
+      const entry = JSON.parse(block[seq % block.length] ?? '{}') as Record<string, unknown>;
+      return JSON.stringify({ ...entry, seq, runId: `r${Math.floor(seq / block.length)}`, at: seq * 20 });
+    });
+    await drop(page, lines.join('\n'));
+    await page.getByRole('tab', { name: 'Events' }).click();
+    await page.locator('.event.is-at').waitFor();
+    expect(await page.locator('.event').count()).toBeLessThan(120);
+    for (let place = 0; place < 10; place++) {
+      await page.locator('.events .scroll').evaluate((box, at) => box.scrollTo(0, (box.scrollHeight * at) / 10), place);
+    }
+    await page.keyboard.press('Home');
+    await page.getByText('entry 0 of').first().waitFor();
+    expect(await page.locator('.overview').count()).toBe(1);
+  });
+});

@@ -1,0 +1,207 @@
+/** What the inspector's page makes of a log, without a browser: where charts stood, how they are drawn, what a file says. */
+import { describe, expect, it } from 'vitest';
+import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
+import { foldLog } from '../../inspector/model/facts.ts';
+import { leavesOf } from '../../inspector/model/observed.ts';
+import { readLog } from '../../inspector/model/readLog.ts';
+import { cyclesAt } from '../../inspector/model/steps.ts';
+import { axisOf } from '../../inspector/model/timeAxis.ts';
+import { walker } from '../../inspector/model/walk.ts';
+import type { LogEntry } from '../../machines/index.ts';
+import * as machines from '../../machines/index.ts';
+import { createAgent } from '../../src/index.ts';
+import { chartOf } from '../../src/inspect/chart.ts';
+import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
+import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
+import { ModelError } from '../../src/models/model.ts';
+import { type Script, scriptedModel } from '../../src/testing/index.ts';
+import { approvedTool } from './approved.ts';
+
+const run = walker(chartOf(machines.runMachine));
+
+interface Told {
+  type: string;
+  actorRef: { logic?: { id?: string } };
+  snapshot?: { value: never };
+}
+
+/** Runs a story; answers its log, and per run the states that RUN was told to be in. */
+async function observed(
+  script: Script,
+  act: (conversation: Awaited<ReturnType<typeof opened>>['conversation']) => Promise<void>,
+) {
+  const { conversation, agent, visited } = await opened(script);
+  await act(conversation);
+  const entries = conversation.log();
+  await agent.close();
+  return { entries, visited };
+}
+
+async function opened(script: Script) {
+  const visited: Set<string>[] = [];
+  const inspect = (event: unknown): void => {
+    const told = event as Told;
+    if (told.actorRef.logic?.id !== 'RUN') return;
+    if (told.type === '@xstate.actor') visited.push(new Set());
+    const value = told.snapshot?.value;
+    for (const leaf of value === undefined ? [] : leavesOf(run.chart, value)) visited.at(-1)?.add(leaf);
+  };
+  const agent = createAgent({ model: scriptedModel(script), tools: [approvedTool], inspect });
+  return { agent, visited, conversation: await agent.open('c') };
+}
+
+const asks = {
+  parts: [
+    { type: 'tool-call', callId: 'call_1', name: approvedTool.name, args: '{"text":"x"}' },
+    { type: 'finish', reason: 'tool-calls' },
+  ],
+} as const;
+
+describe('the path through RUN that is read off a log', () => {
+  const stories: [string, Script, Parameters<typeof observed>[1]][] = [
+    ['an answer', ['Hello.'], async (c) => void (await c.send('Hi').result)],
+    ['a call that waits', [asks], async (c) => void (await c.send('Hi').result)],
+    [
+      'a call that was allowed',
+      [asks, 'Done.'],
+      async (c) => {
+        await c.send('Hi').result;
+        await c.decide({ callId: 'call_1', action: 'approve' });
+        await c.resume().result;
+      },
+    ],
+    [
+      'a model that fails',
+      [new ModelError('rejected', 'no', { retryable: false })],
+      async (c) => void (await c.send('Hi').result),
+    ],
+  ];
+  it.each(stories)('enters the states that were observed: %s', async (_, script, act) => {
+    const { entries, visited } = await observed(script, act);
+    const facts = foldLog(entries);
+    expect(facts.runs.length).toBe(visited.length);
+    for (const [index, one] of facts.runs.entries()) {
+      const path = runPath(run, entries, one);
+      const told = [...(visited[index] ?? [])];
+      const { entered } = standingAt(run, path, entries.length, 0);
+      // The innermost states alone are told; what is passed at once is told by microsteps.
+      const leaves = [...entered.keys()].filter((id) => run.tree.states.get(id)?.states.length === 0);
+      const first = run.first;
+      expect(new Set(leaves.filter((id) => id !== first))).toEqual(new Set(told.filter((id) => id !== first)));
+    }
+  });
+});
+
+describe('drawn charts', () => {
+  it('have the states and transitions of the machines as they are', () => {
+    const ids = new Map(
+      Object.values(machines).flatMap((one) => ('root' in Object(one) ? [[(one as { id: string }).id, one]] : [])) as [
+        string,
+        never,
+      ][],
+    );
+    for (const { chart } of laidOutCharts()) {
+      const machine = ids.get(chart.name);
+      expect(machine, chart.name).toBeDefined();
+      if (machine) expect(chart, 'run `npm run layouts`').toEqual(JSON.parse(JSON.stringify(chartOf(machine))));
+    }
+  });
+
+  const through = (layout: ChartLayout): string[] =>
+    layout.arrows.flatMap(({ from, to, points }) =>
+      layout.states.flatMap((state) => {
+        if (state.shape === 'open' || state.id === from || state.id === to) return [];
+        const crosses = points.some(([x, y], index) => {
+          const [px, py] = points[index - 1] ?? [x, y];
+          const inX = Math.max(x, px) > state.x + 1 && Math.min(x, px) < state.x + state.width - 1;
+          const inY = Math.max(y, py) > state.y + 1 && Math.min(y, py) < state.y + state.height - 1;
+          return inX && inY;
+        });
+        return crosses ? [`${layout.chart}: ${from} -> ${to} runs through ${state.id}`] : [];
+      }),
+    );
+  const overlapping = ({ states }: ChartLayout): string[] =>
+    states.flatMap((a, index) =>
+      states.slice(index + 1).flatMap((b) => {
+        const apart = a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y;
+        return apart || a.parent !== b.parent ? [] : [`${a.id} lies on ${b.id}`];
+      }),
+    );
+
+  it('lay no state on another, and lead no arrow through one', () => {
+    const faults = laidOutCharts().flatMap(({ layout }) => [...overlapping(layout), ...through(layout)]);
+    expect(faults).toEqual([]);
+  });
+
+  it('fit RUN into a window of 1440 by 900 at nine tenths or more', () => {
+    const layout = laidOutCharts().find(({ chart }) => chart.name === 'RUN')?.layout;
+    expect(Math.min(790 / (layout?.width ?? 1), 640 / (layout?.height ?? 1))).toBeGreaterThan(0.9);
+  });
+});
+
+describe('a log file', () => {
+  const lines = [
+    '{"format":"runchart-log","version":2,"conversationId":"c"}',
+    '{"seq":0,"at":5,"type":"conversation","schema":1,"cwd":"/","createdAt":5}',
+    '{"format":"runchart-log","version":2,"conversationId":"c","runId":"r","at":1000}',
+    '{"seq":1,"at":0,"type":"run-started"}',
+    '{"seq":2,"at":0,"type":"user-message","messageId":"m","kind":"direct","onlyText":"Hi"}',
+    '{"seq":3,"at":0,"type":"checkpoint","bound',
+    '{"seq":4,"at":90,"type":"checkpoint","boundary":"UserMessage"}',
+    'rubbish',
+  ];
+
+  it('gives what can be read, in its long form, and says of each other line why not', async () => {
+    const log = await readLog(lines.join('\n'), 'c.jsonl');
+    expect(log.entries.map(({ seq, at, runId }) => [seq, at, runId])).toEqual([
+      [0, 5, null],
+      [1, 1000, 'r'],
+      [2, 1000, 'r'],
+      [4, 1090, 'r'],
+    ]);
+    expect(log.entries[2]).toMatchObject({ content: [{ type: 'text', text: 'Hi' }] });
+    expect(log.broken.map(({ line, why, behind }) => [line, why, behind])).toEqual([
+      [6, 'it is no JSON', 3],
+      [8, 'it is no JSON', 4],
+    ]);
+  });
+
+  it('is told as of any entry: what comes later is not there', async () => {
+    const { entries } = await observed(['Hello.'], async (c) => void (await c.send('Hi').result));
+    const facts = foldLog(entries);
+    const at = (index: number) =>
+      cyclesAt({ entries, facts, index, now: 0 }).map(({ rows }) => rows.map(({ kind }) => kind));
+    const reply = entries.findIndex(({ type }) => type === 'agent-output');
+    expect(at(reply - 1)).toEqual([[]]);
+    expect(at(entries.length - 1)).toEqual([['text', 'round', 'stop']]);
+    expect(at(reply - 1)).toEqual([[]]);
+  });
+});
+
+describe('the time line', () => {
+  const entry = (at: number, seq: number): LogEntry => ({
+    seq,
+    at,
+    conversationId: 'c',
+    runId: 'r',
+    type: 'run-started',
+  });
+
+  it('shows every step, and lets no wait take more than a fifth of the width', () => {
+    const entries = [0, 0, 1, 3_600_000, 3_600_001].map(entry);
+    const { x } = axisOf(entries, 1000, 4, 0);
+    const gaps = x.slice(1).map((right, index) => right - (x[index] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(7);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(200);
+    expect(gaps[2]).toBe(200);
+  });
+
+  it('shows a window around the head where not all entries fit', () => {
+    const entries = Array.from({ length: 10_000 }, (_, seq) => entry(seq, seq));
+    const { from, to, isWindow, x } = axisOf(entries, 1300, 5000, 0);
+    expect(isWindow).toBe(true);
+    expect(from).toBeLessThan(5000);
+    expect(to).toBeGreaterThan(5000);
+    expect(x.at(-1)).toBeLessThanOrEqual(1300);
+  });
+});
