@@ -46,6 +46,9 @@ const VOLUME = {
   spread: [2, 6],
   /** One of the alike cases of a slow test in so many: signals, endings, forms of output. */
   caseOf: [3, 1],
+  /** Of the agents with a seeded mistake, one in so many; and random conversations that are told again. */
+  agentDefects: [9, 1],
+  retold: [25, 500],
   /** Real trees of processes that are cancelled. */
   trees: [6, 60],
   /** Entries of the log that the inspector's page is given. */

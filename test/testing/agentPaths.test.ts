@@ -29,10 +29,11 @@ const bankOptions = (bank: Bank): AgentPathsOptions => ({
   expect: { transfer: ({ euros }: { euros: number }) => (euros > 100 ? 'asks' : 'runs') },
 });
 
-describe('an agent with an approval', () => {
+describe('an agent with an approval', async () => {
+  const bank = new Bank();
+  const paths = await agentPaths(bank.agent(), bankOptions(bank));
+
   it('passes every case, and takes every transition that it can', async () => {
-    const bank = new Bank();
-    const paths = await agentPaths(bank.agent(), bankOptions(bank));
     expect(await failuresOf(paths)).toEqual([]);
     const report = paths.report();
     expect(report.missed).toEqual([]);
@@ -42,9 +43,7 @@ describe('an agent with an approval', () => {
     );
   });
 
-  it('has its threshold found by halving, from one example', async () => {
-    const bank = new Bank();
-    const paths = await agentPaths(bank.agent(), bankOptions(bank));
+  it('has its threshold found by halving, from one example', () => {
     const rows = rowsOf(paths, 'transfer');
     expect(rows).toContain('runs! {"to":"landlord","euros":100}');
     expect(rows).toContain('asks! {"to":"landlord","euros":100.01}');
@@ -53,23 +52,18 @@ describe('an agent with an approval', () => {
   });
 
   it('has the same cases and verdicts when they are generated again', async () => {
-    const bank = new Bank();
-    const [first, again] = [
-      await agentPaths(bank.agent(), bankOptions(bank)),
-      await agentPaths(bank.agent(), bankOptions(bank)),
-    ];
+    const again = await agentPaths(bank.agent(), bankOptions(bank));
     expect(again.cases.map(({ name, script }) => [name, script])).toEqual(
-      first.cases.map(({ name, script }) => [name, script]),
+      paths.cases.map(({ name, script }) => [name, script]),
     );
-    expect(again.verdicts).toEqual(first.verdicts);
-    expect(new Set(first.cases.map(({ name }) => name)).size).toBe(first.cases.length);
+    expect(again.verdicts).toEqual(paths.verdicts);
+    expect(new Set(paths.cases.map(({ name }) => name)).size).toBe(paths.cases.length);
   });
 
-  it('covers each move behind each sort of move where that is asked for', async () => {
-    const bank = new Bank();
-    const paths = await agentPaths(bank.agent(), { ...bankOptions(bank), cover: 'pairs' });
-    expect(await failuresOf(paths)).toEqual([]);
-    expect(paths.cases.length).toBeGreaterThan(50);
+  it.runIf(proves)('covers each move behind each sort of move where that is asked for', async () => {
+    const pairs = await agentPaths(bank.agent(), { ...bankOptions(bank), cover: 'pairs' });
+    expect(await failuresOf(pairs)).toEqual([]);
+    expect(pairs.cases.length).toBeGreaterThan(50);
   });
 });
 

@@ -41,6 +41,7 @@ class Generation {
   readonly #options: AgentPathsOptions;
   readonly #model: AgentModel;
   readonly #names = new Map<string, number>();
+  readonly #told = new Set<string>();
 
   constructor(make: MakeAgent, options: AgentPathsOptions, model: AgentModel) {
     this.#make = make;
@@ -56,7 +57,7 @@ class Generation {
     });
   }
 
-  /** It ends, is cancelled, and the process dies in it: of each call that no other case stands for. */
+  /** It ends, is cancelled, and the process dies in it: of each call, unless a case tells it already. */
   plainly(behaviour: Behaviour): AgentPath[] {
     const call: Move = { do: 'reply', calls: [{ name: behaviour.tool, args: behaviour.args }] };
     const begin: Move[] = [{ do: 'send' }, call];
@@ -67,7 +68,12 @@ class Generation {
       if (moves.has('cancel')) stories.push([...begin, { do: 'cancel' }]);
       if (moves.has('crash')) stories.push([...begin, { do: 'crash' }]);
     }
-    return stories.map((story) => this.#case(this.#predict(this.#toEnd(story, behaviour), [behaviour])));
+    return stories.flatMap((story) => {
+      const script = this.#toEnd(story, behaviour);
+      const told = JSON.stringify(script);
+      if (this.#told.has(told)) return [];
+      return this.#case(this.#predict(script, [behaviour]));
+    });
   }
 
   /** What a probe has found is the failure of a case of its own. */
@@ -131,6 +137,7 @@ class Generation {
 
   #case(predicted: Predicted): AgentPath {
     const { script, ends, end } = predicted;
+    this.#told.add(JSON.stringify(script));
     const path: AgentPath = {
       name: this.#named(sentenceOf(script, end)),
       script,
@@ -208,8 +215,7 @@ export async function agentPaths(agent: MakeAgent, options: AgentPathsOptions = 
   const { words, reachable } = pathsOf(exploration, cover);
   const generation = new Generation(agent, options, model);
   const cases = generation.covering(words, exploration);
-  const kinds = new Set(exploration.kinds);
-  for (const behaviour of model.behaviours) if (!kinds.has(behaviour)) cases.push(...generation.plainly(behaviour));
+  for (const behaviour of model.behaviours) cases.push(...generation.plainly(behaviour));
   for (const fault of faults) cases.push(generation.faulty(fault));
   return {
     cases,

@@ -2,11 +2,18 @@
  * What the cases of an agent took of the charts, what they missed, and why the rest is out of its reach. Rule: nobody has
  * written the reasons by hand: they are what the same exploration finds where one capability is added (reach.ts).
  */
+
+import { REACH } from './reach.ts';
 import { allTransitions, type ChartTransition } from './search/coverage.ts';
 import type { VerdictRow } from './verdicts.ts';
 
-const REACH: Readonly<Record<string, string>> = {};
-const OF_STORE: ReadonlySet<string> = new Set();
+/** Stores that fail and executors that break are nobody's agent; the library's own tests make them. */
+const isOfStore = ({ event, source }: ChartTransition): boolean =>
+  event === 'append.failed' || event === 'effect.failed' || source.endsWith('.late');
+
+/** Told by the event itself. */
+const needsOf = (key: string, { event }: ChartTransition): string | undefined =>
+  REACH[key] ?? (event === 'sub-agent.changed' ? 'sub-agents' : undefined);
 
 export interface AgentPathsReport {
   readonly taken: readonly ChartTransition[];
@@ -38,10 +45,10 @@ export function reportOf({ taken, reachable, rows, cases, ran, passed }: Found):
   };
   const all = allTransitions();
   for (const [key, transition] of all) {
-    const needs = REACH[key];
+    const needs = needsOf(key, transition);
     if (taken.has(key)) groups.taken.push(transition);
     else if (reachable.has(key)) groups.missed.push(transition);
-    else if (OF_STORE.has(key)) groups.ofStore.push(transition);
+    else if (isOfStore(transition)) groups.ofStore.push(transition);
     else if (needs !== undefined) groups.outOfReach.push({ ...transition, needs });
     else groups.notTried.push(transition);
   }
@@ -51,12 +58,13 @@ export function reportOf({ taken, reachable, rows, cases, ran, passed }: Found):
 
 function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows: readonly VerdictRow[]): string {
   const needs = counted(groups.outOfReach.map((each) => each.needs)).map(([why, count]) => `${count} need ${why}`);
+  const notTried = groups.notTried.length > 0 ? [WHY_NOT_TRIED, ...groups.notTried.map(nameOf)] : [];
   const lines = [
     head,
     ...verdictLines(rows),
     ...grouped('missed', groups.missed.map(nameOf)),
     ...grouped('out of reach', needs, groups.outOfReach.length),
-    ...grouped('not tried', groups.notTried.map(nameOf)),
+    ...grouped('not tried', notTried, groups.notTried.length),
     ...grouped(
       'of the store',
       groups.ofStore.length > 0 ? ["taken by runchart's own tests"] : [],
@@ -65,6 +73,9 @@ function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows:
   ];
   return lines.join('\n');
 }
+
+/** Cases stop only where something takes time: a model, a tool, a person. */
+const WHY_NOT_TRIED = 'two things at once, or what comes in the middle of a commit or a phase; simulate tries them:';
 
 const nameOf = ({ source, event }: ChartTransition): string => `${source} ${event || '(at once)'}`;
 

@@ -43,9 +43,12 @@ interface Seen {
   readonly run: ScriptRun;
   readonly waits: boolean;
 }
-type Sight = Pick<VerdictRow, 'verdict' | 'reason'>;
+/** `outOfSchema`: its own schema refuses it. */
+type Sight = Pick<VerdictRow, 'verdict' | 'reason'> & { outOfSchema?: true };
 
 const HALVINGS = 45;
+/** So many turns are looked at. */
+const TURNS = 6;
 /** As the library says that a result was cut. */
 const CUT_MARK = /\n\[\d+ characters left out\]\n/;
 
@@ -55,6 +58,7 @@ export class Prober {
   readonly #faults: ProbeFault[] = [];
   readonly #definitions = new Map<string, ToolDefinition>();
   readonly #phases = new Map<string, EffectValue>();
+  #context: EffectValue | undefined;
   #settings: Settings | undefined;
   #specs: readonly ToolSpec[] = [];
 
@@ -66,6 +70,13 @@ export class Prober {
   async run(): Promise<Probed> {
     await this.#ask({ do: 'reply', text: 'done' });
     if (!this.#settings) throw new Error('the agent has no charts to look at');
+    // What phases say may depend on the turn: a steer brings one more.
+    await this.#ask({ do: 'steer' }, 'all', async (run) => {
+      for (let turn = 1; turn < TURNS && run.standing.model; turn++) {
+        await run.goOn({ do: 'reply', text: 'done' });
+        if (turn < TURNS - 1 && run.standing.model) await run.goOn({ do: 'steer' });
+      }
+    });
     const rows: VerdictRow[] = [];
     for (const spec of this.#specs) rows.push(...(await this.#rowsOf(spec)));
     const behaviours: Behaviour[] = [];
@@ -76,7 +87,7 @@ export class Prober {
     const idempotent = [...this.#definitions].flatMap(([name, tool]) => (tool.idempotent ? [name] : []));
     const model = {
       settings: this.#settings,
-      surroundings: { phases: this.#phases },
+      surroundings: { phases: this.#phases, context: this.#context },
       behaviours,
       idempotent: new Set(idempotent),
     };
@@ -100,8 +111,9 @@ export class Prober {
   }
 
   async #rowOf({ name }: ToolSpec, args: Json, edge = false): Promise<VerdictRow> {
-    const sight = await this.#sightOf(name, args);
-    const expected = this.#expected(name, args, sight);
+    const seen = await this.#sightOf(name, args);
+    const expected = this.#expected(name, args, seen);
+    const { outOfSchema: _, ...sight } = seen;
     if (expected !== undefined && expected !== sight.verdict) {
       const message = `${sight.verdict} where ${expected} is expected`;
       this.#faults.push({ name: `${name}(${JSON.stringify(args)}): ${expected}`, message });
@@ -110,20 +122,20 @@ export class Prober {
   }
 
   /** What an example or a rule says of these arguments, where the schema admits them. */
-  #expected(tool: string, args: Json, { verdict }: Sight): Verdict | undefined {
+  #expected(tool: string, args: Json, { outOfSchema }: Sight): Verdict | undefined {
     const key = canonical(args);
     const example = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then;
     if (example === 'failed') return 'runs';
     if (example !== undefined) return example;
     const rule = this.#options.expect?.[tool];
-    return rule && verdict !== 'refused' ? rule(args as never) : undefined;
+    return rule && !outOfSchema ? rule(args as never) : undefined;
   }
 
   /** Asked, and not executed. */
   async #sightOf(tool: string, args: Json): Promise<Sight> {
     const { recorder } = await this.#call(tool, args, 'all');
     const refused = recorder.call('call1')?.refused;
-    if (refused) return { verdict: 'refused', reason: refused.code };
+    if (refused) return { verdict: 'refused', reason: refused.code, outOfSchema: true };
     const gate = recorder.gate('call1');
     if (gate?.kind === 'suspend') return { verdict: 'asks', reason: gate.reason };
     if (gate?.kind === 'block') return { verdict: 'blocked', reason: gate.code };
@@ -171,7 +183,7 @@ export class Prober {
 
   /** Executed once, on the real tool. */
   async #endOf({ tool, args }: VerdictRow): Promise<Pick<VerdictRow, 'end'>> {
-    const { recorder, run } = await this.#call(tool, args, this.#options.stubs, async (started) => {
+    const { recorder, run } = await this.#call(tool, args, this.#options.stubs ?? [], async (started) => {
       if (started.standing.running.includes(1)) await started.goOn({ do: 'tool', call: 1 });
     });
     const end = recorder.end('call1');
@@ -200,7 +212,7 @@ export class Prober {
     const take = ({ recorder }: Seen): void => {
       for (const [key, value] of recorder.answers('call1')) if (!answers.has(key)) answers.set(key, value);
     };
-    const first = await this.#call(tool, args, this.#options.stubs, (run) => this.#toEnd(run));
+    const first = await this.#call(tool, args, this.#options.stubs ?? [], (run) => this.#toEnd(run));
     take(first);
     const call = first.recorder.call('call1');
     if (verdict === 'asks' || first.waits) {
@@ -209,7 +221,7 @@ export class Prober {
       const actions = isPermission ? (['approve', 'edit'] as const) : (['approve', 'edit', 'answer'] as const);
       let ends = false;
       for (const action of actions) {
-        const seen = await this.#call(tool, args, this.#options.stubs, (run) => this.#decided(run, action));
+        const seen = await this.#call(tool, args, this.#options.stubs ?? [], (run) => this.#decided(run, action));
         take(seen);
         ends ||= !seen.waits;
       }
@@ -239,7 +251,7 @@ export class Prober {
   async #call(
     tool: string,
     args: Json,
-    stubs: AgentPathsOptions['stubs'],
+    stubs: NonNullable<AgentPathsOptions['stubs']>,
     then?: (run: ScriptRun) => Promise<void>,
   ): Promise<Seen> {
     return this.#ask({ do: 'reply', calls: [{ name: tool, args }] }, stubs, then);
@@ -247,7 +259,7 @@ export class Prober {
 
   async #ask(
     reply: Parameters<ScriptRun['goOn']>[0],
-    stubs: AgentPathsOptions['stubs'] = 'all',
+    stubs: NonNullable<AgentPathsOptions['stubs']> = 'all',
     then?: (run: ScriptRun) => Promise<void>,
   ): Promise<Seen> {
     const { outside, examples } = this.#options;
@@ -272,6 +284,7 @@ export class Prober {
 
   #learn(run: ScriptRun, recorder: Recorder): void {
     this.#settings ??= run.world.settings;
+    this.#context ??= recorder.context;
     for (const { definition } of run.world.tools.executions) this.#definitions.set(definition.name, definition);
     for (const [key, value] of recorder.phases) if (!this.#phases.has(key)) this.#phases.set(key, value);
   }

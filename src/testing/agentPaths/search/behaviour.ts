@@ -19,6 +19,8 @@ export interface Behaviour {
 /** What the agent does around its calls: its phases by turn, and how full its window is. */
 export interface Surroundings {
   readonly phases: ReadonlyMap<string, EffectValue>;
+  /** How full the window was said to be. */
+  readonly context?: EffectValue | undefined;
 }
 
 const isOfCall = (request: EffectRequest): request is OfCall =>
@@ -35,6 +37,7 @@ export const phaseKey = (request: Extract<EffectRequest, { kind: 'phase' }>): st
 /** Writes down what is answered while a script is played. */
 export class Recorder {
   readonly phases = new Map<string, EffectValue>();
+  context: EffectValue | undefined;
   readonly #calls = new Map<string, RoundCall>();
   readonly #answers = new Map<string, Map<string, EffectValue>>();
   readonly #starts = new Map<string, number>();
@@ -44,6 +47,7 @@ export class Recorder {
     const { value } = completion;
     if (value.kind === 'reply') for (const call of value.calls) this.#calls.set(call.callId, call);
     if (request.kind === 'phase' && !this.phases.has(phaseKey(request))) this.phases.set(phaseKey(request), value);
+    if (request.kind === 'context') this.context = value;
     if (!isOfCall(request)) return;
     const answers = this.#answers.get(request.callId) ?? new Map<string, EffectValue>();
     this.#answers.set(request.callId, answers);
@@ -101,7 +105,7 @@ function sightOf(value: EffectValue): Json {
     case 'suspend':
       return ['suspend', value.reason === 'permission'];
     case 'succeeded':
-      return ['succeeded', Object.keys(value.writes ?? {})];
+      return ['succeeded', value.writes ?? {}];
     case 'erred':
       return ['erred', value.code, value.retry !== undefined];
     case 'pending':
@@ -121,10 +125,12 @@ export function kindOf({ call, idempotent, answers }: Behaviour, byReading: bool
 }
 
 /** What a call does to the round that it is in: calls of one role stand for each other beside a second one. */
-export function roleOf({ call, answers }: Behaviour): 'refused' | 'asks' | 'waits' | 'runs' {
+export function roleOf({ call, answers }: Behaviour): string {
   if (call.refused) return 'refused';
   const seen = [...answers.values()].map(({ kind }) => kind);
   if (seen.includes('pending')) return 'waits';
   if (seen.includes('suspend')) return 'asks';
-  return seen.includes('block') || seen.includes('refuse') ? 'refused' : 'runs';
+  if (seen.includes('block') || seen.includes('refuse')) return 'refused';
+  const writes = [...answers.values()].flatMap((value) => (value.kind === 'succeeded' ? (value.writes ?? []) : []));
+  return writes.length > 0 ? `runs ${JSON.stringify(writes)}` : 'runs';
 }

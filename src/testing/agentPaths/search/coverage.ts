@@ -2,14 +2,8 @@
  * Which transitions there are, and which were taken, by the names that `transitionCoverage` gives them. Rule: told by the
  * interpreter itself, so that nothing has to be copied to find out.
  */
-import {
-  conversationMachine,
-  modelCallMachine,
-  resumeToolCallMachine,
-  runMachine,
-  toolCallMachine,
-  toolRoundMachine,
-} from '../../../../machines/internal.ts';
+import type { AnyStateMachine } from 'xstate';
+import { conversationMachine } from '../../../../machines/internal.ts';
 import { compiled } from '../../../runtime/interpreter/chartActor.ts';
 import type { Interpreter } from '../../../runtime/interpreter/interpreter.ts';
 import { listsOf, nodesOf } from '../../transitionCoverage.ts';
@@ -33,19 +27,17 @@ export const coveredBy =
       take(`${source.id} ${eventType} ${index}`);
     });
 
-const CHARTS = [
-  conversationMachine,
-  runMachine,
-  modelCallMachine,
-  toolRoundMachine,
-  toolCallMachine,
-  resumeToolCallMachine,
-];
+/** The chart of a conversation and every chart that it runs. */
+function charts(machine: AnyStateMachine): AnyStateMachine[] {
+  const children = Object.values(machine.implementations.actors) as AnyStateMachine[];
+  const all = [machine, ...children.flatMap(charts)];
+  return all.filter(({ id }, index) => all.findIndex((other) => other.id === id) === index);
+}
 
 /** All transitions of all charts, by name, in the order of the charts. */
 export function allTransitions(): ReadonlyMap<string, ChartTransition> {
   const found = new Map<string, ChartTransition>();
-  for (const machine of CHARTS) {
+  for (const machine of charts(conversationMachine)) {
     for (const node of nodesOf(machine.root)) {
       for (const [event, list] of listsOf(node)) {
         for (const [index, { target }] of list.entries()) {

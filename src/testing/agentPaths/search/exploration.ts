@@ -124,8 +124,9 @@ export class Exploration {
   describedFor(cover: string): string {
     const { settings, surroundings } = this.#model;
     const phases = [...surroundings.phases].map(([key, value]) => [key, value.kind]);
+    const { context = null } = surroundings;
     const kinds = this.kinds.map((kind) => kindOf(kind, true));
-    return JSON.stringify([cover, settings, phases, kinds, this.#bounds, [...this.#troubles], this.#pairs]);
+    return JSON.stringify([cover, settings, phases, context, kinds, this.#bounds, [...this.#troubles], this.#pairs]);
   }
 
   /** The move of a step, with the tools of this agent. */
@@ -242,12 +243,12 @@ export class Exploration {
 
   #decisions(prediction: Prediction, call: number): Step[] {
     const record = prediction.known.calls.get(`call${call}`);
-    const actions =
-      record?.reason === 'permission'
-        ? (['approve', 'deny', 'edit'] as const)
-        : record?.reason === 'sub-agent'
-          ? (['approve'] as const)
-          : (['approve', 'deny', 'answer'] as const);
+    // One call alone is decided in every way; beside another it goes on or does not.
+    const alone = prediction.calls.length < 2;
+    const permission = alone ? (['approve', 'deny', 'edit'] as const) : (['approve', 'deny'] as const);
+    const form = alone ? (['approve', 'deny', 'answer'] as const) : (['deny', 'answer'] as const);
+    const within = ['approve'] as const;
+    const actions = record?.reason === 'permission' ? permission : record?.reason === 'sub-agent' ? within : form;
     return actions.map((action) => plain({ do: 'decide', call, action }));
   }
 

@@ -352,7 +352,7 @@ export class Prediction {
       case 'phase':
         return this.#model.surroundings.phases.get(phaseKey(request)) ?? { kind: 'done' };
       case 'context':
-        return { kind: 'context', used: 0, limit: 1, warned: false };
+        return this.#model.surroundings.context ?? { kind: 'context', used: 0, limit: 1, warned: false };
       default:
         return { kind: 'committed' };
     }

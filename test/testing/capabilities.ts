@@ -1,0 +1,198 @@
+/**
+ * What an agent may be able to do beyond the plainest one, as data for the exploration: one capability each. What each adds
+ * to the reach of the charts is what `src/testing/agentPaths/reach.ts` ships.
+ */
+
+import { noPhases } from '../../machines/cases/toolRound.cases.ts';
+import {
+  type ChartPolicies,
+  defaultPolicies,
+  type EffectValue,
+  type Phase,
+  type RoundCall,
+  type Settings,
+} from '../../machines/internal.ts';
+import type { Behaviour } from '../../src/testing/agentPaths/search/behaviour.ts';
+import { reachableIn } from '../../src/testing/agentPaths/search/cover.ts';
+import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
+import type { AgentModel } from '../../src/testing/agentPaths/search/prediction.ts';
+
+const call = (name: string, gated = false): RoundCall => ({ callId: '', name, gated, readOnly: false, print: name });
+const done: EffectValue = { kind: 'succeeded', content: [{ type: 'text', text: 'done' }] };
+const tool = (name: string, answers: Record<string, EffectValue>, changes: Partial<Behaviour> = {}): Behaviour => ({
+  tool: name,
+  args: {},
+  call: call(
+    name,
+    Object.keys(answers).some((key) => key.startsWith('gate')),
+  ),
+  idempotent: false,
+  answers: new Map(Object.entries(answers)),
+  ...changes,
+});
+const plain = tool('plain', { 'tool 0 ': done });
+const asks: EffectValue = { kind: 'suspend', reason: 'permission' };
+const approval = tool('asks', {
+  'gate 0 ': asks,
+  'gate 1 approve': { kind: 'allow' },
+  'gate 1 edit': { kind: 'allow' },
+  'tool 1 approve': done,
+  'tool 1 edit': done,
+});
+const pending: EffectValue = { kind: 'pending', reason: 'form' };
+
+/** Changes of the plainest agent. */
+export interface Capability {
+  /** It says more where there is an approval too. */
+  withApproval?: true;
+  /** As it reads behind "n need …". */
+  needs: string;
+  behaviours?: readonly Behaviour[];
+  policies?: Partial<ChartPolicies>;
+  phases?: Partial<Record<Phase, boolean>>;
+  says?: readonly (readonly [key: string, value: EffectValue])[];
+  settings?: Partial<Settings>;
+  context?: EffectValue;
+}
+
+const hears = (phase: Phase): Capability => ({ needs: `a plugin with ${phase}`, phases: { [phase]: true } });
+const beside = (capability: Capability): Capability => ({ ...capability, withApproval: true });
+const terminate: EffectValue = { kind: 'terminate', by: 'plugin', reason: 'enough' };
+const policy = (name: string, policies: Partial<ChartPolicies>): Capability => ({
+  needs: `the policy ${name}`,
+  policies,
+});
+const limit = (name: keyof ChartPolicies['limits'], value: number): Capability =>
+  policy(`limits.${name}`, { limits: { ...defaultPolicies.limits, [name]: value } });
+const writes = (value: number): EffectValue => ({ kind: 'succeeded', content: [], writes: { key: value } });
+
+const full = (needs: string, context: NonNullable<Settings['context']>, more: object = {}): Capability => ({
+  ...{ needs, settings: { context } },
+  context: { kind: 'context', used: 90, limit: 100, warned: false, ...more },
+});
+
+export const CAPABILITIES: readonly Capability[] = [
+  { needs: 'a tool', behaviours: [plain] },
+  { needs: 'an approval', behaviours: [approval] },
+  { needs: 'an idempotent tool', behaviours: [{ ...plain, idempotent: true }] },
+  {
+    needs: 'a tool that waits (pending)',
+    behaviours: [tool('waits', { 'tool 0 ': pending, 'tool 1 approve': done, 'tool 1 answer': done })],
+  },
+  {
+    needs: 'a call that asks again on replay',
+    behaviours: [tool('again', { 'gate 0 ': asks, 'gate 1 approve': asks, 'gate 2 approve': { kind: 'allow' } })],
+  },
+  {
+    needs: 'a plugin that blocks',
+    behaviours: [tool('blocked', { 'gate 0 ': { kind: 'block', code: 'blocked', text: 'no' } })],
+  },
+  {
+    needs: 'arguments that are refused',
+    behaviours: [{ ...plain, call: { ...call('bad'), refused: { code: 'invalid_args', text: 'no' } } }],
+  },
+  ...(
+    [
+      'runStart',
+      'stepStart',
+      'beforeInference',
+      'afterInference',
+      'beforeToolExecute',
+      'afterToolExecute',
+      'stepEnd',
+      'naturalEnd',
+      'runEnd',
+    ] as const
+  ).map((phase) => (phase === 'afterToolExecute' ? beside(hears(phase)) : hears(phase))),
+  {
+    needs: 'a plugin that ends the run before the model is asked',
+    phases: { beforeInference: true },
+    says: [['beforeInference 1 ', terminate]],
+  },
+  {
+    needs: 'a plugin that ends the run behind a reply',
+    phases: { afterInference: true },
+    says: [['afterInference 1 ', terminate]],
+  },
+  {
+    needs: 'a plugin or hook that goes on where the run would end',
+    phases: { naturalEnd: true },
+    says: [['naturalEnd 1 ', { kind: 'continue', text: 'go on' }]],
+  },
+  beside(policy('onToolFailure', { onToolFailure: 'failRun' })),
+  policy('steerAt', { steerAt: 'afterTool' }),
+  beside(policy('decisionsDuringRound', { decisionsDuringRound: 'atGate' })),
+  policy('onPartialSuspend', { onPartialSuspend: 'wait' }),
+  policy('toolExecution', { toolExecution: 'sequential' }),
+  policy('toolRetry', { toolRetry: { attempts: 2, baseMs: 1, factor: 1, capMs: 1, jitter: 0 } }),
+  policy('modelRetry', { modelRetry: { ...defaultPolicies.modelRetry, attempts: 1 } }),
+  beside(policy('whileSuspended', { whileSuspended: 'denyAndRun' })),
+  policy('promoteFollowUpOn', { promoteFollowUpOn: [] }),
+  policy('onEmptyReply', { onEmptyReply: 'accept' }),
+  policy('onEmptyReply', { onEmptyReply: 'retry' }),
+  limit('turns', 1),
+  limit('suspensionsPerCall', 1),
+  limit('emptyReplies', 1),
+  limit('identicalCalls', 1),
+  limit('runMs', 1000),
+  {
+    needs: 'a fallback model',
+    settings: { models: ['scripted', 'other'] },
+    policies: { modelRetry: { ...defaultPolicies.modelRetry, attempts: 1 } },
+  },
+  {
+    needs: 'two calls that write one key of the state differently',
+    behaviours: [
+      tool('one', { 'tool 0 ': writes(1) }),
+      tool('two', { 'gate 0 ': { kind: 'allow' }, 'tool 0 ': writes(2) }),
+    ],
+  },
+  full('a context window that warns', { warn: 0.5 }),
+  full('a context window that is pruned', { prune: 0.5 }, { prunable: { callIds: ['call1'], used: 10 } }),
+  full('a context window that is full', { exhaust: 0.5 }),
+  full(
+    'a window that is pruned and still full',
+    { prune: 0.5, exhaust: 0.5 },
+    { prunable: { callIds: ['call1'], used: 80 } },
+  ),
+];
+
+function modelOf(capabilities: readonly Capability[]): AgentModel {
+  const policies = Object.assign({}, defaultPolicies, ...capabilities.map((each) => each.policies));
+  const settings: Settings = Object.assign(
+    {
+      conversationId: 'tested',
+      policies,
+      phases: Object.assign({}, noPhases, ...capabilities.map((each) => each.phases)),
+      models: ['scripted'],
+    },
+    ...capabilities.map((each) => each.settings),
+  );
+  const behaviours = capabilities.flatMap((each) => each.behaviours ?? []);
+  const phases = new Map(capabilities.flatMap((each) => each.says ?? []));
+  const idempotent = new Set(behaviours.flatMap((each) => (each.idempotent ? [each.tool] : [])));
+  const [context] = capabilities.flatMap((each) => each.context ?? []);
+  return { settings, surroundings: { phases, context }, behaviours, idempotent };
+}
+
+export function reachOf(capabilities: readonly Capability[]): Set<string> {
+  return reachableIn(new Exploration(modelOf(capabilities), {}).graph());
+}
+
+/** What opens each transition that an agent without anything cannot take; the first that does is named. */
+export function reach(): { [key: string]: string } {
+  const known = new Set(reachOf([]));
+  const found: { [key: string]: string } = {};
+  const learn = (capabilities: readonly Capability[], needs: string): void => {
+    for (const key of reachOf(capabilities)) {
+      if (known.has(key)) continue;
+      known.add(key);
+      found[key] = needs;
+    }
+  };
+  const [tool, approval] = CAPABILITIES;
+  if (!tool || !approval) return found;
+  for (const each of CAPABILITIES) learn(each === tool ? [tool] : [tool, each], each.needs);
+  for (const each of CAPABILITIES) if (each.withApproval) learn([approval, each], `an approval and ${each.needs}`);
+  return found;
+}

@@ -1,0 +1,34 @@
+/** The reasons that reports give for transitions out of reach: what the exploration finds with one capability more. */
+import { execFileSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { expect, it } from 'vitest';
+import { REACH } from '../../src/testing/agentPaths/reach.ts';
+import { allTransitions } from '../../src/testing/agentPaths/search/coverage.ts';
+import { proves } from '../support/tier.ts';
+import { CAPABILITIES, reach, reachOf } from './capabilities.ts';
+
+const HEAD = `/**
+ * What would open each transition that an agent without tools, plugins and policies of its own cannot take. Rule: nobody
+ * writes this file: it is what the exploration finds, as test/testing/reach.test.ts says.
+ */
+export const REACH: Readonly<Record<string, string>> = `;
+
+/** \`PROVE=1 npx vitest run test/testing/reach.test.ts -u\` writes it anew. */
+it.runIf(proves)('is what the exploration finds', async () => {
+  const biome = resolve(import.meta.dirname, '../../node_modules/.bin/biome');
+  const written = `${HEAD}${JSON.stringify(reach(), null, 2)};\n`;
+  const file = execFileSync(biome, ['format', '--stdin-file-path=reach.ts'], { input: written, encoding: 'utf8' });
+  await expect(file).toMatchFileSnapshot('../../src/testing/agentPaths/reach.ts');
+});
+
+it('names transitions that there are, and capabilities that open them', () => {
+  const all = allTransitions();
+  expect(Object.keys(REACH).filter((key) => !all.has(key))).toEqual([]);
+  const plugins = CAPABILITIES.filter(({ needs }) => needs.startsWith('a plugin that'));
+  expect(plugins.length).toBeGreaterThan(2);
+  for (const plugin of plugins) {
+    const opened = reachOf([...CAPABILITIES.slice(0, 1), plugin]);
+    const said = Object.keys(REACH).filter((key) => REACH[key] === plugin.needs);
+    expect(said.filter((key) => !opened.has(key))).toEqual([]);
+  }
+});
