@@ -4,7 +4,7 @@
  */
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
 import type { EarlierMessage } from '../content/content.ts';
-import { ConfigurationError } from '../errors.ts';
+import { ConfigurationError, RunchartError } from '../errors.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
@@ -12,7 +12,7 @@ import { type Policies, thresholdsOf } from '../policies.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
-import { type LogHandle, type LogStore, noConversation } from '../stores/store.ts';
+import type { LogHandle, LogStore } from '../stores/store.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation, loadDecisions } from './conversation.ts';
 
@@ -97,7 +97,7 @@ async function opened(
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
   const parentId = parentIdOf(entries, opening);
-  if (opening.existing && (fresh || parentId)) throw noConversation();
+  if (opening.existing && (fresh || parentId)) throw new RunchartError('not_found', 'there is no such conversation');
   const [first] = entries;
   const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
   const { attended } = opening;

@@ -11,7 +11,6 @@ import {
   type LogHandle,
   type LogStore,
   newestFirst,
-  noConversation,
   refuseOutOfOrder,
 } from './store.ts';
 
@@ -25,15 +24,17 @@ export function memoryStore(): LogStore {
     throw new SessionBusyError(`conversation "${id}" is open already: close the other handle first`);
   };
   return {
-    async open(id, { existing } = {}) {
-      if (existing && !logs.has(id)) throw noConversation();
+    async open(id) {
       refuseLeased(id);
       leased.add(id);
       const entries = logs.get(id) ?? [];
       logs.set(id, entries);
       const bytes = blobs.get(id) ?? new Map();
       blobs.set(id, bytes);
-      return memoryHandle(id, entries, bytes, () => leased.delete(id));
+      return memoryHandle(id, entries, bytes, () => {
+        leased.delete(id);
+        if (entries.length === 0) logs.delete(id);
+      });
     },
     async list() {
       const found: ConversationInfo[] = [];
