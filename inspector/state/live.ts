@@ -136,7 +136,10 @@ function record(message: Recorded, changed: Map<string, Conversation>): void {
       learnChart(message.chart, message.drawn);
       return;
     case 'conversation': {
-      const { conversation, of, parent } = message;
+      const { conversation, of, parent, unread = [] } = message;
+      // A stored log that the server read: it has its lines where the server says so, and nothing of it moves.
+      const broken = unread.map((why, index) => ({ line: index + 1, why, text: '', behind: 0 }));
+      if (of === 'file') return set(conversation, { source: 'file', of: 'runchart', broken });
       return set(conversation, { of, ...(parent && { parent }) });
     }
     case 'entry': {

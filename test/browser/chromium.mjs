@@ -35,14 +35,15 @@ const SPOKEN = `new Promise((resolve) => {
   look();
 })`;
 
-/** A module of this folder with all it imports, as a script of a page. */
-export async function bundled(name) {
+/** A module of this folder with all it imports, as a script of a page. `alias`: modules in place of others. */
+export async function bundled(name, alias = {}) {
   const entry = fileURLToPath(new URL(name, import.meta.url));
   const { outputFiles } = await build({
     entryPoints: [entry],
     bundle: true,
     format: 'esm',
     platform: 'browser',
+    alias,
     write: false,
   });
   return outputFiles[0].text;

@@ -1,10 +1,11 @@
 /**
  * In a real browser: a run of the core with a model of its own, an EventSource that is cut off and comes back, and the projector on the logs of the tests, whose views
  * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared;
- * `--logs N` makes so many random ones.
+ * `--logs N` makes so many random ones, `--no-whole` leaves out the cases of a store that take long.
  */
 import { strict as assert } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -14,7 +15,10 @@ import { bundled, written } from './chromium.mjs';
 import { imagesOnACanvas } from './images.mjs';
 
 const SEED = 20261122;
-const { values } = parseArgs({ options: { logs: { type: 'string', default: '400' } } });
+const { values } = parseArgs({
+  allowNegative: true,
+  options: { logs: { type: 'string', default: '400' }, whole: { type: 'boolean', default: true } },
+});
 const RANDOM = Number(values.logs);
 /** Each with what the language and the zone must show, so that it is known that they took effect. */
 const PLACES = [
@@ -90,8 +94,39 @@ async function eventsOfAServer() {
   }
 }
 
+/** The store suite on IndexedDB, and a second page of the same origin. */
+async function logsInIndexedDb() {
+  const nodeModules = fileURLToPath(new URL('nodeModules.mjs', import.meta.url));
+  const script = await bundled('storesPage.mjs', { 'node:assert/strict': nodeModules, 'node:util': nodeModules });
+  const page = `<!doctype html><meta charset="utf-8"><body><script type="module" src="/script.js"></script>`;
+  const server = createServer(({ url }, response) => {
+    const [type, body] = url === '/script.js' ? ['text/javascript', script] : ['text/html', page];
+    response.writeHead(200, { 'content-type': `${type}; charset=utf-8` }).end(body);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const said = await written('', {
+      url: `http://127.0.0.1:${server.address().port}/${values.whole ? '?whole' : ''}`,
+    });
+    const { cases, failed, pages } = JSON.parse(said);
+    assert.deepEqual(failed, []);
+    assert.deepEqual(pages, {
+      refused: 'session_busy',
+      status: 'active',
+      left: 'session_busy',
+      again: 'opened',
+      text: 'heard two',
+      gapless: true,
+    });
+    console.log(`indexedDbStore: ${cases} cases of the store suite, and a second page that is told session_busy`);
+  } finally {
+    server.close();
+  }
+}
+
 await runOfTheCore();
+await logsInIndexedDb();
 await eventsOfAServer();
 await viewsOfTheProjector();
 await imagesOnACanvas();
-console.log(`browser: ${3 + PLACES.length} passed, 0 failed`);
+console.log(`browser: ${4 + PLACES.length} passed, 0 failed`);

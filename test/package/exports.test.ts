@@ -201,6 +201,14 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/browser', async () => {
+    expect(await namesOf('src/browser.ts')).toMatchInlineSnapshot(`
+      [
+        "indexedDbStore",
+      ]
+    `);
+  });
+
   it('runchart/inspect', async () => {
     expect(await namesOf('src/inspect/index.ts')).toMatchInlineSnapshot(`
       [

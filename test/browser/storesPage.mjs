@@ -1,0 +1,92 @@
+/** In a page: the store suite on `indexedDbStore`, and what another page of the same origin finds. */
+import { indexedDbStore } from '../../src/browser.ts';
+import { createAgent } from '../../src/index.ts';
+import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
+
+const say = (said) => {
+  const pre = document.createElement('pre');
+  pre.id = 'result';
+  pre.textContent = JSON.stringify(said);
+  document.body.append(pre);
+};
+
+async function suite() {
+  const cases = [];
+  let group = '';
+  let stores = 0;
+  const makeStore = async () => {
+    stores += 1;
+    return indexedDbStore(`suite-${stores}`);
+  };
+  logStoreSuite(makeStore, {
+    describe(name, body) {
+      group = name;
+      body();
+    },
+    test: (name, run) => void cases.push({ group, name, run }),
+  });
+  // Thousands of appends and large blobs are for the long tests.
+  const asked = location.search === '?whole' ? cases : cases.filter((each) => !/long logs/.test(each.group));
+  const failed = [];
+  for (const { name, run } of asked) {
+    const late = new Promise((_, reject) => setTimeout(() => reject(new Error('it does not end')), 30_000));
+    await Promise.race([run(), late]).catch((error) => failed.push(`${name}: ${error?.message ?? error}`));
+  }
+  return { cases: asked.length, failed };
+}
+
+const model = {
+  id: 'page',
+  async *stream({ messages }) {
+    yield { type: 'text-delta', text: `heard ${messages.at(-1).content[0].text}` };
+    yield { type: 'finish', reason: 'stop' };
+  },
+};
+
+/** Another page: opens what the first one holds, then holds a log of its own until it is taken away. */
+async function otherPage() {
+  const store = indexedDbStore('shared');
+  const refused = await createAgent({ model, store })
+    .open('held')
+    .then(
+      () => 'opened',
+      (error) => error.code,
+    );
+  const listed = await store.list();
+  await store.open('left');
+  parent.postMessage({ refused, status: listed.find(({ id }) => id === 'held')?.status }, '*');
+}
+
+/** A second tab is told that the log is busy; one that is gone holds nothing, and its log goes on. */
+async function twoPages() {
+  const store = indexedDbStore('shared');
+  const agent = createAgent({ model, store });
+  const conversation = await agent.open('held');
+  await conversation.send('one').result;
+  const other = document.createElement('iframe');
+  const told = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }));
+  other.src = `${location.origin}/?other`;
+  document.body.append(other);
+  const { refused, status } = await told;
+  const left = await store.open('left').then(
+    () => 'opened',
+    (error) => error.code,
+  );
+  other.remove();
+  let again = 'session_busy';
+  for (let time = 0; time < 100 && again !== 'opened'; time += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    again = await store.open('left').then(
+      () => 'opened',
+      (error) => error.code,
+    );
+  }
+  await agent.close();
+  const reopened = await createAgent({ model, store }).open('held');
+  const result = await reopened.send('two').result;
+  const seqs = reopened.log().map(({ seq }) => seq);
+  return { refused, status, left, again, text: result.text, gapless: seqs.every((seq, index) => seq === index) };
+}
+
+if (location.search === '?other') await otherPage();
+else say({ ...(await suite()), pages: await twoPages() });
