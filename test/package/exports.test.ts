@@ -118,6 +118,14 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/mcp', async () => {
+    expect(await namesOf('src/mcp/mcpTools.ts')).toMatchInlineSnapshot(`
+      [
+        "mcpTools",
+      ]
+    `);
+  });
+
   it('runchart/prices', async () => {
     expect(await namesOf('src/models/prices.ts')).toMatchInlineSnapshot(`
       [

@@ -1,0 +1,225 @@
+/**
+ * A connection to one MCP server, and the calls that are under way on it. Rule: a request for a person's input belongs to
+ * one call. The protocol does not say to which, so calls that may change something run one at a time; the call is held open
+ * at the server while a person is asked.
+ */
+import { Client, type ElicitResult, type Transport } from '@modelcontextprotocol/client';
+import type { Decision, Json } from '../../machines/vocabulary.ts';
+import { RunchartError, thrownText } from '../errors.ts';
+import { isObject } from '../validation.ts';
+
+/** How a server is reached. A `transport` is made anew for each connection. */
+export type McpServerOptions =
+  | { command: string; args?: readonly string[]; env?: { [name: string]: string }; cwd?: string }
+  | { url: string | URL; headers?: { [name: string]: string } }
+  | { transport(): Transport | Promise<Transport> };
+
+export type McpToolInfo = Awaited<ReturnType<Client['listTools']>>['tools'][number];
+export type McpResult = Awaited<ReturnType<Client['callTool']>>;
+
+/** What a server wants to know from a person before it goes on with a call. */
+export interface Elicitation {
+  message: string;
+  /** JSON Schema of the answer. */
+  requestedSchema: Json;
+}
+export type Settled = { kind: 'result'; result: McpResult } | { kind: 'elicitation'; elicitation: Elicitation };
+
+interface CallUnderWay {
+  readonly abort: AbortController;
+  readonly result: Promise<McpResult>;
+  /** What the server waits for, if it does. */
+  asked: { answer(result: ElicitResult): void; elicitation: Elicitation } | undefined;
+  /** Tells whoever waits for the call that a person is asked. */
+  tell: (() => void) | undefined;
+  /** What the person said before the server asked: the process that it had asked is gone. */
+  early: Decision | undefined;
+}
+
+export interface McpCall {
+  /** Of the call, unique among those of all conversations. */
+  key: string;
+  name: string;
+  args: { [key: string]: unknown };
+  readOnly: boolean;
+  signal: AbortSignal;
+  decision: Decision | undefined;
+  progress(update: Json): void;
+}
+
+/** A server holds at most so many calls that wait for a person; the one that waits longest is given up then. */
+const HELD_MAX = 64;
+/** The calls' own limits end them: the protocol's are as long as a timer can be. */
+const NO_LIMIT = 2 ** 31 - 1;
+
+export class McpServer {
+  readonly name: string;
+  readonly #options: McpServerOptions;
+  #connection: Promise<Client> | undefined;
+  /** Calls that wait for a person. */
+  readonly #held = new Map<string, CallUnderWay>();
+  /** Calls that run and wait for nobody. */
+  readonly #running = new Map<CallUnderWay, { readOnly: boolean }>();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(name: string, options: McpServerOptions) {
+    this.name = name;
+    this.#options = options;
+  }
+
+  /** Every tool of the server. Rejects with a RunchartError, `mcp`, where it cannot be reached. */
+  async tools(): Promise<McpToolInfo[]> {
+    const client = await this.#client();
+    const { tools } = await client.listTools();
+    return tools;
+  }
+
+  /** Runs a call until it has a result or the server asks a person; goes on with one that was asked about. */
+  async call(call: McpCall): Promise<Settled> {
+    const held = this.#held.get(call.key);
+    this.#held.delete(call.key);
+    if (held && call.decision && call.decision.action !== 'edit') return this.#goOn(held, call, call.decision);
+    held?.asked?.answer({ action: 'cancel' });
+    return call.readOnly ? this.#begin(call) : this.#inTurn(() => this.#begin(call));
+  }
+
+  async close(): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    for (const { abort } of [...this.#held.values(), ...this.#running.keys()]) abort.abort();
+    this.#held.clear();
+    await connection?.then((client) => client.close()).catch(() => undefined);
+  }
+
+  /** One after the other, each until it is over or waits for a person. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work, work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  async #begin({ name, args, ...call }: McpCall): Promise<Settled> {
+    call.signal.throwIfAborted();
+    const client = await this.#client();
+    const abort = new AbortController();
+    const result = client.callTool(
+      { name, arguments: args },
+      {
+        signal: abort.signal,
+        timeout: NO_LIMIT,
+        onprogress: ({ progress, total, message }) =>
+          call.progress({ progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
+      },
+    );
+    const underWay: CallUnderWay = { abort, result, asked: undefined, tell: undefined, early: call.decision };
+    return this.#follow(underWay, call);
+  }
+
+  #goOn(held: CallUnderWay, call: McpCall, decision: Decision): Promise<Settled> {
+    const follow = (): Promise<Settled> => {
+      held.asked?.answer(answerOf(decision));
+      held.asked = undefined;
+      return this.#follow(held, call);
+    };
+    return call.readOnly ? follow() : this.#inTurn(follow);
+  }
+
+  async #follow(call: CallUnderWay, { key, readOnly, signal }: Pick<McpCall, 'key' | 'readOnly' | 'signal'>) {
+    const end = (): void => call.abort.abort(signal.reason);
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+    this.#running.set(call, { readOnly });
+    const asked = new Promise<'asked'>((resolve) => {
+      call.tell = () => resolve('asked');
+    });
+    try {
+      const first = await Promise.race([call.result, asked]);
+      if (first !== 'asked') return { kind: 'result' as const, result: first };
+      const { elicitation } = call.asked ?? {};
+      if (!elicitation) throw new RunchartError('mcp', `the server ${this.name} asked for nothing`);
+      call.result.catch(() => undefined);
+      this.#hold(key, call);
+      return { kind: 'elicitation' as const, elicitation };
+    } finally {
+      signal.removeEventListener('abort', end);
+      this.#running.delete(call);
+    }
+  }
+
+  #hold(key: string, call: CallUnderWay): void {
+    this.#held.set(key, call);
+    const [oldest] = this.#held;
+    if (this.#held.size <= HELD_MAX || !oldest) return;
+    this.#held.delete(oldest[0]);
+    oldest[1].asked?.answer({ action: 'cancel' });
+  }
+
+  /** The call that the server asks about: the one that may change something, else the only one that runs. */
+  #asking(): CallUnderWay | undefined {
+    const running = [...this.#running];
+    const changing = running.find(([, { readOnly }]) => !readOnly);
+    return changing?.[0] ?? (running.length === 1 ? running[0]?.[0] : undefined);
+  }
+
+  #elicit(elicitation: Elicitation): ElicitResult | Promise<ElicitResult> {
+    const call = this.#asking();
+    if (!call || call.asked) return { action: 'cancel' };
+    const { early } = call;
+    call.early = undefined;
+    if (early && early.action !== 'edit') return answerOf(early);
+    return new Promise((answer) => {
+      call.asked = { answer, elicitation };
+      call.tell?.();
+    });
+  }
+
+  #client(): Promise<Client> {
+    this.#connection ??= this.#connect().catch((error: unknown) => {
+      this.#connection = undefined;
+      throw error;
+    });
+    return this.#connection;
+  }
+
+  async #connect(): Promise<Client> {
+    const client = new Client({ name: 'runchart', version: '1' }, { capabilities: { elicitation: { form: {} } } });
+    client.setRequestHandler('elicitation/create', ({ params }) =>
+      'requestedSchema' in params
+        ? this.#elicit({ message: params.message, requestedSchema: params.requestedSchema as Json })
+        : { action: 'cancel' },
+    );
+    // A server that has ended is started again with the next call.
+    client.onclose = () => {
+      this.#connection = undefined;
+    };
+    try {
+      await client.connect(await transportOf(this.#options));
+      return client;
+    } catch (error) {
+      throw new RunchartError('mcp', `the MCP server ${this.name} cannot be reached: ${thrownText(error)}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+async function transportOf(options: McpServerOptions): Promise<Transport> {
+  if ('transport' in options) return options.transport();
+  if ('url' in options) {
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const { url, headers } = options;
+    return new StreamableHTTPClientTransport(new URL(url), { requestInit: { ...(headers && { headers }) } });
+  }
+  const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+  const { command, args = [], env, cwd } = options;
+  // Keys and tokens of this process are not for it: it gets what is named, and what every program needs.
+  const own = { ...getDefaultEnvironment(), ...env };
+  return new StdioClientTransport({ command, args: [...args], env: own, stderr: 'ignore', ...(cwd && { cwd }) });
+}
+
+/** What a person's decision says to the server. */
+function answerOf(decision: Decision): ElicitResult {
+  if (decision.action === 'deny') return { action: 'decline' };
+  const given = decision.action === 'answer' && isObject(decision.payload) ? decision.payload : {};
+  return { action: 'accept', content: given as NonNullable<ElicitResult['content']> };
+}
