@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { proves } from '../support/tier.ts';
 import { documents, entries, examples, fencesOf, proseOf, read, regionOf, root } from './documents.ts';
 
-/** Wants a model server and a person; it is compiled with the rest and not run. */
-const NOT_RUN = ['chat.ts'];
+/** They want a model server and a person, or servers of tools; they are compiled with the rest and not run. */
+const NOT_RUN = ['chat.ts', 'mcp.ts'];
 /** Lives a hundred lives. */
 const LONG = ['simulate.ts'];
 const fences = documents.flatMap(fencesOf);

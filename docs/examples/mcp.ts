@@ -1,0 +1,24 @@
+/** Tools of MCP servers: one that is started here, one that is reached over HTTP. Wants both, and a model. */
+import { createAgent, type Model } from 'runchart';
+import { mcpTools } from 'runchart/mcp';
+import { permissions } from 'runchart/node';
+
+declare const model: Model;
+declare const token: string;
+
+// #region mcp
+const mcp = await mcpTools({
+  files: { command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv/notes'] },
+  search: { url: 'https://search.example/mcp', headers: { authorization: `Bearer ${token}` } },
+});
+
+const agent = createAgent({
+  model,
+  tools: mcp.tools,
+  plugins: [permissions({ allow: ['mcp__search__*'], deny: ['mcp__files__move_file'] })],
+});
+console.log((await agent.run('Which notes speak of charts?')).text);
+
+await agent.close();
+await mcp.close();
+// #endregion
