@@ -1,6 +1,121 @@
-/** Which sessions a name that leads nowhere may stand for. */
-import { describe, expect, test } from 'vitest';
-import { nearNames } from '../../src/cli/sessions/sessionStore.ts';
+/** Sessions by name: which one is meant, which are near, how they are listed, completed and removed. */
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Screen } from '../../src/cli/screen.ts';
+import { completionScript } from '../../src/cli/sessions/completion.ts';
+import { chosenSession, nearNames } from '../../src/cli/sessions/sessionStore.ts';
+import { removeCommand, type SessionsOptions, sessionsCommand } from '../../src/cli/sessions/sessionsCommand.ts';
+import { createAgent } from '../../src/index.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { scripted } from '../support/model.ts';
+
+/** Two sessions of one directory, one of another, the latest last. */
+async function sessions() {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-sessions-')));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const store = join(root, 'store');
+  const places: [string, string][] = [
+    ['rent', root],
+    ['trip', root],
+    ['far', '/'],
+  ];
+  for (const [at, [id, cwd]] of places.entries()) {
+    const ports = { now: () => 1_000_000 * (at + 1) };
+    const agent = createAgent({ model: scripted(['hello']), store: jsonlStore(store), cwd, ports });
+    await (await agent.open(id)).send('hi').result;
+    await agent.close();
+  }
+  let told = '';
+  const output = {
+    write(text: string) {
+      told += text;
+    },
+    styled: false,
+  };
+  const screen = new Screen({ reply: output, steps: output });
+  const said = async (act: Promise<unknown>) => {
+    told = '';
+    return [await act, told];
+  };
+  const list = (options: SessionsOptions = {}) =>
+    said(sessionsCommand({ store, cwd: root, ...options }, screen, 8_000_000_000));
+  const remove = (...ids: string[]) => said(removeCommand(ids, store, screen));
+  return { root, store, list, remove };
+}
+
+describe('sessions', () => {
+  test('are listed by directory, the latest first, and removed for good', async () => {
+    const { root, list, remove } = await sessions();
+    expect(await list({ ids: true })).toEqual([0, 'trip\nrent\n']);
+    expect(await list({ ids: true, all: true })).toEqual([0, 'far\ntrip\nrent\n']);
+    expect((await list())[1]).toMatch(/^trip +92 d +1 turn {2}cost unknown {2}idle\nrent +92 d /);
+    const rows = String((await list({ json: true }))[1])
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(rows).toMatchObject([{ id: 'trip', cwd: root, turns: 1 }, { id: 'rent' }]);
+    expect(await remove('rent', 'rent')).toEqual([0, 'removed rent\n']);
+    expect(await list({ ids: true })).toEqual([0, 'trip\n']);
+    expect((await list({ cwd: tmpdir() }))[1]).toContain('no session in');
+  });
+
+  test('are not removed where one name is wrong, and one in use stays', async () => {
+    const { store, list, remove } = await sessions();
+    await expect(remove('rent', 'trpi')).rejects.toThrow(`there is no session trpi in ${store}. Did you mean trip?`);
+    const held = await jsonlStore(store).open('trip');
+    const [code, told] = await remove('rent', 'trip');
+    await held.close();
+    expect(code).toBe(6);
+    expect(told).toMatch(/^removed rent\ntrip is in use and stays: /);
+    expect(await list({ ids: true })).toEqual([0, 'trip\n']);
+  });
+
+  test('are chosen by name, as the latest of the directory, or begun', async () => {
+    const { root, store } = await sessions();
+    const of = (choice: object, cwd = root) => chosenSession(choice, store, cwd);
+    expect(await of({})).toBeUndefined();
+    expect(await of({ continue: true })).toBe('trip');
+    expect([
+      await of({ resume: 'rent' }),
+      await of({ session: 'rent' }),
+      await of({ session: 'new', new: true }),
+    ]).toEqual(['rent', 'rent', 'new']);
+    for (const [choice, wrong] of [
+      [{ resume: 'rnet' }, 'there is no session rnet in'],
+      [{ session: 'rnet' }, '--new begins one of that name'],
+      [{ session: 'rent', new: true }, 'exists already'],
+      [{ new: true }, 'give both'],
+      [{ resume: true }, 'The latest are'],
+      [{ resume: 'rent', continue: true }, 'give one of'],
+    ] as const)
+      await expect(of(choice)).rejects.toThrow(wrong);
+    await expect(of({ continue: true }, '/nowhere')).rejects.toThrow('no session to continue');
+  });
+
+  test('are completed by shells, with commands and options', () => {
+    const program = new Command('runchart').option('-r, --resume [id]');
+    program.command('serve').option('--port <number>');
+    program.command('rm');
+    const bash = `${completionScript('bash', program)}
+      command() { printf 'trip\\nrent\\n'; }
+      try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _runchart; echo "\${COMPREPLY[@]}"; }
+      try runchart --resume re; try runchart s; try runchart rm t; try runchart serve --; try runchart --`;
+    expect(execFileSync('bash', ['-c', bash], { encoding: 'utf8' }).split('\n')).toEqual([
+      'rent',
+      'serve',
+      'trip',
+      '--port',
+      '--resume',
+      '',
+    ]);
+    expect(completionScript('fish', program)).toContain("-n '__fish_seen_subcommand_from serve' -l port");
+    expect(() => completionScript('cmd', program)).toThrow('one of bash, zsh, fish');
+  });
+});
 
 describe('the names that are near', () => {
   const names = ['rent', 'renovation', 'trip-2026', '20261122-170000-a1b2c3', '20261122-170000-ffffff', 'ünïcode 🎉'];

@@ -8,7 +8,7 @@ import type { Outgoing } from '../../src/transports/index.ts';
 import { proves } from '../support/tier.ts';
 import { start, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { entriesIn, explains, hangs, place, QUESTION, readsMainGo } from './place.ts';
+import { entriesIn, explains, place, QUESTION, readsMainGo } from './place.ts';
 
 const runs =
   (command: string): Script =>
@@ -93,34 +93,17 @@ describe('runchart -p', () => {
   });
 });
 
-describe('sessions', () => {
-  test('are listed, completed and removed; one that is not there names those that are near; one in use stays', async () => {
-    const { cwd, env, sessions } = await place(await modelServer(explains, hangs));
+if (proves)
+  test('sessions, rm and completion are commands', async () => {
+    const { cwd, env } = await place(await modelServer(explains));
     expect((await start(['run', 'one', '-m', 'm1', '--new', '--session', 'rent'], { cwd, env }).ended).code).toBe(0);
-    const holder = start(['run', 'two', '-m', 'm1', '--new', '--session', 'trip'], { cwd, env });
-    await holder.says('Let me think');
     const said = async (...words: string[]) => {
       const program = start(words, { cwd, env });
       const { code } = await program.ended;
-      return { code, stdout: program.stdout, stderr: program.stderr };
+      return [code, program.stdout, program.stderr];
     };
-    const [list, ids, bash, removed] = await Promise.all([
-      said('sessions'),
-      said('sessions', '--ids', '--store', sessions),
-      said('completion', 'bash'),
-      said('rm', 'rent', 'trpi'),
-    ]);
-    expect(list.stdout).toMatch(/^trip +\d+ s +\d turns? .*active\nrent +\d+ s +1 turn {2}cost unknown {2}idle\n$/);
-    expect(ids.stdout).toBe('trip\nrent\n');
-    expect(removed).toMatchObject({ code: 2, stdout: '' });
-    expect(removed.stderr).toContain(`there is no session trpi in ${sessions}. Did you mean trip?`);
-    const script = `${bash.stdout}\ncommand() { printf 'trip\\nrent\\n'; }
-      COMP_WORDS=(runchart --resume re); COMP_CWORD=2; _runchart; echo "$COMPREPLY"
-      COMP_WORDS=(runchart ser); COMP_CWORD=1; _runchart; echo "$COMPREPLY"`;
-    expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' })).toBe('rent\nserve\n');
-    const both = await said('rm', 'rent', 'trip');
-    expect(both.code).toBe(6);
-    expect(both.stderr).toContain('trip is in use and stays');
-    expect((await said('sessions', '--ids')).stdout).toBe('trip\n');
+    expect(await said('sessions', '--ids')).toEqual([0, 'rent\n', '']);
+    expect((await said('completion', 'zsh'))[1]).toContain('complete -F _runchart runchart');
+    expect(await said('rm', 'rent')).toEqual([0, '', 'removed rent\n']);
+    expect(await said('sessions', '--ids')).toEqual([0, '', '']);
   });
-});

@@ -159,7 +159,8 @@ export class DrawnTerminal implements ConversationTerminal {
       this.#foot = noFoot;
       this.changed();
     });
-    process.kill(process.pid, 'SIGTSTP');
+    // The whole group, so that whatever started this program gives the terminal back too.
+    process.kill(0, 'SIGTSTP');
   }
 
   #clear(): void {

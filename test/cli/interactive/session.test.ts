@@ -2,11 +2,16 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { SimulatedClock } from 'xstate';
 import * as z from 'zod';
 import type { CodingAgent } from '../../../src/cli/codingAgent.ts';
-import type { ConversationTerminal, TerminalSource } from '../../../src/cli/interactive/conversationTerminal.ts';
+import {
+  type ConversationTerminal,
+  LineTerminal,
+  type TerminalSource,
+} from '../../../src/cli/interactive/conversationTerminal.ts';
 import { InteractiveSession } from '../../../src/cli/interactive/interactiveSession.ts';
 import { QUESTION_MS } from '../../../src/cli/interactive/prompt.machine.ts';
 import { rowsOf, rowText } from '../../../src/cli/interactive/rows.ts';
@@ -33,7 +38,8 @@ class ListTerminal implements ConversationTerminal {
   close(): void {}
 }
 
-async function talk(...replies: Reply[]) {
+/** The agent of the command line, with one tool that is asked about. */
+async function agentOf(replies: readonly Reply[]) {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-')));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const ran: unknown[] = [];
@@ -62,6 +68,11 @@ async function talk(...replies: Reply[]) {
     store,
     about,
   };
+  return { made, model, ran };
+}
+
+async function talk(...replies: Reply[]) {
+  const { made, model, ran } = await agentOf(replies);
   const clock = new SimulatedClock();
   let terminal: ListTerminal | undefined;
   const session = new InteractiveSession(made, (source) => (terminal = new ListTerminal(source)), clock);
@@ -215,5 +226,38 @@ describe('sessions', () => {
     await shows('no such model');
     source.submit('/exit', false);
     expect(await session.left).toBe('done');
+  });
+});
+
+describe('on a terminal that cannot be drawn on', () => {
+  test('whole lines come and go: a question is asked once, answered by a line, and nothing moves a cursor', async () => {
+    const { made, ran } = await agentOf([[t('I will.\n'), call('c1', 'Deploy', { to: 'prod' })], 'done']);
+    const typed = new PassThrough();
+    let written = '';
+    const output = {
+      write(text: string) {
+        written += text;
+      },
+      styled: false,
+      columns: 60,
+    };
+    const clock = new SimulatedClock();
+    const session = new InteractiveSession(made, (source) => new LineTerminal(typed, output, source), clock);
+    await session.open(undefined);
+    await expect.poll(() => written).toMatch(/\n> $/);
+    typed.write('go\n');
+    await expect.poll(() => written).toMatch(/\n┃ run it\? \[y\]es, \[n\]o, \[e\]dit, \[a\]lways: $/);
+    clock.increment(QUESTION_MS);
+    typed.write('what?\n');
+    await expect.poll(() => written).toMatch(/that is no answer.*\n┃ run it\?.*: $/);
+    typed.write('y\n');
+    await expect.poll(() => written).toMatch(/\n■ completed.*\n> $/);
+    expect(ran).toEqual(['prod']);
+    // Once for each of the two times that something was waited for.
+    expect(written.match(/\n> /g)).toHaveLength(2);
+    expect(written.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+    typed.end();
+    expect(await session.left).toBe('done');
+    await session.close();
   });
 });
