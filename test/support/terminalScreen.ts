@@ -11,7 +11,7 @@ const RUN = new RegExp(`^[^${ESCAPE}\\r\\n\\b]+`);
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 export class TerminalScreen {
-  readonly #columns: number;
+  #columns: number;
   #rows: string[][] = [[]];
   #row = 0;
   #column = 0;
@@ -38,6 +38,25 @@ export class TerminalScreen {
 
   get cursor(): { row: number; column: number } {
     return { row: this.#row, column: this.#column };
+  }
+
+  /** Another width: rows that are too long for it are broken, as terminals do; none are joined. */
+  resize(columns: number): void {
+    const before = this.#rows;
+    this.#columns = columns;
+    this.#rows = [];
+    let row = 0;
+    let column = 0;
+    for (const [at, cells] of before.entries()) {
+      if (at === this.#row) {
+        row = this.#rows.length + Math.floor(this.#column / columns);
+        column = this.#column % columns;
+      }
+      for (let from = 0; from === 0 || from < cells.length; from += columns)
+        this.#rows.push(cells.slice(from, from + columns));
+    }
+    this.#row = row;
+    this.#column = column;
   }
 
   write(piece: string): void {

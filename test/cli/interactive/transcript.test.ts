@@ -98,6 +98,9 @@ describe('streamed text', () => {
     const { renderer, shown, text } = transcript();
     text('hm', 'reasoning-delta');
     text('yes');
+    // What a sub-agent says is told by its call.
+    renderer.signal({ type: 'text-delta', runId: 'k', text: 'other', path: ['c1'] });
+    renderer.signal({ type: 'reset', runId: 'k', path: ['c1'] });
     expect([shown, textsOf(renderer.underWay(0))]).toEqual([['  hm'], ['  yes']]);
   });
 });

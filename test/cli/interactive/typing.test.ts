@@ -175,6 +175,27 @@ describe('the foot of the terminal', () => {
     );
   });
 
+  test('is taken away whole by a redraw behind a change of the width, however the terminal broke it', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', ' '), maxLength: 70 });
+    fc.assert(
+      fc.property(text, text, fc.nat({ max: 70 }), fc.integer({ min: 10, max: 39 }), (under, typed, at, columns) => {
+        const screen = new TerminalScreen(40);
+        const footAt = (width: number) => {
+          const line = { text: typed, cursor: Math.min(at, typed.length) };
+          return footOf({ lines: [foreignLine('plain', under)], question: ['cyan', '>'], line }, width - 1, 30);
+        };
+        const foot = footAt(40);
+        screen.write(redrawn(noFoot, rowsOf(ownLine(['plain', 'stays']), 39), foot, 40, rowText));
+        screen.resize(columns);
+        const next = footAt(columns);
+        screen.write(redrawn(foot, [], next, columns, rowText));
+        const wanted = ['stays', ...next.rows.map((row) => rowText(row).trimEnd())];
+        while (wanted.length > 1 && wanted.at(-1) === '') wanted.pop();
+        expect(screen.rows).toEqual(wanted);
+      }),
+    );
+  });
+
   test('a text of several lines is shown as such, and of a long one what is around the cursor', () => {
     const of = (text: string, cursor: number, most = 10) => {
       const { rows, cursor: at } = footOf({ lines: [], question: ['cyan', '>'], line: { text, cursor } }, 12, most);
