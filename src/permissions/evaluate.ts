@@ -2,8 +2,10 @@
  * One call held to the rules. Rule: pure but for looking up where paths lead; the same call, rules and files give the same
  * verdict on every machine, whatever its language.
  */
+
 import { stat } from 'node:fs/promises';
 import type { Json } from '../../machines/internal.ts';
+import { isSpilled } from '../tools/coding/spilledOutput.ts';
 import {
   isInsideRoot,
   type PathSubject,
@@ -72,7 +74,7 @@ async function fileVerdict(
     ask: rules.ask.filter((rule) => fits(rule, false)),
     allow: rules.allow.filter((rule) => fits(rule, true)),
     guarded: reads ? undefined : protectedPlace(path, around, rules.protect),
-    reads: reads && isInside && !mayShow,
+    reads: reads && ((isInside && !mayShow) || (path.real !== undefined && isSpilled(path.real))),
     edits: !reads && isInside,
     save: pathRule(reads ? tool : 'edit', path, around),
   };

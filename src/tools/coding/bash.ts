@@ -42,7 +42,7 @@ export const bashTool = (sandbox?: Sandbox): Tool =>
     name: 'Bash',
     description:
       'Runs a command with bash in the working directory and gives what it printed, both outputs in one; the middle of a ' +
-      'long output is left out. Its standard input is empty. What still runs when the command has ended is ended too.' +
+      'long output is left out of the result and kept in a file that Read and Grep can open. Its standard input is empty. What still runs when the command has ended is ended too.' +
       (sandbox ? SANDBOXED : ''),
     parameters,
     group: 'bash-group',
@@ -60,14 +60,17 @@ export const bashTool = (sandbox?: Sandbox): Tool =>
   });
 
 function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
+  const file = output.spilled;
+  const held = file && (file.bytes === output.bytes ? 'all of it' : `the first ${file.bytes} bytes`);
+  const left = file ? [`${held} can be read in ${file.path}`] : [];
   const said = (...notes: string[]): string => {
     const printed = output.text().trimEnd();
-    return [...(printed === '' ? [] : [printed]), ...notes.map((note) => `[${note}]`)].join('\n');
+    return [...(printed === '' ? [] : [printed]), ...[...left, ...notes].map((note) => `[${note}]`)].join('\n');
   };
   if (end.kind === 'not_started') return toolResult.error(`bash could not be started: ${end.why}`, 'not_started');
   if (end.kind === 'timeout') {
-    const left = end.unended > 0 ? [`${end.unended} of its processes could not be ended`] : [];
-    return toolResult.error(said(`timed out after ${Math.round(timeoutMs)} ms and was ended`, ...left), 'timeout');
+    const unended = end.unended > 0 ? [`${end.unended} of its processes could not be ended`] : [];
+    return toolResult.error(said(`timed out after ${Math.round(timeoutMs)} ms and was ended`, ...unended), 'timeout');
   }
   const notes = end.leftRunning ? ['what it left running was ended'] : [];
   if (end.kind === 'killed') return toolResult.error(said(...notes, `killed by ${end.by}`), 'killed');

@@ -9,6 +9,7 @@ import { imageType } from '../../content/imageFormat.ts';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
+import { isSpilled } from './spilledOutput.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
 import { openFile, type Place, placeOf, refusal, refused } from './workspace.ts';
 import { FILE_BYTES_MAX } from './writeFile.ts';
@@ -48,7 +49,7 @@ export const readTool = (known: KnownFiles): Tool =>
     idempotent: true,
     group: 'read-group',
     async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
-      const place = await placeOf(context.cwd, file_path, context.outside);
+      const place = await placeOf(context.cwd, file_path, isSpilled(file_path) ? file_path : context.outside);
       if (place.kind === 'refused') return refusal(place);
       const image = await imageIn(place);
       if (image) return image;

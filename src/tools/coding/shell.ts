@@ -11,6 +11,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../errors.ts';
 import { endOnExit, ProcessTree } from './processTree.ts';
 import type { Launcher } from './sandbox.ts';
+import { SpilledOutput } from './spilledOutput.ts';
 
 export interface ShellOptions {
   cwd: string;
@@ -42,11 +43,15 @@ const TIMER_MOST = 2 ** 31 - 1;
 
 /** Runs a command. Rejects with the signal's reason once all of an aborted command has ended. */
 export async function runShell(command: string, options: ShellOptions): Promise<{ end: ShellEnd; output: Output }> {
-  const output = new Output();
+  const output = new Output(new SpilledOutput());
   options.signal.throwIfAborted();
   const started = await start(command, options);
-  const end = started.kind === 'started' ? await followed(started, output, options) : started;
-  return { end, output };
+  try {
+    const end = started.kind === 'started' ? await followed(started, output, options) : started;
+    return { end, output };
+  } finally {
+    output.end();
+  }
 }
 
 async function start(
@@ -212,6 +217,12 @@ export class Output {
   readonly #tail = Buffer.alloc(TAIL_BYTES);
   /** Bytes that came. */
   #total = 0;
+  /** Takes all of it, once it is more than is kept here. */
+  readonly #spilled: SpilledOutput | undefined;
+
+  constructor(spilled?: SpilledOutput) {
+    this.#spilled = spilled;
+  }
 
   get bytes(): number {
     return this.#total;
@@ -225,11 +236,33 @@ export class Output {
       rest = chunk.subarray(taken);
     }
     if (rest.length === 0) return;
+    this.#spill(rest);
     this.#total += rest.length;
     const kept = rest.subarray(-TAIL_BYTES);
     // The tail is a ring: byte n of what is behind the head lies at n modulo its size.
     const at = (this.#total - HEAD_BYTES - kept.length) % TAIL_BYTES;
     kept.copy(this.#tail, 0, kept.copy(this.#tail, at));
+  }
+
+  /** Nothing more comes. */
+  end(): void {
+    this.#spilled?.end();
+  }
+
+  /** The file that holds what is left out; undefined where nothing is. */
+  get spilled(): { path: string; bytes: number } | undefined {
+    return this.#spilled?.file;
+  }
+
+  /** Before `rest` takes the place of what came before it. */
+  #spill(rest: Buffer): void {
+    const behind = this.#behind();
+    if (!this.#spilled || behind + rest.length <= TAIL_BYTES) return;
+    if (behind <= TAIL_BYTES) {
+      this.#spilled.write(this.#first());
+      this.#spilled.write(this.#last(behind));
+    }
+    this.#spilled.write(rest);
   }
 
   /** All of it, or its beginning and its end. */

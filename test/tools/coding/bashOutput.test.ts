@@ -1,5 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, readFile, stat } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { permissions } from '../../../src/node.ts';
 import { Output, plainText } from '../../../src/tools/coding/shell.ts';
+import { SpilledOutput } from '../../../src/tools/coding/spilledOutput.ts';
 import { call } from './bench.ts';
 
 const KIB = 1_024;
@@ -91,7 +97,10 @@ describe('H-230 commands that print without end', () => {
   it.each([
     ['yes', /^y\ny\n[\s\S]*\[\d+ bytes left out\]\n[\s\S]*\n\[timed out after 700 ms and was ended\]$/],
     ['cat /dev/urandom', /\[\d+ bytes left out\]\n[\s\S]*\[timed out after 700 ms and was ended\]$/],
-    ['cat /dev/zero', /^\uFFFD+\n\[\d+ bytes left out\]\n\uFFFD+\n\[timed out after 700 ms and was ended\]$/],
+    [
+      'cat /dev/zero',
+      /^\uFFFD+\n\[\d+ bytes left out\]\n\uFFFD+\n\[[^\]]*\]\n\[timed out after 700 ms and was ended\]$/,
+    ],
   ])('%s is bounded, and so is the memory it takes', async (command, wanted) => {
     let most = 0;
     const before = process.memoryUsage().rss;
@@ -103,12 +112,61 @@ describe('H-230 commands that print without end', () => {
     expect(code).toBe('timeout');
     expect(wanted.test(text)).toBe(true);
     expect(text).not.toMatch(HALF);
-    expect(text.length).toBeLessThanOrEqual(128 * KIB + 100);
+    expect(text.replace(/\n\[[^\]]* can be read in [^\]]*\]/, '').length).toBeLessThanOrEqual(128 * KIB + 100);
     expect(most / 1_048_576).toBeLessThan(128);
   });
 
   it('a hundred thousand NULs are text', async () => {
     const { text } = await call(process.cwd(), 'Bash', { command: "printf '\\x00%.0s' {1..99999}" });
     expect(text).toBe('\uFFFD'.repeat(99_999));
+  });
+});
+
+describe('H-077 the whole of a long output', () => {
+  const line = (text: string): string | undefined => /\[(.*) can be read in (.*)\]/.exec(text)?.[0];
+  const pathIn = (text: string): string => /can be read in (.*)\]/.exec(text)?.[1] ?? '';
+
+  it('is in a file that the result names, of this user alone, and Read and Grep open it from any working directory', async () => {
+    const cwd = await mkdtemp(join(tmpdir(), 'runchart-spill-'));
+    const { text } = await call(cwd, 'Bash', { command: 'seq 1 40000' });
+    const path = pathIn(text);
+    expect(line(text)).toBe(`[all of it can be read in ${path}]`);
+    expect(await readFile(path, 'utf8')).toBe(Array.from({ length: 40_000 }, (_, index) => `${index + 1}\n`).join(''));
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await call(cwd, 'Read', { file_path: path, offset: 20_000, limit: 1 })).text).toContain('20000');
+    expect((await call(cwd, 'Grep', { pattern: '^23456$', path })).text).toContain('23456');
+    expect((await call(cwd, 'Read', { file_path: join(dirname(path), 'other.txt') })).code).toBe('outside_workspace');
+    expect((await call(cwd, 'Write', { file_path: path, content: 'x' })).code).toBe('outside_workspace');
+  });
+
+  it('needs no person to be read', async () => {
+    const { text } = await call(tmpdir(), 'Bash', { command: 'seq 1 40000' });
+    const rules = permissions({});
+    expect(await rules.explain('Read', { file_path: pathIn(text) }, homedir())).toMatchObject({ outcome: 'allow' });
+    expect(await rules.explain('Edit', { file_path: pathIn(text) }, homedir())).not.toMatchObject({ outcome: 'allow' });
+    expect(await rules.explain('Read', { file_path: dirname(pathIn(text)) }, homedir())).toMatchObject({
+      outcome: 'ask',
+    });
+  });
+
+  it('is cut at its bound, and the oldest files go where all of them are too much', () => {
+    const spilled = new SpilledOutput(10);
+    spilled.write(Buffer.from('abcdef'));
+    spilled.write(Buffer.from('ghijklmn'));
+    spilled.end();
+    expect(spilled.file).toMatchObject({ bytes: 10 });
+    expect(readFileSync(spilled.file?.path ?? '', 'utf8')).toBe('abcdefghij');
+    const [first, ...others] = Array.from({ length: 5 }, () => {
+      const large = new SpilledOutput();
+      large.write(Buffer.alloc(63 * KIB * KIB));
+      large.end();
+      return large;
+    });
+    expect(first?.file).toBeUndefined();
+    expect(others.map((large) => large.file?.bytes)).toEqual(Array(4).fill(63 * KIB * KIB));
+  });
+
+  it('leaves the result as it is where there is nothing to leave out', async () => {
+    expect((await call(process.cwd(), 'Bash', { command: 'seq 1 100' })).text).not.toContain('can be read in');
   });
 });

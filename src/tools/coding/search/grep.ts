@@ -4,6 +4,7 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
+import { isSpilled } from '../spilledOutput.ts';
 import { openText } from '../textFile.ts';
 import { filesBelow, type Place, placeBelow, placeOf, type Refusal, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
@@ -38,7 +39,7 @@ export const grepTool: Tool = defineTool({
   idempotent: true,
   group: 'read-group',
   async execute({ pattern, path = '.', include }, { cwd, signal, outside }) {
-    const place = await placeOf(cwd, path, outside);
+    const place = await placeOf(cwd, path, isSpilled(path) ? path : outside);
     if (place.kind === 'refused') return refusal(place);
     const matcher = startMatcher(signal);
     try {
