@@ -37,6 +37,7 @@ const machines = [
   'runMachine',
   'conversationMachine',
   'modelCallMachine',
+  'compactionMachine',
   'toolRoundMachine',
   'toolCallMachine',
   'resumeToolCallMachine',
