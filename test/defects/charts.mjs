@@ -203,4 +203,87 @@ export const charts = [
     witness: 'test/machines/runAssigns.test.ts',
     edits: [['!isLost(held)', 'held !== undefined']],
   },
+  {
+    id: 'summed-up-twice',
+    about: 'what is left behind a summary is summed up again before the same call',
+    witness: 'test/paths/states.test.ts',
+    edits: [
+      [
+        "exit: log(entries.contextEntries), on: { 'effect.done': gauged },",
+        "exit: log(entries.contextEntries), on: { 'effect.done': [{ guard: 'compacts', target: 'compacting' }, ...gauged] },",
+      ],
+    ],
+  },
+  {
+    id: 'summary-cost-uncounted',
+    about: 'what a summary took is in no sum of the log',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [
+      [
+        "if (entry.type === 'compaction') return entry.usage && { usage: entry.usage, costUsd: entry.costUsd ?? null };",
+        '',
+      ],
+    ],
+  },
+  {
+    id: 'summary-budget',
+    about: 'a run does not hear what its summary took, and calls the model beyond its budget',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [
+      [
+        "event.type === 'xstate.done.actor.compaction' ? { counters: countUsage(context.counters, event.output.spent) } : {};",
+        "event.type === 'xstate.done.actor.compaction' ? { counters: context.counters } : {};",
+      ],
+    ],
+  },
+  {
+    id: 'summary-outlasts-cancel',
+    about: 'a cancel waits until the summary is there',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [
+      [
+        "'xstate.done.actor.compaction': { target: 'compacted', actions: update(assigns.countCompaction) },",
+        "'run.cancelled': {}, 'xstate.done.actor.compaction': { target: 'compacted', actions: update(assigns.countCompaction) },",
+      ],
+    ],
+  },
+  {
+    id: 'summary-goes-on',
+    about: 'the request for a summary is not under the run, so that its end does not end it',
+    witness: 'test/paths/states.test.ts',
+    edits: [
+      ['const id = `${stemOf(context)}/summary/${attempt}`;', 'const id = `summary/${stemOf(context)}/${attempt}`;'],
+    ],
+  },
+  {
+    id: 'failed-summary-keeps-all',
+    about: 'where no summary comes nothing makes room',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [
+      ["{ runId, type: 'compaction', upToSeq, summary: kept ? `${DROPPED}\\n\\n${kept}` : DROPPED, ...spent },", ''],
+    ],
+  },
+  {
+    id: 'failed-summary-untold',
+    about: 'nobody is told that earlier messages were left out',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [["{ runId, type: 'notice', code: 'compaction_failed', text },", '']],
+  },
+  {
+    id: 'block-unheard',
+    about: 'a hook that keeps the messages is heard and not heeded',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [['blocked: (args: Args) => heardIn(args)?.block !== undefined,', 'blocked: (_: Args) => false,']],
+  },
+  {
+    id: 'instructions-once',
+    about: 'a second attempt at a summary forgets what hooks want of it',
+    witness: 'test/paths/states.test.ts',
+    edits: [
+      [
+        'upToSeq, ...(instructions !== undefined && { instructions }) };',
+        'upToSeq, ...(instructions !== undefined && attempt === 1 && { instructions }) };',
+      ],
+    ],
+  },
 ];

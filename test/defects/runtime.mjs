@@ -304,4 +304,50 @@ export const runtime = [
       ],
     ],
   },
+  {
+    id: 'summary-parts-a-call',
+    about: 'a summary may end between a call and its result',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [['while (cut > 0 && seqs[cut - 1] === seqs[cut]) cut -= 1;', '']],
+  },
+  {
+    id: 'summary-takes-last-words',
+    about: 'a summary takes the last words of the model, with results that it has not seen',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [['let cut = Math.min(fits, spoken < 0 ? messages.length - 1 : spoken);', 'let cut = fits;']],
+  },
+  {
+    id: 'summary-shown-early',
+    about: 'the model is shown a summary before it is durable',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [
+      [
+        "return { kind: 'summary', text: [redact(text), kept]",
+        "around.transcript.push({ ...entries.at(-1), type: 'compaction', upToSeq, summary: text } as never);\nreturn { kind: 'summary', text: [redact(text), kept]",
+      ],
+    ],
+  },
+  {
+    id: 'summary-streamed',
+    about: 'a summary is streamed as if it were the text of the run',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [
+      [
+        'setTimer, random, live: () => undefined, diagnose })',
+        'setTimer, random, live: (options as never as { live(): undefined }).live, diagnose })',
+      ],
+    ],
+  },
+  {
+    id: 'long-summary',
+    about: 'a summary that makes no room is taken all the same',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [['text.length > most ? TOO_LONG : undefined', 'undefined']],
+  },
+  {
+    id: 'last-message-lost',
+    about: 'the last message of the user goes with those before it',
+    witness: 'test/scenarios/compaction.test.ts',
+    edits: [["last = entry.seq > upToSeq ? '' : wordsOf(entry.content);", "last = '';"]],
+  },
 ];

@@ -275,6 +275,7 @@ describe('what goes wrong', () => {
     expect(await say(to, text(150))).toMatchObject({ termination: 'Error', cause: 'store' });
     refuses = false;
     expect(compactions(to)).toEqual([]);
+    expect(to.conversation.messages()).toEqual(modelMessages(to.conversation.log()));
     expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
     expect(compactions(to)).toHaveLength(1);
   });

@@ -39,7 +39,10 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
       completed simulated, interrupted superseded`,
     ),
   },
-  crashes: { often: words('idle, store'), seldom: words('model, tool, plugin, waiting, active, error, closed') },
+  crashes: {
+    often: words('idle, store'),
+    seldom: words('model, tool, plugin, summary, waiting, active, error, closed'),
+  },
   limits: { often: words('queue, suspensionsPerCall'), seldom: [] },
   width: { often: words('1, 2'), seldom: words('3, 4') },
   entries: {
@@ -48,8 +51,10 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
       message-returned, agent-output, model-reply, model-retry, tool-started, tool-suspended, tool-result, decision,
       decision-consumed, tool-allowed, state-changed, continuation, diagnostic`,
     ),
-    seldom: words('call-settled, notice, extension, sub-agent, context-warning'),
+    seldom: words('call-settled, notice, extension, sub-agent, context-warning, compaction'),
   },
+  // What became of earlier messages, and of a summary that was under way.
+  summaries: { often: words('made'), seldom: words('useless, failed, cut') },
   // Appends that others overtook, and that were refused then, by the rarest kind of entry in them.
   overtaken: {
     often: [],
@@ -65,7 +70,7 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
       `store-overtaken, blob-refused, unauthorized, plugin-deaf, plugin-edits, plugin-rewrites, plugin-blocks,
       plugin-suspends, plugin-terminates, guard-forbids, model-cut, model-hang, model-deaf, model-auth, model-network,
       model-server, model-rate-limit, model-malformed, model-talks-on, tool-deaf, tool-late, tool-throws,
-      tool-throwsAtOnce, tool-errs, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again`,
+      tool-throwsAtOnce, tool-errs, summary, plugin-keeps-all, plugin-preCompact, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again`,
     ),
   },
 };

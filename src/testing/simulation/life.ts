@@ -66,9 +66,14 @@ export class Life {
     await flush();
   }
 
-  /** What comes while an append is under way meets what is not durable yet. */
+  /** What comes while an append or a summary is under way meets what is not durable yet. */
   get #inCommit(): boolean {
-    return this.#world.pending.some(({ port }) => port === 'store');
+    return this.#world.pending.some(({ port }) => port === 'store') || this.#isSummingUp;
+  }
+
+  get #isSummingUp(): boolean {
+    const { facts, life } = this.#world;
+    return facts.streams.some(({ sumsUp, isOver, life: of }) => sumsUp && !isOver && of === life);
   }
 
   /** Something under way comes to its end, or time passes; with nothing to do the host does something. */
@@ -88,6 +93,7 @@ export class Life {
 
   /** Where a crash meets what is under way. */
   get #place(): string {
+    if (this.#isSummingUp) return 'summary';
     const ports = new Set(this.#world.pending.map(({ port }) => port));
     for (const port of ['store', 'tool', 'model', 'plugin'] as const) if (ports.has(port)) return port;
     return this.#host.conversation?.status ?? 'closed';

@@ -3,6 +3,7 @@
  * was shown goes away; only what nobody has answered yet may still be replaced in its place.
  */
 import type { Message } from '../../../machines/internal.ts';
+import { SUMMARY } from './world/simulatedReply.ts';
 
 const same = (a: Message | undefined, b: Message | undefined): boolean =>
   a === b || JSON.stringify(a) === JSON.stringify(b);
@@ -24,6 +25,22 @@ function rewritten(before: readonly Message[], now: readonly Message[]): number 
   return undefined;
 }
 
+const textOf = ({ content }: Message): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+/** What stands for earlier messages: it comes first. */
+export const summariesIn = ([first]: readonly Message[]): string[] => {
+  const text = first?.role === 'user' ? textOf(first) : '';
+  return text.startsWith(SUMMARY) || text.startsWith('[Earlier messages were removed') ? [text] : [];
+};
+
+/** Behind a summary the newest messages follow as they were; those that no request has shown yet may be all that is left. */
+function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
+  const from = (before: readonly Message[]): number => before.findIndex((message) => same(message, kept[0]));
+  const shown = requests.filter((before) => from(before) >= 0);
+  return shown.length === 0 || shown.some((before) => rewritten(before.slice(from(before)), kept) === undefined);
+}
+
 export class Past {
   /** The last request of each conversation; which is whose is seen by what they have in common. */
   readonly #requests: (readonly Message[])[] = [];
@@ -43,7 +60,10 @@ export class Past {
       }
       closest = Math.max(closest, at);
     }
-    if (forks) this.#requests.push(messages);
-    return forks ? undefined : `message ${closest} of ${messages.length} is not the one that was shown before`;
+    const isSummedUp = summariesIn(messages).length > 0 && goesOnFrom(this.#requests, messages);
+    if (forks || isSummedUp) this.#requests.push(messages);
+    return forks || isSummedUp
+      ? undefined
+      : `message ${closest} of ${messages.length} is not the one that was shown before`;
   }
 }

@@ -95,7 +95,7 @@ export function drawProfile(tape: Tape): Profile {
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
     spawns: tape.next(4) === 3,
-    window: tape.pick([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1200, 2000]),
+    window: tape.pick([0, 0, 0, 0, 0, 0, 0, 3000, 2400, 1800, 1200, 2000]),
     fallback: tape.next(3) === 2,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,

@@ -168,8 +168,10 @@ export class Rest {
   }
 
   /** The model is shown each result as the log has it, in its place or told behind what was said since. */
-  #holdsResult(callId: string, { result, settled }: WatchedCall, messages: readonly Message[]): void {
+  #holdsResult(callId: string, { result, settled, madeAt }: WatchedCall, messages: readonly Message[]): void {
     if (result === undefined || settled) return;
+    // What is summed up is in the words of a model.
+    if (madeAt < this.#store.watchOf(CONVERSATION).summedUpTo) return;
     const shown = messages.some((message) => {
       if (message.role === 'tool') return message.callId === callId && sameContent(message.content, result);
       return message.role === 'user' && textOf(message.content).includes(JSON.stringify(callId));

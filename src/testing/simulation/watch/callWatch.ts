@@ -11,6 +11,8 @@ export interface Execution {
   isOver: boolean;
 }
 export interface WatchedCall {
+  /** Its entry. */
+  madeAt: number;
   name: string;
   /** As the model wrote them, or as they were changed before it ran. */
   args: unknown;
@@ -41,7 +43,8 @@ export interface WatchedCall {
 }
 type OfCall = Extract<LogEntry, { callId?: string }>;
 
-const fresh = (name: string, args: Json): WatchedCall => ({
+const fresh = (name: string, args: Json, madeAt: number): WatchedCall => ({
+  madeAt,
   name,
   args,
   waiting: args,
@@ -75,7 +78,7 @@ export class CallWatch {
     if (entry.type === 'agent-output' && entry.item.type === 'tool-call') {
       const { callId, name, args } = entry.item;
       world.hold(!this.calls.has(callId), 'I13', () => `the call id ${callId} is there twice`);
-      this.calls.set(callId, fresh(name, args));
+      this.calls.set(callId, fresh(name, args, entry.seq));
       return;
     }
     if (!('callId' in entry) || entry.callId === undefined) return;

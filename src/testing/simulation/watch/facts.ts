@@ -9,6 +9,8 @@ export interface Stream {
   readonly signal: AbortSignal;
   readonly life: number;
   isOver: boolean;
+  /** It was asked for a summary. */
+  readonly sumsUp: boolean;
 }
 
 export class Facts {
@@ -17,6 +19,8 @@ export class Facts {
   /** Texts that a model began to say, and those that it said to a proper end. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();
+  /** What stands for earlier messages, as some log says it. */
+  readonly summaries = new Set<string>();
   /** Calls that a check forbade when it was last asked, by conversation and call. */
   readonly blocked = new Set<string>();
   /** Arguments that a check put in place of a call's own when it was last asked, by conversation and call. */

@@ -4,6 +4,7 @@
  */
 import type { LogEntry } from '../../../../machines/internal.ts';
 import { holdsSecret } from '../world/secret.ts';
+import { SUMMARY } from '../world/simulatedReply.ts';
 import type { World } from '../world/world.ts';
 import { CallWatch } from './callWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
@@ -47,6 +48,8 @@ export class LogWatch {
   /** Tokens of its own replies, by the entries up to each; and what is told of each sub-agent's. */
   readonly replies: { seq: number; tokens: number }[] = [];
   readonly told = new Map<string, { upTo: number; tokens: number }>();
+  /** The last entry that stands in a summary. */
+  summedUpTo = -1;
   #next = 0;
   readonly #id: string;
   readonly #world: World;
@@ -143,6 +146,24 @@ export class LogWatch {
     this.children.set(id, phase);
   }
 
+  /** A run sums up what no run has summed up before, and says what it took. */
+  #learnSummary(entry: Extract<LogEntry, { type: 'compaction' }>): void {
+    const world = this.#world;
+    const { upToSeq, seq, usage, costUsd = null, summary, runId } = entry;
+    world.hold(upToSeq < seq, 'SUMMARY', () => `entry ${seq} sums up entries up to ${upToSeq}`);
+    world.hold(upToSeq > this.summedUpTo, 'SUMMARY', () => `entries up to ${upToSeq} are summed up again`);
+    world.hold(this.cycle === 'running', 'SUMMARY', () => `${runId} sums up while ${this.cycle}`);
+    this.summedUpTo = upToSeq;
+    world.facts.summaries.add(summary);
+    world.reach('summaries', usage ? (summary.startsWith(SUMMARY) ? 'made' : 'useless') : 'failed');
+    if (world.facts.begun.size === 0 || !world.policies) return;
+    const fault = usage ? usageFault({ usage, costUsd }, world.profile.priced) : undefined;
+    if (fault) world.violate('USAGE', `a summary of ${runId} tells its use wrong: ${fault}`);
+    const free = usage === undefined && summary.startsWith(SUMMARY);
+    world.hold(!free, 'USAGE', () => `a summary of ${runId} tells no use`);
+    if (usage) this.replies.push({ seq, tokens: spentTokens(entry) });
+  }
+
   #learnReply(entry: LogEntry): void {
     const world = this.#world;
     if (entry.type === 'model-reply') {
@@ -151,6 +172,7 @@ export class LogWatch {
       const fault = world.facts.begun.size > 0 && world.policies && usageFault(entry, world.profile.priced);
       if (fault) world.violate('USAGE', `a reply of ${entry.runId} tells its use wrong: ${fault}`);
     }
+    if (entry.type === 'compaction') this.#learnSummary(entry);
     const child = childIn(entry);
     if (child) {
       const told = this.told.get(child.conversationId) ?? { upTo: 0, tokens: 0 };

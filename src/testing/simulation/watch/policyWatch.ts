@@ -68,6 +68,7 @@ export class PolicyWatch {
       case 'model-reply':
         this.#spoke(entry);
         return;
+      case 'compaction':
       case 'extension':
         this.#tokens += spentTokens(entry);
         this.#usd += usdOf(entry);

@@ -32,6 +32,7 @@ function priceOf({ inputTokens, outputTokens, cachedInputTokens, cacheWriteToken
 /** What the entry says of use; nothing for most. */
 export function toldIn(entry: LogEntry): Told | undefined {
   if (entry.type === 'model-reply') return { ...entry.usage, costUsd: entry.costUsd };
+  if (entry.type === 'compaction') return entry.usage && { ...entry.usage, costUsd: entry.costUsd ?? null };
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { usage, costUsd } = entry.value as unknown as { usage: Usage; costUsd: number | null };
   return { ...usage, costUsd };
@@ -55,8 +56,10 @@ export const spentTokens = (entry: LogEntry): number => {
 export const usdOf = (entry: LogEntry): number => toldIn(entry)?.costUsd ?? 0;
 
 /** What is wrong with what a reply is said to have used; nothing where it is right. */
-export function usageFault(entry: Extract<LogEntry, { type: 'model-reply' }>, priced: boolean): string | undefined {
-  const { usage, costUsd } = entry;
+export function usageFault(
+  { usage, costUsd }: { usage: Usage; costUsd: number | null },
+  priced: boolean,
+): string | undefined {
   const number = usage.outputTokens - 20;
   const real = usageOf(number);
   for (const key of ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const) {

@@ -3,7 +3,7 @@
  * called; each request is held against what providers accept.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../../models/model.ts';
-import { Past } from '../past.ts';
+import { Past, summariesIn } from '../past.ts';
 import type { Stream } from '../watch/facts.ts';
 import { pairingFaults } from '../watch/pairing.ts';
 import { PRICES } from '../watch/spending.ts';
@@ -46,10 +46,13 @@ export class SimulatedModel implements Model {
   stream(request: ModelRequest, call: Call): AsyncIterable<ModelPart> {
     const world = this.#world;
     this.requests += 1;
-    this.#holds(request, call);
+    const sumsUp = request.system.startsWith('You sum up');
+    if (sumsUp) world.count('summary');
+    else this.#holds(request, call);
     const fault = world.fault('model', world.profile.model) ? world.tape.pick(FAULTS) : undefined;
     if (fault) world.count(`model-${fault}`);
-    return this.#speak(this.#replies.next(request, this.requests), fault, call.signal);
+    const parts = sumsUp ? this.#replies.summary(this.requests) : this.#replies.next(request, this.requests);
+    return this.#speak(parts, fault, call.signal, sumsUp);
   }
 
   #holds({ messages, system, tools }: ModelRequest, { signal, attempt }: Call): void {
@@ -61,6 +64,14 @@ export class SimulatedModel implements Model {
     }
     const { running } = world.facts;
     for (const fault of pairingFaults(messages)) world.violate('I13', fault);
+    const [summary] = summariesIn(messages);
+    const durable = summary === undefined || world.facts.summaries.has(summary);
+    world.hold(durable, 'SUMMARY', () => `the model is shown a summary that no log has: ${summary}`);
+    const characters = messages
+      .flatMap(({ content }) => content)
+      .reduce((sum, part) => sum + ('text' in part ? part.text.length : 0), system.length);
+    const fits = !this.contextWindow || characters / 4 + REPLY_TOKENS <= this.contextWindow;
+    world.hold(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
     const rewritten = this.#past.learn(messages, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
     world.hold(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
@@ -74,14 +85,20 @@ export class SimulatedModel implements Model {
     world.hold(!early, 'I4', () => `attempt ${attempt} begins ${due - world.steady} ms early`);
   }
 
-  async *#speak(parts: readonly ModelPart[], fault: Fault | undefined, signal: AbortSignal): AsyncGenerator<ModelPart> {
+  async *#speak(
+    parts: readonly ModelPart[],
+    fault: Fault | undefined,
+    signal: AbortSignal,
+    sumsUp: boolean,
+  ): AsyncGenerator<ModelPart> {
     const world = this.#world;
-    const stream: Stream = { signal, life: world.life, isOver: false };
+    const stream: Stream = { signal, life: world.life, isOver: false, sumsUp };
     world.facts.streams.push(stream);
     try {
       yield* this.#says(parts, fault, signal);
     } finally {
       stream.isOver = true;
+      if (sumsUp && signal.aborted) world.reach('summaries', 'cut');
     }
   }
 

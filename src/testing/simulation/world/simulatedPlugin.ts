@@ -39,6 +39,11 @@ export function simulatedPlugin(world: World): Plugin {
       return world.fault('plugin-rewrites', share / 4) ? { result: 'tool said something else' } : undefined;
     },
     stepEnd: () => goesWrong('stepEnd'),
+    async preCompact() {
+      await goesWrong('preCompact');
+      if (world.fault('plugin-keeps-all', share / 4)) return { block: `all of it matters, and ${SECRET}` };
+      return { instructions: 'in few words' };
+    },
     runEnd: () => goesWrong('runEnd'),
   };
 }

@@ -21,6 +21,11 @@ const REPLIES = {
 } as const;
 type Kind = keyof typeof REPLIES;
 
+/** What a model may answer that is asked for a summary. */
+const SUMMARIES = { summary: 8, long: 1, empty: 1, length: 1, call: 0.5, filtered: 0.3 } as const;
+/** The words of a summary begin so, and end in a number of their own. */
+export const SUMMARY = 'Summary of the conversation so far:';
+
 type Finish = Extract<ModelPart, { type: 'finish' }>['reason'];
 /** What was used is told by whoever counts the replies. */
 const finish = (reason: Finish): ModelPart => ({ type: 'finish', reason });
@@ -38,13 +43,41 @@ export class Replies {
   next({ messages, tools }: ModelRequest, number: number): readonly ModelPart[] {
     const { calm } = this.#world;
     const kind = calm ? 'text' : this.#kind();
-    const words: ModelPart = { type: 'text-delta', text: `words ${number}` };
+    const words = this.#words(number);
     this.#last =
       kind === 'again' && this.#last.length > 0
         ? this.#last.map((part) => this.#again(part, words))
         : this.#parts(kind, words, messages, tools);
+    return this.#counted(this.#last, number);
+  }
+
+  /** What earlier messages came to; or something that is no summary. */
+  summary(number: number): readonly ModelPart[] {
+    const { calm, tape, profile } = this.#world;
+    const kind = calm ? 'summary' : tape.weighted<keyof typeof SUMMARIES>(SUMMARIES);
+    const words: ModelPart = { type: 'text-delta', text: `${SUMMARY} ${number}.` };
+    const long: ModelPart = { type: 'text-delta', text: 'and so on '.repeat(profile.window) };
+    const parts: Record<typeof kind, ModelPart[]> = {
+      summary: [words, finish('stop')],
+      long: [words, long, finish('stop')],
+      empty: [finish('stop')],
+      length: [words, finish('length')],
+      call: [words, this.#call('nobody_has_this', '{}'), finish('tool-calls')],
+      filtered: [words, finish('content-filter')],
+    };
+    return this.#counted(parts[kind], number);
+  }
+
+  #counted(parts: readonly ModelPart[], number: number): readonly ModelPart[] {
     const usage = usageOf(number);
-    return this.#last.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
+    return parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
+  }
+
+  /** Where the window is small, a model that says much fills it. */
+  #words(number: number): ModelPart {
+    const { calm, profile } = this.#world;
+    const more = profile.window > 0 && !calm ? ' and so on'.repeat((number % 5) * 10) : '';
+    return { type: 'text-delta', text: `words ${number}${more}` };
   }
 
   /** A model that has fallen into a habit says what it said before. */

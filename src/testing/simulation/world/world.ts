@@ -36,7 +36,8 @@ export type Group =
   | 'entries'
   | 'width'
   | 'overtaken'
-  | 'receipts';
+  | 'receipts'
+  | 'summaries';
 /** Id of the conversation that is simulated; others are of its sub-agents. */
 export const CONVERSATION = 'simulated';
 const VIOLATIONS_KEPT = 20;
@@ -64,6 +65,7 @@ export class World {
       width: {},
       overtaken: {},
       receipts: {},
+      summaries: {},
     },
   };
   /** No more faults from here on: what is under way comes to a good end. */
