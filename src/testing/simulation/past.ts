@@ -36,9 +36,10 @@ export const summariesIn = ([first]: readonly Message[]): string[] => {
 
 /** Behind a summary the newest messages follow as they were; those that no request has shown yet may be all that is left. */
 function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
-  const from = (before: readonly Message[]): number => before.findIndex((message) => same(message, kept[0]));
-  const shown = requests.filter((before) => from(before) >= 0);
-  return shown.length === 0 || shown.some((before) => rewritten(before.slice(from(before)), kept) === undefined);
+  const places = requests.flatMap((before) =>
+    before.flatMap((message, index) => (same(message, kept[0]) ? [before.slice(index)] : [])),
+  );
+  return places.length === 0 || places.some((shown) => rewritten(shown, kept) === undefined);
 }
 
 export class Past {

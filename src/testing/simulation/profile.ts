@@ -2,7 +2,7 @@
  * How one simulated run goes wrong. Rule: rates and policies are drawn anew for each seed, since one fixed mixture
  * finds fewer faults than many different ones.
  */
-import type { DeepPartial, Policies } from '../../policies.ts';
+import { contextDefaults, type DeepPartial, type Policies } from '../../policies.ts';
 import type { Tape } from './tape.ts';
 
 export interface Profile {
@@ -54,6 +54,10 @@ const RATES = [0, 0.02, 0.1, 0.3] as const;
 /** Most faults show in a short life, some only in a long one. */
 const STEPS = [12, 24, 60, 60] as const;
 
+/** In a window of this size nothing is summed up, and a model says little. */
+export const UNSUMMED = 1200;
+const UNCOMPACTED: Policies['context'] = contextDefaults.filter(({ kind }) => kind !== 'compact');
+
 const POLICIES: { [K in keyof Policies]?: readonly Policies[K][] } = {
   whileActive: ['reject', 'steer', 'followUp'],
   steerAt: ['afterRound', 'afterTool'],
@@ -95,7 +99,7 @@ export function drawProfile(tape: Tape): Profile {
     again: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
     spawns: tape.next(4) === 3,
-    window: tape.pick([0, 0, 0, 0, 0, 0, 0, 3000, 2400, 1800, 1200, 2000]),
+    window: tape.pick([0, 3000, 2400, 1800, 0, 0, 0, 0, 0, 0, 1200, 2000]),
     fallback: tape.next(3) === 2,
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
@@ -111,7 +115,9 @@ export function drawProfile(tape: Tape): Profile {
     fork: tape.next(4) === 3,
     unlucky: tape.next(4) === 3,
   };
-  return { ...profile, policies: { ...profile.policies, limits: { ...limits, ...moreLimits(tape, profile.priced) } } };
+  const context = profile.window === UNSUMMED ? { context: UNCOMPACTED } : {};
+  const all = { ...limits, ...moreLimits(tape, profile.priced) };
+  return { ...profile, policies: { ...profile.policies, ...context, limits: all } };
 }
 
 /** Limits that end most lives early where they are small: they seldom are. */

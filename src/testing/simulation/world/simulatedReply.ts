@@ -1,6 +1,7 @@
 /** What a model says, drawn from the tape. Rule: anything a provider was ever seen to send, the plainest first. */
 import type { Message } from '../../../../machines/internal.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../../models/model.ts';
+import { UNSUMMED } from '../profile.ts';
 import { usageOf } from '../watch/spending.ts';
 import { drawWrongArguments } from './arguments.ts';
 import type { World } from './world.ts';
@@ -76,7 +77,7 @@ export class Replies {
   /** Where the window is small, a model that says much fills it. */
   #words(number: number): ModelPart {
     const { calm, profile } = this.#world;
-    const more = profile.window > 0 && !calm ? ' and so on'.repeat((number % 5) * 10) : '';
+    const more = profile.window > UNSUMMED && !calm ? ' and so on'.repeat((number % 5) * 10) : '';
     return { type: 'text-delta', text: `words ${number}${more}` };
   }
 
