@@ -12,6 +12,8 @@ import { documents, entries, examples, fencesOf, proseOf, read, regionOf, root }
 
 /** They want a model server and a person, or servers of tools; they are compiled with the rest and not run. */
 const NOT_RUN = ['chat.ts', 'mcp.ts'];
+/** Needs a package that is found from where it stands: test/e2e/install.test.ts runs it in a project. */
+const PACKED = ['agentCases.ts'];
 /** Lives a hundred lives. */
 const LONG = ['simulate.ts'];
 const fences = documents.flatMap(fencesOf);
@@ -38,7 +40,7 @@ describe('fences', () => {
 
 describe('examples', () => {
   let place = '';
-  const run = examples.filter((example) => !NOT_RUN.includes(example));
+  const run = examples.filter((example) => !NOT_RUN.includes(example) && !PACKED.includes(example));
   /** Each is a process of its own, from the sources behind the names that a reader imports. */
   beforeAll(async () => {
     place = await mkdtemp(join(tmpdir(), 'runchart-examples-'));

@@ -7,8 +7,10 @@ import { cp, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { fencesOf, root } from '../docs/documents.ts';
+import { proves } from '../support/tier.ts';
 
 const run = promisify(execFile);
 const [example] = fencesOf('README.md').filter(({ language }) => language === 'ts');
@@ -97,4 +99,16 @@ describe('the package in an empty project', () => {
     const said = 'configuration coverPaths needs @xstate/graph: npm install --save-dev @xstate/graph\n';
     expect(await outputOf('paths.mjs', source)).toBe(said);
   });
+
+  /** Generated cases take seconds. */
+  test.each(['stories.ts', ...(proves ? ['agentCases.ts'] : [])])(
+    'runs %s of the guide to tests, and prints what it says',
+    async (name) => {
+      const [said] = fencesOf('docs/testing.md').filter(({ language, tag }) => language === 'text' && tag === name);
+      const graph = join('node_modules', '@xstate/graph');
+      await cp(join(root, graph), join(project, graph), { recursive: true });
+      const { code } = await transform(await readFile(join(root, 'docs/examples', name), 'utf8'), { loader: 'ts' });
+      expect(await outputOf(name.replace('.ts', '.mjs'), code)).toBe(said?.text);
+    },
+  );
 });
