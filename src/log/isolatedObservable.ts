@@ -1,7 +1,7 @@
 /**
- * Streams of the library never let one subscriber harm another, the run or the process. Rule: a `next` that throws is
- * reported, the others still get the value; three throws and the subscriber is detached. It holds behind operators
- * too, since every observable lifted from a guarded one is guarded.
+ * Streams of the library never let one subscriber harm another, the run or the process. Rule: a `next` that throws, or rejects
+ * later, is reported, the others still get the value; three of that and the subscriber is detached. It holds behind operators too,
+ * since every observable lifted from a guarded one is guarded.
  */
 import { Observable, type Observer, type Operator, Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
 
@@ -26,21 +26,22 @@ class Guarded<T> extends Observable<T> {
 
   override subscribe(next?: Next<T>, error?: ((error: unknown) => void) | null, complete?: (() => void) | null) {
     if (next instanceof Subscriber) return super.subscribe(next);
-    const given: Partial<Observer<T>> =
-      typeof next === 'function' || !next
-        ? { ...(next && { next }), ...(error && { error }), ...(complete && { complete }) }
-        : next;
-    return this.#subscribeGuarded(given);
+    const given = typeof next === 'function' || !next ? { next, error, complete } : next;
+    return this.#subscribeGuarded(given as Partial<Observer<T>>);
   }
 
   #subscribeGuarded(given: Partial<Observer<T>>): Subscription {
     let strikes = 0;
-    const attempt = (act: () => void): void => {
+    const failed = (error: unknown): void => {
+      strikes += 1;
+      this.#report(error);
+    };
+    const attempt = (act: () => unknown): void => {
       try {
-        act();
+        const acting = act();
+        if (acting instanceof Promise) acting.catch(failed);
       } catch (error) {
-        strikes += 1;
-        this.#report(error);
+        failed(error);
       }
     };
     const subscriber = new Subscriber<T>({

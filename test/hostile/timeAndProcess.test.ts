@@ -1,0 +1,164 @@
+/** Clocks that jump, timers that are long, listeners that fail late or come in thousands. */
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import * as z from 'zod';
+import { defineTool, ModelError } from '../../src/index.ts';
+import { codingTools, hooks } from '../../src/node.ts';
+import { project } from '../../src/projector/index.ts';
+import { platformPorts } from '../../src/runtime/ports.ts';
+import { bench, entry } from '../support/agent.ts';
+import { flush, VirtualClock } from '../support/clock.ts';
+import { call, scripted, t } from '../support/model.ts';
+import { proves } from '../support/tier.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+/** A wall clock that can be set; timers go on as before. */
+class WallClock extends VirtualClock {
+  offset = 0;
+  override readonly now = (): number => this.#clock.now() + this.offset;
+  readonly #clock: VirtualClock;
+  constructor() {
+    const clock = new VirtualClock();
+    super();
+    this.#clock = clock;
+    this.setTimer = clock.setTimer;
+    this.advance = (ms) => clock.advance(ms);
+    this.until = (promise, most) => clock.until(promise, most);
+  }
+  override get live(): number {
+    return this.#clock.live;
+  }
+  override readonly setTimer: VirtualClock['setTimer'];
+  override readonly advance: VirtualClock['advance'];
+  override readonly until: VirtualClock['until'];
+}
+
+describe('time', () => {
+  it.each([
+    ['an hour back', -3_600_000],
+    ['ten years forward', 10 * 365 * 86_400_000],
+  ])('H-330 a wall clock that jumps %s in a retry wait makes it neither longer nor shorter', async (_, jump) => {
+    const clock = new WallClock();
+    const model = scripted([new ModelError({ code: 'server' }), new ModelError({ code: 'server' }), 'done']);
+    const policies = { modelRetry: { jitter: 0 }, limits: { runMs: 60_000 } };
+    const { conversation } = await bench({ model, clock, policies });
+    const run = conversation.send('hi');
+    await entry(conversation, 'model-retry');
+    clock.offset = jump;
+    await clock.advance(999);
+    expect(model.attempts).toEqual([1]);
+    await clock.advance(1);
+    expect(model.attempts).toEqual([1, 2]);
+    await clock.advance(1_999);
+    expect(model.attempts).toEqual([1, 2]);
+    await clock.advance(1);
+    expect((await run.result).termination).toBe('NaturalEnd');
+    expect(model.attempts).toEqual([1, 2, 3]);
+    expect(clock.live).toBe(0);
+    const log = conversation.log();
+    expect(log.map(({ seq }) => seq)).toEqual(log.map((_, index) => index));
+    expect(project(log).cycles).toMatchObject([{ stop: { reason: 'completed' } }]);
+  });
+
+  it('H-331 a timer of 30 days fires in 30 days, and one that was stopped never does', () => {
+    vi.useFakeTimers();
+    const fired: string[] = [];
+    const days = 86_400_000;
+    platformPorts.setTimer(30 * days, () => fired.push('thirty'));
+    const stop = platformPorts.setTimer(40 * days, () => fired.push('forty'));
+    vi.advanceTimersByTime(30 * days - 1);
+    expect(fired).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(fired).toEqual(['thirty']);
+    stop();
+    vi.advanceTimersByTime(60 * days);
+    expect(fired).toEqual(['thirty']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+/** Rejections that nobody handles, while the test runs. */
+function unhandled(): unknown[] {
+  const found: unknown[] = [];
+  const note = (reason: unknown): void => void found.push(reason);
+  process.on('unhandledRejection', note);
+  onTestFinished(() => void process.off('unhandledRejection', note));
+  return found;
+}
+
+describe('listeners', () => {
+  it('H-334 a subscriber, a view, a hook, a tool and a plugin that reject later are diagnostics, and the run is unaffected', async () => {
+    const found = unhandled();
+    const late = async (): Promise<never> => {
+      await Promise.resolve();
+      throw new Error('late');
+    };
+    const careless = defineTool({
+      name: 'careless',
+      description: 'c',
+      parameters: z.object({}),
+      execute: (_, { signal }) => {
+        signal.addEventListener('abort', late);
+        return 'ok';
+      },
+    });
+    const { conversation, clock } = await bench({
+      tools: [careless],
+      plugins: [hooks({ PostToolUse: [{ run: late }] }), { name: 'late', stepEnd: late }],
+      replies: [[call('c1', 'careless')], 'done'],
+    });
+    for (const stream$ of [conversation.log$(), conversation.view$, conversation.live$])
+      (stream$ as { subscribe(next: () => unknown): unknown }).subscribe(late);
+    const { termination, text } = await conversation.send('hi').result;
+    await clock.advance(10);
+    expect([termination, text]).toEqual(['NaturalEnd', 'done']);
+    const codes = conversation.log().flatMap((each) => (each.type === 'diagnostic' ? [each.code] : []));
+    expect(new Set(codes)).toEqual(new Set(['observer_error', 'hook_error', 'plugin_error']));
+    expect(found).toEqual([]);
+  });
+
+  it('H-334 a subscriber that rejects again and again is detached', async () => {
+    const found = unhandled();
+    const { conversation, clock } = await bench({ replies: ['one', 'two', 'three'] });
+    let called = 0;
+    conversation.log$().subscribe(async () => {
+      called += 1;
+      throw new Error('again');
+    });
+    for (const text of ['a', 'b', 'c']) await conversation.send(text).result;
+    await clock.advance(10);
+    expect(called).toBeLessThan(conversation.log().length / 2);
+    expect(found).toEqual([]);
+  });
+
+  it('H-336 thousands of subscribers that came and went are gone: none is told anything more', async () => {
+    const many = proves ? 10_000 : 2_000;
+    const { conversation } = await bench({
+      replies: [
+        [t('a'), t('b')],
+        [t('c'), t('d')],
+      ],
+    });
+    await conversation.send('hi').result;
+    let told = 0;
+    const count = (): void => {
+      told += 1;
+    };
+    const streams = [conversation.log$(Number.MAX_SAFE_INTEGER), conversation.live$, conversation.view$];
+    const all = Array.from({ length: many }, () =>
+      streams.map((stream$) =>
+        (stream$ as { subscribe(next: () => void): { unsubscribe(): void; closed: boolean } }).subscribe(count),
+      ),
+    );
+    for (const subscriptions of all) for (const subscription of subscriptions) subscription.unsubscribe();
+    expect(all.flat().every(({ closed }) => closed)).toBe(true);
+    told = 0;
+    await conversation.send('again').result;
+    await flush();
+    expect(told).toBe(0);
+  });
+});
+
+it('H-338 no tool of the library asks the network for an address: there is none that fetches', () => {
+  expect(codingTools().map(({ name }) => name)).toEqual(['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit']);
+});
