@@ -184,6 +184,8 @@ describe('public names', () => {
         "route",
         "sessions",
         "stdioTransport",
+        "toAgUi",
+        "toUiMessages",
       ]
     `);
   });

@@ -1,0 +1,224 @@
+/** Runs as AG-UI and as UI messages: recorded with their live signals and without, read by the protocols' own clients. */
+import { verifyEvents } from '@ag-ui/client';
+import { EventSchemas } from '@ag-ui/core/schemas';
+import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
+import { from, lastValueFrom, toArray } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { type Live, type LogEntry, ModelError, type Run } from '../../src/index.ts';
+import { toAgUi, toUiMessages } from '../../src/transports/index.ts';
+import { type Bench, type BenchOptions, bench } from '../support/agent.ts';
+import { call, finish, t } from '../support/model.ts';
+import { asks, boom, echoTool } from '../support/tools.ts';
+
+type Item = LogEntry | Live;
+const items = async (run: Run): Promise<Item[]> => {
+  const seen: Item[] = [];
+  for await (const item of run) seen.push(item);
+  return seen;
+};
+const eventsOf = async (source: readonly Item[]) =>
+  (await lastValueFrom(toAgUi(from(source)).pipe(toArray<object>()))) as { type: string; [key: string]: unknown }[];
+const chunksOf = async (source: readonly Item[]) =>
+  (await lastValueFrom(toUiMessages(from(source)).pipe(toArray<object>()))) as UIMessageChunk[];
+
+/** The message that the AI SDK makes of chunks, from one that it has where it goes on. */
+async function messageOf(chunks: readonly UIMessageChunk[], message?: UIMessage): Promise<UIMessage> {
+  const stream = new ReadableStream<UIMessageChunk>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  let last: UIMessage | undefined;
+  for await (const next of readUIMessageStream({ stream, terminateOnError: true, ...(message && { message }) }))
+    last = next;
+  return last as UIMessage;
+}
+const partsOf = ({ parts }: UIMessage): string[] =>
+  parts.map((part) => {
+    if (part.type === 'text' || part.type === 'reasoning') return `${part.type} ${part.text}`;
+    if (part.type === 'dynamic-tool') return `${part.toolName} ${part.state}`;
+    return part.type;
+  });
+
+const thinks = (text: string) => ({ type: 'reasoning-delta' as const, text });
+const STORIES: readonly (readonly [string, BenchOptions])[] = [
+  ['an answer', { replies: [[t('Hel'), t('lo'), finish('stop', 3)]] }],
+  [
+    'thinking, a call and an answer',
+    {
+      replies: [[thinks('which'), thinks('?'), t('I look.'), call('c1', 'echo', { m: 'a' })], 'Done.'],
+      tools: [echoTool().tool],
+    },
+  ],
+  [
+    'calls without a word',
+    { replies: [[call('c1', 'echo', { m: 'a' }), call('c2', 'boom')], 'Done.'], tools: [echoTool().tool, boom] },
+  ],
+  [
+    'words behind a call',
+    { replies: [[t('One.'), call('c1', 'echo', { m: 'a' }), t('Two.')], 'Done.'], tools: [echoTool().tool] },
+  ],
+  ['arguments that are no JSON', { replies: [[call('c1', 'echo', '{bad')], 'Sorry.'], tools: [echoTool().tool] }],
+  ['an empty reply', { replies: [[t('')], 'Done.'] }],
+  ['a model that fails', { replies: [new ModelError({ code: 'auth', retryable: false })] }],
+  [
+    'a call that waits',
+    { replies: [[t('May I?'), call('c1', 'ask', { m: '' })]], plugins: [asks().plugin], tools: [echoTool('ask').tool] },
+  ],
+];
+
+async function recorded(options: BenchOptions): Promise<{ on: Bench; live: Item[]; stored: readonly LogEntry[] }> {
+  const on = await bench(options);
+  const live = await items(on.conversation.send('hi'));
+  return { on, live, stored: on.conversation.log() };
+}
+
+describe.each(STORIES)('%s', (_, options) => {
+  it('is a stream that AG-UI takes, with live signals and without', async () => {
+    const { live, stored } = await recorded(options);
+    for (const source of [live, stored]) {
+      const events = await eventsOf(source);
+      for (const event of events) EventSchemas.parse(event);
+      await lastValueFrom(from(events).pipe(verifyEvents(false) as never, toArray()));
+      expect(events[0]).toMatchObject({ type: 'RUN_STARTED', threadId: 'c' });
+      expect(events.at(-1)?.type).toMatch(/^RUN_(FINISHED|ERROR)$/);
+    }
+  });
+
+  it('is a stream of chunks that the AI SDK takes, and the same message with live signals and without', async () => {
+    const { live, stored } = await recorded(options);
+    const messages: string[][] = [];
+    for (const source of [live, stored]) {
+      const chunks = await chunksOf(source);
+      const { validate } = uiMessageChunkSchema();
+      for (const chunk of chunks) expect(await validate?.(chunk)).toMatchObject({ success: true });
+      const message = await messageOf(chunks.filter(({ type }) => type !== 'error'));
+      messages.push(partsOf(message).filter((part) => !part.startsWith('data-runchart-dropped')));
+    }
+    if (!options.replies?.flat().some((part) => (part as { text?: string }).text === 'Two.')) {
+      expect(messages[0]).toEqual(messages[1]);
+    }
+  });
+});
+
+describe('AG-UI', () => {
+  it('says each delta once, in its message, and a call in the message that makes it', async () => {
+    const { live } = await recorded(STORIES[1]?.[1] ?? {});
+    expect(
+      (await eventsOf(live)).map(({ type, delta, toolCallId, parentMessageId, stepName, messageId }) =>
+        [type, stepName ?? delta ?? toolCallId, parentMessageId ?? messageId]
+          .filter((word) => word !== undefined)
+          .join(' ')
+          .replaceAll(/run_\w+/g, 'r')
+          .replaceAll(/b\d+i1/g, 'm'),
+      ),
+    ).toMatchInlineSnapshot(`
+      [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START m",
+        "TEXT_MESSAGE_CONTENT hi m",
+        "TEXT_MESSAGE_END m",
+        "STEP_STARTED turn 1",
+        "REASONING_START r/1",
+        "REASONING_MESSAGE_START r/1",
+        "REASONING_MESSAGE_CONTENT which r/1",
+        "REASONING_MESSAGE_CONTENT ? r/1",
+        "REASONING_MESSAGE_END r/1",
+        "REASONING_END r/1",
+        "TEXT_MESSAGE_START r/2",
+        "TEXT_MESSAGE_CONTENT I look. r/2",
+        "TEXT_MESSAGE_END r/2",
+        "TOOL_CALL_START c1 r/2",
+        "TOOL_CALL_ARGS {"m":"a"}",
+        "TOOL_CALL_END c1",
+        "CUSTOM",
+        "CUSTOM",
+        "TOOL_CALL_RESULT c1 c1/result",
+        "STEP_FINISHED turn 1",
+        "STEP_STARTED turn 2",
+        "TEXT_MESSAGE_START r/3",
+        "TEXT_MESSAGE_CONTENT Done. r/3",
+        "TEXT_MESSAGE_END r/3",
+        "STEP_FINISHED turn 2",
+        "RUN_FINISHED",
+      ]
+    `);
+  });
+
+  it('a run that waits ends in an interrupt with the call, its reason and what it asks', async () => {
+    const { live } = await recorded({
+      ...STORIES[7]?.[1],
+      plugins: [asks('ask', { reason: 'pay?', payload: { euros: 9 } }).plugin],
+    });
+    expect((await eventsOf(live)).at(-1)).toEqual({
+      type: 'RUN_FINISHED',
+      threadId: 'c',
+      runId: expect.any(String),
+      outcome: {
+        type: 'interrupt',
+        interrupts: [
+          { id: '1/c1', reason: 'tool_call', message: 'pay?', toolCallId: 'c1', metadata: { payload: { euros: 9 } } },
+        ],
+      },
+    });
+  });
+
+  it('a run that is cancelled is cancelled, one that fails an error with its cause', async () => {
+    const { live } = await recorded(STORIES[6]?.[1] ?? {});
+    expect((await eventsOf(live)).at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'model' });
+    const on = await bench({ replies: [[t('a')]] });
+    const stop = new AbortController();
+    stop.abort();
+    expect((await eventsOf(await items(on.conversation.send('hi', { signal: stop.signal })))).at(-1)).toMatchObject({
+      type: 'RUN_FINISHED',
+      outcome: { type: 'cancelled' },
+    });
+  });
+});
+
+describe('what an attempt streamed that failed', () => {
+  const replies = [
+    async function* () {
+      yield t('Hal');
+      throw new ModelError({ code: 'network' });
+    },
+    [t('Hello')],
+  ];
+
+  it('is named as dropped, and what follows is a part of its own', async () => {
+    const on = await bench({ replies });
+    const run = on.conversation.send('hi');
+    const seen = items(run);
+    await on.clock.until(run.result, 10_000);
+    const source = await seen;
+    const dropped = (await eventsOf(source)).find(({ name }) => name === 'runchart.dropped');
+    expect(dropped?.value).toEqual({ messageIds: [`${run.id}/1`] });
+    expect(partsOf(await messageOf(await chunksOf(source)))).toEqual([
+      'step-start',
+      'text Hal',
+      'data-runchart-dropped',
+      'text Hello',
+    ]);
+  });
+});
+
+describe('UI messages', () => {
+  it('a call that waits asks for approval, and the run that goes on goes on with the same message', async () => {
+    const { on, live } = await recorded(STORIES[7]?.[1] ?? {});
+    const asked = await messageOf(await chunksOf(live));
+    expect(asked.parts.find(({ type }) => type === 'dynamic-tool')).toMatchObject({
+      state: 'approval-requested',
+      approval: { id: '1/c1' },
+      toolCallId: 'c1',
+    });
+    await on.conversation.decide({ callId: 'c1', action: 'deny' });
+    const resumed = await items(on.conversation.resume());
+    const message = await messageOf(
+      await chunksOf(resumed).then((chunks) => chunks.filter(({ type }) => type !== 'error')),
+      asked,
+    );
+    expect(message.id).toBe(asked.id);
+    expect(partsOf(message)).toContain('ask output-denied');
+  });
+});
