@@ -3,7 +3,7 @@
  * costs no more than a fifth of the width; in between it goes by log time.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { type CallFacts, callAt, type LogFacts, turnStart } from './facts.ts';
+import { type CallFacts, type LogFacts, turnStart } from './facts.ts';
 import { telling } from './words.ts';
 
 const LEAST = 7;
@@ -146,6 +146,3 @@ function pack(lanes: Bar[][], bar: Bar, last: number): void {
   if (free) free.push(bar);
   else lanes.push([bar]);
 }
-
-/** Whether the call still waits at the end of the log. */
-export const stillWaits = (call: CallFacts, last: number): boolean => callAt(call, last) === 'waiting';

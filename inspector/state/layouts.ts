@@ -68,8 +68,6 @@ export function layoutOf(key: string): ChartLayout | undefined {
   return latest.get(key);
 }
 
-export const isOpened = (key: string, state: string): boolean => openOf(key).includes(state);
-
 /** Opens or folds a compound. What is folded folds what it holds. */
 export function toggleState(key: string, state: string): void {
   const open = openOf(key);

@@ -137,10 +137,10 @@ function record(message: Recorded, changed: Map<string, Conversation>): void {
       return;
     case 'conversation': {
       const { conversation, of, parent, unread = [] } = message;
-      // A stored log that the server read: it has its lines where the server says so, and nothing of it moves.
-      const broken = unread.map((why, index) => ({ line: index + 1, why, text: '', behind: 0 }));
-      if (of === 'file') return set(conversation, { source: 'file', of: 'runchart', broken });
-      return set(conversation, { of, ...(parent && { parent }) });
+      if (of !== 'file') return set(conversation, { of, ...(parent && { parent }) });
+      // Where in the file they stand is not told.
+      const broken = unread.map((why) => ({ line: 0, why, text: '', behind: 0 }));
+      return set(conversation, { of: 'runchart', source: 'file', broken });
     }
     case 'entry': {
       const { conversation, entry } = message;

@@ -176,7 +176,7 @@ function EventRow({ row, top }: { row: Row; top: number }) {
       <li class="event is-broken" style={style}>
         <span class="seq" />
         <Icon name="broken" />
-        <span class="type mono">line {row.line}</span>
+        <span class="type mono">{row.line > 0 ? `line ${row.line}` : 'not read'}</span>
         <span class="words">{row.why}</span>
       </li>
     );

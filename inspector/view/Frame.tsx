@@ -1,5 +1,3 @@
-/** What frames the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
-import { callMs } from '../model/steps.ts';
 import type { MarkName } from '../model/tree.ts';
 import { cost, count, duration, plural } from '../model/words.ts';
 import { cards, mayControl } from '../state/deciding.ts';
@@ -261,8 +259,3 @@ export function StatusBar() {
     </footer>
   );
 }
-
-export const waitingWords = (): string => {
-  const [first] = cards();
-  return first ? `${first.call.name} asks to run · ${duration(callMs(first.call, moment.value))}` : '';
-};

@@ -72,24 +72,27 @@ describe('the path through RUN that is read off a log', () => {
     ],
     [
       'a model that fails',
-      [new ModelError('rejected', 'no', { retryable: false })],
+      [new ModelError({ code: 'bad-request', retryable: false })],
       async (c) => void (await c.send('Hi').result),
     ],
   ];
-  it.each(stories)('enters the states that were observed: %s', async (_, script, act) => {
-    const { entries, visited } = await observed(script, act);
-    const facts = foldLog(entries);
-    expect(facts.runs.length).toBe(visited.length);
-    for (const [index, one] of facts.runs.entries()) {
-      const path = runPath(run, entries, one);
-      const told = [...(visited[index] ?? [])];
-      const { entered } = standingAt(run, path, entries.length, 0);
-      // The innermost states alone are told; what is passed at once is told by microsteps.
-      const leaves = [...entered.keys()].filter((id) => run.tree.states.get(id)?.states.length === 0);
-      const first = run.first;
-      expect(new Set(leaves.filter((id) => id !== first))).toEqual(new Set(told.filter((id) => id !== first)));
-    }
-  });
+  it.each(stories.map(([name, script, act]) => ({ name, script, act })))(
+    'enters the states that were observed: $name',
+    async ({ script, act }) => {
+      const { entries, visited } = await observed(script, act);
+      const facts = foldLog(entries);
+      expect(facts.runs.length).toBe(visited.length);
+      for (const [index, one] of facts.runs.entries()) {
+        const path = runPath(run, entries, one);
+        const told = [...(visited[index] ?? [])];
+        const { entered } = standingAt(run, path, entries.length, 0);
+        // The innermost states alone are told; what is passed at once is told by microsteps.
+        const leaves = [...entered.keys()].filter((id) => run.tree.states.get(id)?.states.length === 0);
+        const first = run.first;
+        expect(new Set(leaves.filter((id) => id !== first))).toEqual(new Set(told.filter((id) => id !== first)));
+      }
+    },
+  );
 });
 
 describe('drawn charts', () => {
