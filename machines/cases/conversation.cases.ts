@@ -2,7 +2,7 @@
 
 import { type HeldDecision, noOpenCalls } from '../calls.ts';
 import type { ConversationContext, ConversationInput } from '../conversation/context.ts';
-import { freshCounters } from '../counters.ts';
+import { freshCounters, subAgentEntries } from '../counters.ts';
 import { type ChartPolicies, defaultPolicies } from '../policies.ts';
 import type { End, RunChartOutput } from '../run/context.ts';
 import type { NewEntry, QueuedMessage } from '../vocabulary.ts';
@@ -99,6 +99,7 @@ const lost: readonly NewEntry[][] = [
   [{ runId: 'q0', type: 'decision', ...held }],
   [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
   [{ runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] }],
+  subAgentEntries('q0', subAgentEnds),
   stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'),
   stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'),
 ];

@@ -45,6 +45,8 @@ function appendFails({ decision, unsettled }: ConversationWorld, { lost }: Appen
   const has = (type: string): boolean => lost.some((entry) => entry.type === type);
   const atRest = !state.matches('busy' as never);
   const closing = state.matches('closing') || state.matches('superseding');
+  // What a sub-agent used is counted before it is stored.
+  if (has('sub-agent')) return atRest && contextOf(state).counters.tokens > 0;
   if (has('message-queued')) return atRest && isQueued(state, 'n1');
   if (lost.length === 0) return !closing || !state.matches('superseding');
   if (closing || has('run-stop')) return closing && lost.some((entry) => stops(entry, state));
