@@ -149,6 +149,7 @@ export const CAPABILITIES: readonly Capability[] = [
   },
   full('a context window that warns', { warn: 0.5 }),
   full('a context window that is pruned', { prune: 0.5 }, { prunable: { callIds: ['call1'], used: 10 } }),
+  full('a context window that is summed up', { compact: 0.5 }, { compactable: { upToSeq: 3 } }),
   full('a context window that is full', { exhaust: 0.5 }),
   full(
     'a window that is pruned and still full',

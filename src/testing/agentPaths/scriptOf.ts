@@ -23,6 +23,8 @@ class Telling {
   readonly #queued = new Set<string>();
   #calls: SaidCall[] = [];
   #texts: string[] = [];
+  /** The run under way, or the last. */
+  #run: string | null = null;
   /** Attempts of this turn that failed. */
   #failures = 0;
   /** Nothing runs: a run that begins now was asked for. */
@@ -33,6 +35,7 @@ class Telling {
 
   take(entry: LogEntry): void {
     this.#tell(entry);
+    if (entry.type === 'run-started' || entry.type === 'run-resumed') this.#run = entry.runId;
     if (entry.type !== 'checkpoint' && entry.type !== 'diagnostic') this.#before = entry;
   }
 
@@ -58,6 +61,9 @@ class Telling {
       case 'notice':
         return entry.code === 'tool_retry' ? this.#retried(entry.text) : undefined;
       case 'tool-started':
+        // What only runs calls of an ended cycle again has no beginning of its own in the log.
+        if (entry.runId !== this.#run && this.#rests) this.#say({ do: 'resume' });
+        this.#run = entry.runId;
         this.#running.add(entry.callId);
         return;
       case 'tool-suspended':

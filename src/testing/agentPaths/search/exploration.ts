@@ -65,6 +65,7 @@ const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
   TOOL_ROUND: 'toolRound',
   TOOL_CALL: 'toolCall',
   RESUME_TOOL_CALL: 'resumeToolCall',
+  COMPACTION: 'compaction',
 };
 
 /** Where each living chart stands, as far as its guards can tell. */

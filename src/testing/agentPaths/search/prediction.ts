@@ -335,6 +335,13 @@ export class Prediction {
     throw new Error('the agent does not come to rest by itself');
   }
 
+  /** Behind a summary there is room again. */
+  #context(): EffectValue {
+    const isSummedUp = this.entries.some(({ type }) => type === 'compaction');
+    const { context } = this.#model.surroundings;
+    return context && !isSummedUp ? context : { kind: 'context', used: 0, limit: 1, warned: false };
+  }
+
   /** The wait before the next attempt is over. */
   #ring(): boolean {
     const wait = this.requests.find((request) => request.kind === 'timer' && !request.ofCycle);
@@ -352,14 +359,16 @@ export class Prediction {
       case 'phase':
         return this.#model.surroundings.phases.get(phaseKey(request)) ?? { kind: 'done' };
       case 'context':
-        return this.#model.surroundings.context ?? { kind: 'context', used: 0, limit: 1, warned: false };
+        return this.#context();
+      case 'summary':
+        return { kind: 'summary', text: 'so far', usage: noUsage, costUsd: 0, model: 'scripted' };
       default:
         return { kind: 'committed' };
     }
   }
 }
 
-const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context']);
+const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context', 'summary']);
 
 /** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
 export function courseOf(entries: readonly LogEntry[]): string[] {
