@@ -38,10 +38,10 @@ class ListTerminal implements ConversationTerminal {
   close(): void {}
 }
 
-/** The agent of the command line, with one tool that is asked about. */
-async function agentOf(replies: readonly Reply[]) {
-  const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-')));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
+/** The agent of the command line, with one tool that is asked about. `at`: where another one has been. */
+async function agentOf(replies: readonly Reply[], at?: string) {
+  const root = at ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-'))));
+  if (at === undefined) onTestFinished(() => rm(root, { recursive: true, force: true }));
   const ran: unknown[] = [];
   const deploy = defineTool({
     name: 'Deploy',
@@ -71,12 +71,13 @@ async function agentOf(replies: readonly Reply[]) {
   return { made, model, ran };
 }
 
-async function talk(...replies: Reply[]) {
-  const { made, model, ran } = await agentOf(replies);
+const talk = async (...replies: Reply[]) => talkWith(await agentOf(replies), undefined);
+
+async function talkWith({ made, model, ran }: Awaited<ReturnType<typeof agentOf>>, id: string | undefined) {
   const clock = new SimulatedClock();
   let terminal: ListTerminal | undefined;
   const session = new InteractiveSession(made, (source) => (terminal = new ListTerminal(source)), clock);
-  await session.open(undefined);
+  await session.open(id);
   if (!terminal) throw new Error('no terminal was made');
   const { lines, source } = terminal;
   const shows = (text: string) => expect.poll(() => lines.join('\n'), { interval: 5 }).toContain(text);
@@ -86,7 +87,7 @@ async function talk(...replies: Reply[]) {
   };
   const isIdle = () =>
     expect.poll(() => source.view().question[1] === '>' && !source.isTurning(), { interval: 5 }).toBe(true);
-  return { session, terminal, source, lines, ran, model, clock, shows, asks, isIdle };
+  return { made, session, terminal, source, lines, ran, model, clock, shows, asks, isIdle };
 }
 
 const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
@@ -144,6 +145,26 @@ describe('approvals', () => {
     await isIdle();
     expect(ran).toEqual([]);
     expect(lines.at(-1)).toMatch(/^■ interrupted \(cancelled\)/);
+  });
+});
+
+describe('a session that waits', () => {
+  test('asks as soon as it is opened again, and goes on with what is decided', async () => {
+    const first = await talk(deploys('prod'));
+    first.source.submit('go', false);
+    await first.asks('run it?');
+    await first.session.close();
+    await first.made.agent.close();
+    const again = await talkWith(await agentOf(['done'], first.made.cwd), first.session.id);
+    await again.asks('run it?');
+    expect(again.lines.filter((line) => line.startsWith('>') || line.includes('asks to run'))).toEqual([
+      '> go',
+      '┃ Deploy asks to run (mode default)',
+    ]);
+    again.source.submit('y', false);
+    await again.isIdle();
+    expect(again.lines).toContain('  done');
+    expect(again.ran).toEqual(['prod']);
   });
 });
 
