@@ -159,8 +159,8 @@ export interface ContextValue {
   warned: boolean;
   /** Calls whose old results can go, and what is used without them. */
   prunable?: { callIds: string[]; used: number };
-  /** Messages up to here can become a summary, so that there is room. */
-  compactable?: { upToSeq: number };
+  /** Messages up to here can become a summary, so that there is room, or because somebody wants it: `instructions`. */
+  compactable?: { upToSeq: number; instructions?: string };
 }
 export type EffectValue =
   | PhaseValue

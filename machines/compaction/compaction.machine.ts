@@ -26,12 +26,14 @@ export interface CompactionInput extends ModelCallInput {
   upToSeq: number;
   /** Somebody takes part in the phase `preCompact`. */
   heard: boolean;
+  /** Of who asked for it. */
+  instructions?: string;
 }
 
 export interface CompactionContext extends ModelCallContext {
   upToSeq: number;
   heard: boolean;
-  /** What hooks want of the summary. */
+  /** What is wanted of the summary, by who asked for it and by hooks. */
   instructions: string | undefined;
   /** By a model for its summary. */
   spent: UsageCost | undefined;
@@ -62,7 +64,10 @@ function askSummary({ context }: { context: CompactionContext }): EffectRequest 
   return { kind: 'summary', id, runId, attempt, model, upToSeq, ...(instructions !== undefined && { instructions }) };
 }
 
-const takeInstructions = (args: Args) => ({ instructions: heardIn(args)?.instructions });
+function takeInstructions(args: Args): Partial<CompactionContext> {
+  const all = [args.context.instructions, heardIn(args)?.instructions].filter((each) => each !== undefined);
+  return { instructions: all.length > 0 ? all.join('\n') : undefined };
+}
 
 /** What a model took is counted, whether or not its words are of use. */
 function countSummary(args: Args): Partial<CompactionContext> {
@@ -127,7 +132,7 @@ const config = {
     ...input,
     within: '/compaction',
     attempts: firstAttempt,
-    instructions: undefined,
+    instructions: input.instructions,
     spent: undefined,
   }),
   output: ({ context, event }) => ({ kind: finalOutput<CompactionOutput['kind']>(event), spent: context.spent }),

@@ -84,8 +84,8 @@ export const askContextOfCut = askUse('context-of-cut');
 
 export function compactionInput({ context, event }: Args): CompactionInput {
   const { runId, turn, models, retry, settings } = context;
-  const { upToSeq } = measured(event)?.compactable ?? { upToSeq: -1 };
-  return { runId, turn: turn + 1, models, retry, upToSeq, heard: settings.phases.preCompact };
+  const range = measured(event)?.compactable ?? { upToSeq: -1 };
+  return { runId, turn: turn + 1, models, retry, ...range, heard: settings.phases.preCompact };
 }
 
 export function askCommit(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {

@@ -34,6 +34,8 @@ export interface ConversationScope {
   transcript: Transcript;
   known: LogState;
   next: RequestDraft;
+  /** A plugin wants earlier messages summed up before the next call. */
+  compact?: true | string;
   /** The reply of the turn under way. */
   reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
   setTimer(ms: number, fire: () => void): () => void;

@@ -83,6 +83,7 @@ export class PhaseRunner implements ToolChecks {
         const verdict = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
         this.#around.next.addContext(verdict.context);
         if (verdict.request) this.#around.next.patch(verdict.request);
+        if (verdict.compact !== undefined) this.#around.compact = verdict.compact;
         if (phase === 'naturalEnd') goOn ??= verdict.continue;
         if (phase === 'preCompact') compact = withAnswer(compact, plugin.name, verdict);
         if (phase === 'runStart') writes = { ...writes, ...stateOf(verdict) };

@@ -52,10 +52,11 @@ export interface Plugin {
   /** A phase that throws: beforeToolExecute blocks the call; any other is a diagnostic, or ends the run where `required`. */
   required?: boolean;
   runStart?(c: PhaseContext): Awaitable<void | { context?: string; state?: { [key: string]: Json } }>;
-  stepStart?(c: PhaseContext): Awaitable<void | { context?: string }>;
+  /** `compact`: earlier messages are to become a summary before this call, however full the window is; a text says what matters in it. */
+  stepStart?(c: PhaseContext): Awaitable<void | { context?: string; compact?: true | string }>;
   beforeInference?(
     c: PhaseContext & { request: ModelRequest },
-  ): Awaitable<void | { terminate: string } | { request?: RequestPatch; context?: string }>;
+  ): Awaitable<void | { terminate: string } | { request?: RequestPatch; context?: string; compact?: true | string }>;
   afterInference?(
     c: PhaseContext & { reply?: { text: string; calls: ToolCall[] }; error?: { code: string; message: string } },
   ): Awaitable<void | { terminate: string }>;

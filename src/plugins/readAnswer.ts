@@ -21,6 +21,7 @@ export interface PhaseAnswer {
   terminate?: string;
   continue?: string;
   instructions?: string;
+  compact?: true | string;
   block?: string;
   state?: { [key: string]: Json };
   request?: RequestPatch;
@@ -49,6 +50,12 @@ const FIELDS: readonly Field[] = [
   { path: ['terminate'], isFit: isText, expected: 'a text, the reason', phases: IN_STEPS },
   { path: ['continue'], isFit: isText, expected: 'a text, what the model is told', phases: ['naturalEnd'] },
   { path: ['instructions'], isFit: isText, expected: 'a text, what matters in a summary', phases: ['preCompact'] },
+  {
+    path: ['compact'],
+    isFit: (value) => value === true || isText(value),
+    expected: 'true, or a text, what matters in the summary',
+    phases: ['stepStart', 'beforeInference'],
+  },
   { path: ['block'], isFit: isText, expected: 'a text, the reason', phases: ['preCompact'] },
   { path: ['state'], isFit: isState, expected: 'an object of keys and JSON values', phases: ['runStart'] },
   {

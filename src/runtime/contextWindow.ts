@@ -49,12 +49,13 @@ export function summaryCut(
   transcript: Readable,
   window: number,
   pruned: readonly string[] = [],
+  { kept, least } = { kept: KEPT, least: LEAST },
 ): { upToSeq: number } | undefined {
   const { seqs } = transcript;
   const messages = transcript.messages().slice(0, seqs.length);
   const gone = new Set(pruned);
   const tokens = messages.map((message) => tokensOf(message, gone));
-  const fits = firstThatFits(tokens, window * KEPT);
+  const fits = firstThatFits(tokens, window * kept);
   if (fits === 0) return undefined;
   const spoken = messages.map(({ role }) => role).lastIndexOf('assistant');
   let cut = Math.min(fits, spoken < 0 ? messages.length - 1 : spoken);
@@ -62,7 +63,7 @@ export function summaryCut(
   // Messages that a conversation was opened with are one entry, and go as one.
   if (cut === 0) cut = seqs.lastIndexOf(seqs[0] ?? 0) + 1;
   const upToSeq = seqs[cut - 1];
-  const isWorthIt = sumOf(tokens.slice(0, cut)) >= window * LEAST;
+  const isWorthIt = sumOf(tokens.slice(0, cut)) >= window * least;
   return cut < messages.length && isWorthIt && upToSeq !== undefined ? { upToSeq } : undefined;
 }
 
@@ -78,7 +79,12 @@ function sizeOfTools(tools: readonly ToolSpec[]): number {
   return size;
 }
 
-export const contextUse: ContextUse = (request, { next, transcript, known }) => {
+/** Somebody wants a summary: of everything but the model's last words and what is behind them. */
+const WANTED = { kept: 0, least: 0 };
+
+export const contextUse: ContextUse = (request, scope) => {
+  const { next, transcript, known, compact: wanted } = scope;
+  delete scope.compact;
   const { pruneAbove = Number.POSITIVE_INFINITY, compactAbove = Number.POSITIVE_INFINITY } = request;
   const limit = next.window;
   const { system, tools, maxOutputTokens = RESERVE } = next.frame();
@@ -89,6 +95,14 @@ export const contextUse: ContextUse = (request, { next, transcript, known }) => 
   const prunable = shareOf(value) > pruneAbove ? prunableOf(transcript) : undefined;
   const { callIds = [], tokens = 0 } = prunable ?? {};
   const left = Math.ceil(held - tokens);
-  const cut = shareOf({ used: left, limit }) > compactAbove ? summaryCut(transcript, limit, callIds) : undefined;
-  return { ...value, ...(prunable && { prunable: { callIds, used: left } }), ...(cut && { compactable: cut }) };
+  const isDue = shareOf({ used: left, limit }) > compactAbove;
+  const mayBeWanted = wanted !== undefined && Number.isFinite(compactAbove);
+  const cut =
+    isDue || mayBeWanted ? summaryCut(transcript, limit, callIds, mayBeWanted ? WANTED : undefined) : undefined;
+  const instructions = typeof wanted === 'string' && wanted !== '' ? { instructions: wanted } : {};
+  return {
+    ...value,
+    ...(prunable && { prunable: { callIds, used: left } }),
+    ...(cut && { compactable: { ...cut, ...instructions } }),
+  };
 };

@@ -319,6 +319,48 @@ describe('plugins', () => {
   });
 });
 
+describe('on demand', () => {
+  const asking = (compact: true | string) => {
+    let isAsked = false;
+    const stepStart = () => {
+      const wanted = isAsked ? { compact } : undefined;
+      isAsked = false;
+      return wanted;
+    };
+    return {
+      plugins: [{ name: 'now', stepStart }],
+      ask: () => {
+        isAsked = true;
+      },
+    };
+  };
+
+  it('a plugin may want a summary before the next call, however full the window is, once, and say what matters', async () => {
+    const { plugins, ask } = asking('Keep the names.');
+    const to = await on(['one', 'two', summed(), 'three', 'four'], { plugins }, { contextWindow: 100_000 });
+    await say(to, 'first');
+    await say(to, 'second');
+    ask();
+    expect(await say(to, 'third')).toMatchObject({ termination: 'NaturalEnd', text: 'three' });
+    expect(to.model.calls[2]?.system).toMatch(/Keep the names\.$/);
+    expect(lines(to.model.calls[3]?.messages ?? [])).toEqual([`user ${SUMMARY}`, 'assistant two', 'user third']);
+    await say(to, 'fourth');
+    expect(compactions(to)).toHaveLength(1);
+  });
+
+  it('where nothing is there to sum up, or the policy has no step `compact`, nothing happens', async () => {
+    for (const context of [undefined, [{ kind: 'warn', at: 0.8 }] as const]) {
+      const { plugins, ask } = asking(true);
+      const policies = context ? { context } : {};
+      const to = await on(['one', 'two', 'three'], { plugins, policies }, { contextWindow: 100_000 });
+      if (context) await say(to, 'first');
+      ask();
+      expect(await say(to, 'only')).toMatchObject({ termination: 'NaturalEnd' });
+      expect(compactions(to)).toEqual([]);
+    }
+  });
+});
+
 describe('a reply that its length limit cut', () => {
   const cut: Reply = [t(text(260)), finish('length')];
 
