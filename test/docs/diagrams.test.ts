@@ -12,6 +12,7 @@ import {
   toolCallMachine,
   toolRoundMachine,
 } from '../../machines/index.ts';
+import { promptMachine } from '../../src/cli/interactive/prompt.machine.ts';
 import { drawChart } from '../../src/testing/drawChart.ts';
 import { nodesOf } from '../../src/testing/transitionCoverage.ts';
 
@@ -24,6 +25,7 @@ const charts: readonly [string, AnyStateMachine][] = [
   ['modelCall', modelCallMachine],
   ['responseState', responseStateMachine],
   ['compaction', compactionMachine],
+  ['prompt', promptMachine],
 ];
 
 describe('the diagrams are drawn from the charts', () => {

@@ -127,7 +127,7 @@ function decisionOf(action: Deciding, text: string): PromptDecision {
   return reason === '' ? { action: 'deny' } : { action: 'deny', reason };
 }
 
-const toQuestion = { target: '.asking', actions: ['keepDraft', { type: 'fill', params: { text: '' } }] } as const;
+const toQuestion = { target: 'asking', actions: ['keepDraft', { type: 'fill', params: { text: '' } }] } as const;
 
 /** What is done with a line that is no message, in every state that takes messages. */
 const noMessage = [
@@ -147,19 +147,25 @@ export const promptMachine = setUp.createMachine({
         idle: {
           on: {
             BEGAN: 'busy',
+            ASKED: toQuestion,
             SUBMIT: [...noMessage, { guard: 'isLater', actions: 'later' }, { actions: 'send' }],
           },
         },
         busy: {
           on: {
             ENDED: 'idle',
+            ASKED: toQuestion,
             ESCAPE: { actions: 'cancel' },
             SUBMIT: [...noMessage, { guard: 'isLater', actions: 'later' }, { actions: 'steer' }],
           },
         },
         asking: {
           initial: 'arriving',
-          on: { DECIDED: { target: 'busy', actions: ['restoreDraft', 'forgetCall'] } },
+          on: {
+            DECIDED: { target: 'busy', actions: ['restoreDraft', 'forgetCall'] },
+            // The next one: it is to be read first, too.
+            ASKED: { ...toQuestion, reenter: true },
+          },
           states: {
             arriving: {
               after: { question: 'choosing' },
@@ -226,7 +232,6 @@ export const promptMachine = setUp.createMachine({
           },
         },
       },
-      on: { ASKED: toQuestion },
     },
     exit: {
       initial: 'staying',
