@@ -3,7 +3,7 @@
  * once, with the caller's reason, and a call that is over leaves no listener on the signal.
  */
 
-interface AbortGate {
+export interface AbortGate {
   /** For the callee. */
   readonly signal: AbortSignal;
   /** Throws the caller's reason once its signal has fired. */

@@ -7,7 +7,7 @@ import { RunchartError, thrownMessage } from '../errors.ts';
 import { toJson } from '../json.ts';
 import type { InFlight, Live } from '../live.ts';
 import type { EffectAbort } from '../timeLimit.ts';
-import { type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
+import { BATCHES, type BatchedParts, type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 
 export interface AttemptOptions {
   model: Model;
@@ -156,16 +156,32 @@ export class Attempt {
 
   async #consume(signal: AbortSignal, clock: AttemptClock): Promise<void> {
     const { model, request, attempt } = this.#options;
-    for await (const part of model.stream(request, { signal, attempt })) {
-      if (signal.aborted) return;
-      const read = readPart(part);
-      if (!read) {
-        this.#odd();
-        continue;
+    const stream: Partial<BatchedParts> = model.stream(request, { signal, attempt });
+    if (!stream[BATCHES]) {
+      for await (const part of stream as AsyncIterable<ModelPart>) {
+        if (signal.aborted) return;
+        this.#hear(part, clock);
       }
-      clock.part();
-      this.#take(read);
+      return;
     }
+    const batches = stream[BATCHES]();
+    try {
+      for (let batch = await batches.next(); batch; batch = await batches.next()) {
+        for (const part of batch) {
+          if (signal.aborted) return;
+          this.#hear(part, clock);
+        }
+      }
+    } finally {
+      batches.close();
+    }
+  }
+
+  #hear(part: ModelPart, clock: AttemptClock): void {
+    const read = readPart(part);
+    if (!read) return this.#odd();
+    clock.part();
+    this.#take(read);
   }
 
   #streams(): void {

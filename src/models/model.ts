@@ -53,6 +53,18 @@ export interface Model {
   stream(request: ModelRequest, context: { signal: AbortSignal; attempt: number }): AsyncIterable<ModelPart>;
 }
 
+/** A stream of parts that come several at a time may hand them over so, which costs no promise a part. */
+export const BATCHES: unique symbol = Symbol('batches');
+export interface PartBatches {
+  /** Undefined at the end; rejects as the stream does. */
+  next(): Promise<readonly ModelPart[] | undefined>;
+  /** Nobody reads on. */
+  close(): void;
+}
+export interface BatchedParts extends AsyncIterable<ModelPart> {
+  [BATCHES](): PartBatches;
+}
+
 export type ModelErrorCode =
   | 'auth'
   | 'rate-limit'

@@ -4,9 +4,9 @@
  * failure are yielded before it; in each case the body is closed and the caller's signal holds no listener.
  */
 
-import { abortGate } from '../abortGate.ts';
+import { type AbortGate, abortGate } from '../abortGate.ts';
 import { excerpt, networkError, statusError } from '../httpErrors.ts';
-import { ModelError, type ModelPart } from '../model.ts';
+import { BATCHES, type BatchedParts, ModelError, type ModelPart, type PartBatches } from '../model.ts';
 import { parseJson } from '../wireJson.ts';
 import { ChatReply } from './chatReply.ts';
 import { chunkOf } from './chunk.ts';
@@ -25,36 +25,76 @@ export interface ChatCall {
   send(signal: AbortSignal): Promise<Response>;
 }
 
-/** One generator, and one batch for each network chunk: a delta costs a yield and nothing else. */
-export async function* chatStream(call: ChatCall, signal: AbortSignal): AsyncGenerator<ModelPart, void> {
-  const gate = abortGate(signal);
-  let body: ResponseBody | undefined;
-  try {
-    gate.check();
-    const response = await gate.race(call.send, (late) => openBody(late).close());
-    const opened = openBody(response);
-    body = opened;
-    gate.stage(opened.close);
-    const source = await batchesOf(response, opened, call);
-    for (let more = true; more; ) {
-      const batch = await source();
+/** The parts of one call, one batch for each network chunk: a delta costs neither a promise nor a turn of the event loop. */
+class ChatBatches implements PartBatches {
+  readonly #call: ChatCall;
+  readonly #gate: AbortGate;
+  #body: ResponseBody | undefined;
+  #source: BatchSource | undefined;
+  /** What ends the call behind the parts that came before it. */
+  #failed: { failure: unknown } | undefined;
+  #ended = false;
+
+  constructor(call: ChatCall, signal: AbortSignal) {
+    this.#call = call;
+    this.#gate = abortGate(signal);
+  }
+
+  async next(): Promise<readonly ModelPart[] | undefined> {
+    if (this.#ended) return undefined;
+    try {
+      this.#gate.check();
+      if (this.#failed) throw this.#failed.failure;
+      this.#source ??= await this.#open();
+      const batch = await this.#source();
       // A body that was closed by the abort looks like one that has ended.
-      gate.check();
-      for (const part of batch.parts) {
-        yield part;
-        gate.check();
-      }
-      if (batch.kind === 'fail') throw batch.failure;
-      more = batch.kind === 'more';
+      this.#gate.check();
+      if (batch.kind === 'fail') this.#failed = batch;
+      else if (batch.kind === 'end') this.close();
+      return batch.parts;
+    } catch (error) {
+      this.close();
+      this.#gate.check();
+      throw networkError(error, this.#call.url, this.#call.secrets);
     }
-  } catch (error) {
-    gate.check();
-    throw networkError(error, call.url, call.secrets);
-  } finally {
-    gate.close();
-    body?.close();
+  }
+
+  /** Throws the caller's reason once its signal has fired. */
+  check(): void {
+    this.#gate.check();
+  }
+
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#gate.close();
+    this.#body?.close();
+  }
+
+  async #open(): Promise<BatchSource> {
+    const response = await this.#gate.race(this.#call.send, (late) => openBody(late).close());
+    this.#body = openBody(response);
+    this.#gate.stage(this.#body.close);
+    return batchesOf(response, this.#body, this.#call);
   }
 }
+
+export const chatStream = (call: ChatCall, signal: AbortSignal): BatchedParts => ({
+  [BATCHES]: () => new ChatBatches(call, signal),
+  async *[Symbol.asyncIterator]() {
+    const batches = new ChatBatches(call, signal);
+    try {
+      for (let batch = await batches.next(); batch; batch = await batches.next()) {
+        for (const part of batch) {
+          yield part;
+          batches.check();
+        }
+      }
+    } finally {
+      batches.close();
+    }
+  },
+});
 
 async function batchesOf(response: Response, body: ResponseBody, call: ChatCall): Promise<BatchSource> {
   const quoted = (): Promise<string> => readText(body, QUOTED_BYTES, QUOTED_WAIT_MS).catch(() => '');
@@ -94,13 +134,12 @@ function eventBatches(body: ResponseBody, call: ChatCall): BatchSource {
   let phase = reply.phase;
   let began = 0;
 
-  async function nextBytes(): Promise<Uint8Array | undefined> {
-    if (reply.phase === 'reading') return body.read();
-    if (phase !== reply.phase) {
-      phase = reply.phase;
+  async function trailingBytes(now: 'finished' | 'done'): Promise<Uint8Array | undefined> {
+    if (phase !== now) {
+      phase = now;
       began = performance.now();
     }
-    const limits = TRAILING_LIMITS[reply.phase];
+    const limits = TRAILING_LIMITS[now];
     const leftMs = began + limits.waitMs - performance.now();
     if (trailing > limits.bytes || leftMs <= 0) return undefined;
     try {
@@ -116,7 +155,7 @@ function eventBatches(body: ResponseBody, call: ChatCall): BatchSource {
   return async () => {
     parts = [];
     try {
-      const bytes = await nextBytes();
+      const bytes = reply.phase === 'reading' ? (await body.read()).value : await trailingBytes(reply.phase);
       if (bytes !== undefined) {
         events.push(bytes);
         return { parts, kind: 'more' };
@@ -147,27 +186,23 @@ function wholeBatch(body: ResponseBody, call: ChatCall): BatchSource {
 }
 
 interface ResponseBody {
-  /** The next bytes; undefined at the end, and after `close`. */
-  read(): Promise<Uint8Array | undefined>;
-  /** As `read`, but undefined when nothing comes in time. */
+  /** The next bytes as the reader of the body gives them; none at the end, and after `close`. */
+  read(): Promise<{ value?: Uint8Array | undefined }>;
+  /** The next bytes, but undefined when nothing comes in time. */
   readWithin(ms: number): Promise<Uint8Array | undefined>;
   close(): void;
 }
 
 function openBody(response: Response): ResponseBody {
   const reader = response.body?.getReader();
-  const read = async (): Promise<Uint8Array | undefined> => {
-    if (reader === undefined) return undefined;
-    const { value } = await reader.read();
-    return value;
-  };
+  const read: ResponseBody['read'] = () => reader?.read() ?? Promise.resolve({});
   return {
     read,
     readWithin(ms) {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(resolve, ms, undefined);
         read()
-          .then(resolve, reject)
+          .then(({ value }) => resolve(value), reject)
           .finally(() => clearTimeout(timer));
       });
     },
@@ -184,7 +219,7 @@ async function readText(body: ResponseBody, limit: number, waitMs?: number): Pro
   let text = '';
   let left = limit;
   while (left > 0) {
-    const bytes = await (waitMs === undefined ? body.read() : body.readWithin(waitMs));
+    const bytes = waitMs === undefined ? (await body.read()).value : await body.readWithin(waitMs);
     if (bytes === undefined) break;
     text += decoder.decode(bytes.subarray(0, left), { stream: true });
     left -= bytes.length;
