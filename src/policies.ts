@@ -167,6 +167,18 @@ function toolRetryOf({ retryable: _p, ...retry }: Exclude<Policies['toolRetry'],
   return retry;
 }
 
+const read = new WeakMap<Policies, Settings['policies']>();
+/** The policies that charts read, the same for all conversations of an agent. */
+function chartPoliciesOf(policies: Policies): Settings['policies'] {
+  const known = read.get(policies);
+  if (known) return known;
+  const { modelTimeout: _t, toolRetry: retry, textToolCalls: _c, observerErrors: _o, context: _x, ...rest } = policies;
+  const { fallbackModels: _f, ...modelRetry } = policies.modelRetry;
+  const made = { ...rest, modelRetry, toolRetry: retry && toolRetryOf(retry) };
+  read.set(policies, made);
+  return made;
+}
+
 /** What charts read of it all. */
 export function settingsOf(
   conversationId: string,
@@ -174,13 +186,10 @@ export function settingsOf(
   plugins: readonly Plugin[],
   models: readonly Model[],
 ): Settings {
-  const { modelTimeout: _t, toolRetry: retry, textToolCalls: _c, observerErrors: _o, context: _x, ...rest } = policies;
-  const { fallbackModels: _f, ...modelRetry } = policies.modelRetry;
-  const toolRetry = retry && toolRetryOf(retry);
   const context = thresholdsOf(policies.context, models[0]?.contextWindow);
   return {
     conversationId,
-    policies: { ...rest, modelRetry, toolRetry },
+    policies: chartPoliciesOf(policies),
     phases: phasesOf(plugins),
     models: models.map(({ id }) => id),
     ...(context && { context }),

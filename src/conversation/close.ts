@@ -16,7 +16,8 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   commands.withdrawHeld();
   try {
     if (!runtime.isAtRest) await timeout.wait(settled(runtime, runs));
-    await timeout.wait(runtime.closed());
+    const told = runtime.closed();
+    if (told) await timeout.wait(told);
   } catch (error) {
     silence = error;
     commands.close(error as Error);
@@ -81,6 +82,14 @@ export class StoreTimeout {
   }
 
   async #bounded<T>(work: Promise<T>, hasPendingAppend: () => boolean): Promise<T> {
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+    };
+    work.then(over, over);
+    // What is done by now needs no timer.
+    await undefined;
+    if (isOver) return work;
     let stop: (() => void) | undefined;
     const silent = new Promise<never>((_, reject) => {
       const listen = (): void => {

@@ -128,7 +128,7 @@ export class Attempt {
     try {
       await this.#read(clock).catch((error: unknown) => {
         // The reply is whole: a model that keeps its stream open after it is waited for no longer, and not asked again.
-        if (this.#finish === undefined || !(abort.signal.reason instanceof ModelError)) throw error;
+        if (this.#finish === undefined || !(abort.reason instanceof ModelError)) throw error;
       });
       this.#reply.end();
       if (this.#finish === undefined) throw new ModelError({ code: 'stream-incomplete' });
@@ -136,7 +136,7 @@ export class Attempt {
       const extra = this.#extra === undefined ? {} : { extra: this.#extra };
       return { kind: 'reply', items: this.#reply.items, finish: this.#finish, usage: this.#usage, ...extra };
     } catch (thrown) {
-      const error = abort.signal.aborted && abort.signal.reason instanceof ModelError ? abort.signal.reason : thrown;
+      const error = abort.aborted && abort.reason instanceof ModelError ? abort.reason : thrown;
       this.reset();
       return { ...failureOf(error), random: random(), model: model.id };
     } finally {
@@ -146,20 +146,21 @@ export class Attempt {
 
   /** Ends when the stream ends or the attempt is aborted, whichever comes first. */
   #read(clock: AttemptClock): Promise<void> {
-    const { signal } = this.#options.abort;
+    const { abort } = this.#options;
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      this.#consume(signal, clock).then(resolve, reject);
+      if (abort.aborted) return reject(abort.reason);
+      abort.onAbort(() => reject(abort.reason));
+      this.#consume(clock).then(resolve, reject);
     });
   }
 
-  async #consume(signal: AbortSignal, clock: AttemptClock): Promise<void> {
-    const { model, request, attempt } = this.#options;
+  async #consume(clock: AttemptClock): Promise<void> {
+    const { model, request, attempt, abort } = this.#options;
+    const { signal } = abort;
     const stream: Partial<BatchedParts> = model.stream(request, { signal, attempt });
     if (!stream[BATCHES]) {
       for await (const part of stream as AsyncIterable<ModelPart>) {
-        if (signal.aborted) return;
+        if (abort.aborted) return;
         this.#hear(part, clock);
       }
       return;
@@ -168,7 +169,7 @@ export class Attempt {
     try {
       for (let batch = await batches.next(); batch; batch = await batches.next()) {
         for (const part of batch) {
-          if (signal.aborted) return;
+          if (abort.aborted) return;
           this.#hear(part, clock);
         }
       }

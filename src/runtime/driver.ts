@@ -228,8 +228,9 @@ export class OpenRequests {
 
   /** What tells that runs are over. */
   takeEnds(): EffectRequest[] {
-    const ends = this.#ofStep.filter(({ kind }) => kind === 'ended');
-    if (ends.length > 0) this.#ofStep = this.#ofStep.filter(({ kind }) => kind !== 'ended');
+    if (!this.#ofStep.some(isEnd)) return [];
+    const ends = this.#ofStep.filter(isEnd);
+    this.#ofStep = this.#ofStep.filter((request) => !isEnd(request));
     return ends;
   }
 
@@ -259,3 +260,5 @@ export class OpenRequests {
     for (const id of this.#requesters.keys()) if (id.startsWith(prefix)) this.#requesters.delete(id);
   }
 }
+
+const isEnd = ({ kind }: EffectRequest): boolean => kind === 'ended';

@@ -79,8 +79,8 @@ export class Effects {
   }
 
   /** Plugins that want to know hear of the end of the conversation. */
-  async closed(): Promise<void> {
-    await this.#phases?.closed();
+  closed(): Promise<void> | undefined {
+    return this.#phases?.closed();
   }
 
   /** What the reply under way has streamed. */

@@ -274,7 +274,8 @@ export class Runtime {
     this.#over({ runId: this.known.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 
-  closed(): Promise<void> {
+  /** Undefined where nobody wants to hear of the end. */
+  closed(): Promise<void> | undefined {
     return this.#effects.closed();
   }
 

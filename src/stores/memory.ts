@@ -29,9 +29,7 @@ export function memoryStore(): LogStore {
       leased.add(id);
       const entries = logs.get(id) ?? [];
       logs.set(id, entries);
-      const bytes = blobs.get(id) ?? new Map();
-      blobs.set(id, bytes);
-      return memoryHandle(id, entries, bytes, () => {
+      return memoryHandle(id, entries, blobs, () => {
         leased.delete(id);
         if (entries.length === 0) logs.delete(id);
       });
@@ -67,7 +65,7 @@ function keptOf(entry: LogEntry): LogEntry {
 /** Bytes by their reference. */
 type Blobs = Map<string, Uint8Array>;
 
-function memoryHandle(id: string, stored: LogEntry[], blobs: Blobs, release: () => void): LogHandle {
+function memoryHandle(id: string, stored: LogEntry[], all: Map<string, Blobs>, release: () => void): LogHandle {
   let open = true;
   const refuseClosed = () => {
     if (!open) throw new RunchartError('closed', `the log of conversation "${id}" is closed: open it again`);
@@ -89,6 +87,8 @@ function memoryHandle(id: string, stored: LogEntry[], blobs: Blobs, release: () 
     },
     async putBlob(bytes, mediaType) {
       refuseClosed();
+      const blobs: Blobs = all.get(id) ?? new Map();
+      all.set(id, blobs);
       const ending = `:${mediaType}`;
       for (const [known, blob] of blobs) {
         const fits = known.endsWith(ending) && blob.length === bytes.length;
@@ -100,7 +100,7 @@ function memoryHandle(id: string, stored: LogEntry[], blobs: Blobs, release: () 
     },
     async getBlob(reference) {
       refuseClosed();
-      const blob = blobs.get(reference);
+      const blob = all.get(id)?.get(reference);
       if (blob) return blob.slice();
       throw new RunchartError('store', `no blob ${reference.slice(0, 100)} beside the log of conversation "${id}"`);
     },

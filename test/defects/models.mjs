@@ -12,8 +12,8 @@ export const models = [
     witness: 'test/scenarios/retries.test.ts',
     edits: [
       [
-        'const read = readPart(part);\n      if (!read) {',
-        'const read = readPart(part);\n      clock.part();\n      if (!read) {',
+        'const read = readPart(part);\n    if (!read) return this.#odd();',
+        'const read = readPart(part);\n    clock.part();\n    if (!read) return this.#odd();',
       ],
     ],
   },
@@ -50,7 +50,7 @@ export const models = [
     id: 'body-open',
     about: 'the body of a response is not closed at the end',
     witness: 'test/models/openaiAbort.test.ts',
-    edits: [['gate.close();\n    body?.close();', 'gate.close();']],
+    edits: [['this.#gate.close();\n    this.#body?.close();', 'this.#gate.close();']],
   },
   {
     id: 'utf8',
