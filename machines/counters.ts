@@ -139,8 +139,21 @@ export const SUB_AGENT_USAGE = 'runchart.sub-agent-usage';
 type Fields = { [key: string]: unknown };
 const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
-const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0;
+export const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;
 const countOf = (value: unknown): number => (isCount(value) ? value : 0);
+
+/** Use as it may be read of what somebody else wrote: what is no count counts nothing. */
+export function readUsage(value: unknown): Usage {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = fieldsOf(value);
+  return {
+    inputTokens: countOf(inputTokens),
+    outputTokens: countOf(outputTokens),
+    cachedInputTokens: countOf(cachedInputTokens),
+    cacheWriteTokens: countOf(cacheWriteTokens),
+    reasoningTokens: countOf(reasoningTokens),
+  };
+}
 
 /** What the entry says was spent; nothing for most. */
 export function usageOf(entry: NewEntry): UsageCost | undefined {
@@ -148,17 +161,7 @@ export function usageOf(entry: NewEntry): UsageCost | undefined {
   if (entry.type === 'compaction') return entry.usage && { usage: entry.usage, costUsd: entry.costUsd ?? null };
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { usage, costUsd } = fieldsOf(entry.value);
-  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = fieldsOf(usage);
-  return {
-    usage: {
-      inputTokens: countOf(inputTokens),
-      outputTokens: countOf(outputTokens),
-      cachedInputTokens: countOf(cachedInputTokens),
-      cacheWriteTokens: countOf(cacheWriteTokens),
-      reasoningTokens: countOf(reasoningTokens),
-    },
-    costUsd: isCount(costUsd) ? costUsd : null,
-  };
+  return { usage: readUsage(usage), costUsd: isCount(costUsd) ? costUsd : null };
 }
 
 /** Whose use the entry counts, and up to which entry of that log. */

@@ -7,6 +7,8 @@ export { conversationChart } from './conversation/conversation.machine.ts';
 export {
   addUsage,
   freshCounters,
+  isCount,
+  readUsage,
   subAgentEntries,
   subAgentUsageOf,
   type UsageCost,
@@ -40,6 +42,7 @@ export {
   shareOf,
   sizeOf,
   sizeOfContent,
+  textOfContent,
   textPart,
 } from './transcript/transcript.ts';
 export { type Chart, withActors } from './verbs.ts';

@@ -47,7 +47,7 @@ const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
   );
 
 /** A store in memory for an agent that was given none. */
-function ownStore(): LogStore {
+function ownStore(): AgentEnvironment['store'] {
   let store: LogStore | undefined;
   const made = async (): Promise<LogStore> => {
     const { memoryStore } = await loadMemory();
@@ -57,7 +57,6 @@ function ownStore(): LogStore {
   return {
     open: async (id, options) => (await made()).open(id, options),
     list: async () => (await made()).list(),
-    delete: async (id) => (await made()).delete(id),
   };
 }
 

@@ -106,18 +106,12 @@ export function toJson(value: unknown, instances: 'taken' | 'refused' = 'taken')
 
 type Spend = (bytes: number) => void;
 
-/** Objects of another realm are plain too: their prototype is a root. */
-function isPlain(value: object): value is { [key: string]: unknown } {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
-}
-
 function exactObject(value: object, depth: number, spend: Spend): Json {
-  if (!isPlain(value)) throw new TypeError('an object of a class is not JSON');
+  if (!isLiteral(value)) throw new TypeError('an object of a class is not JSON');
   const copy: { [key: string]: Json } = {};
   for (const key of Object.keys(value)) {
     if (key === '__proto__') throw new TypeError('the key __proto__ is not taken');
-    const child = value[key];
+    const child = (value as { [key: string]: unknown })[key];
     if (child === undefined) continue;
     spend(key.length);
     copy[key] = exactValue(child, depth + 1, spend);

@@ -26,7 +26,7 @@ export const isObject = (value: unknown): value is Given =>
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
-/** Not an instance of a class, which may hold whatever it needs. */
+/** Not an instance of a class, which may hold whatever it needs; objects of another realm are none either, their prototype is a root. */
 export function isLiteral(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

@@ -3,7 +3,6 @@
  * each is about one call, of this conversation or of a sub-agent within it; the answer is true once it is durable there.
  */
 import {
-  type CallRecord,
   type Decision,
   type DecisionReceipt,
   type Json,
@@ -14,6 +13,7 @@ import {
 import { DecisionRefusedError, InvalidDecisionError, LimitError } from '../errors.ts';
 import { exactJson, ownArgsJson } from '../json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { pendingCall } from './run.ts';
 
 export interface DecisionContext {
   runtime: Runtime;
@@ -24,12 +24,6 @@ export interface DecisionContext {
   mustBeOpen(): void;
 }
 
-/** What the host's authorizer is shown. */
-function shown({ callId, name, args, reason, payload, suspension }: CallRecord, path: string[]): PendingCall {
-  const call = { callId, name, args, reason, suspension, path };
-  return payload === undefined ? call : { ...call, payload };
-}
-
 /** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
 export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionContext, decision: Decision) {
   const { callId } = decision;
@@ -38,7 +32,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   const subAgents = own ? undefined : runtime.subAgents;
   const found = own ? { record: own, path: [callId] } : subAgents?.find(callId);
   if (found && authorize) {
-    const call = shown(found.record, found.path);
+    const call = pendingCall(found.record, found.path);
     if (!(await isAllowed(() => authorize(decision, call))))
       throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
     mustBeOpen();

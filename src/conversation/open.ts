@@ -40,7 +40,7 @@ const load = {
 
 /** What every conversation of an agent has in common. */
 export interface AgentEnvironment {
-  store: LogStore;
+  store: Pick<LogStore, 'open' | 'list'>;
   ports: Ports;
   redact(): Promise<Redact>;
   inspect: AgentOptions['inspect'];

@@ -5,6 +5,7 @@
  */
 import {
   addUsage,
+  type CallRecord,
   type LogEntry,
   type LogState,
   type PendingCall,
@@ -233,6 +234,13 @@ function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
   return (termination === 'Stopped' && cause !== undefined && SUBTYPES[cause]) || 'error_during_execution';
 }
 
+/** A call as a host is shown it. */
+export function pendingCall(record: CallRecord, path: string[] = [record.callId]): PendingCall {
+  const { callId, name, args, reason, payload, suspension } = record;
+  const call = { callId, name, args, reason, suspension, path };
+  return payload === undefined ? call : { ...call, payload };
+}
+
 /** Calls that wait for a decision, those of sub-agents behind the conversation's own. */
 export function pendingCalls(known: LogState, subAgents?: SubAgents): PendingCall[] {
   const pending: PendingCall[] = [];
@@ -240,9 +248,7 @@ export function pendingCalls(known: LogState, subAgents?: SubAgents): PendingCal
     const record = known.calls.get(callId);
     if (record?.status !== 'suspended' || record.decisions.has(record.suspension)) continue;
     if (subAgents?.waitsWithin(record)) continue;
-    const { name, args, reason, payload, suspension } = record;
-    const call = { callId, name, args, reason, suspension, path: [callId] };
-    pending.push(payload === undefined ? call : { ...call, payload });
+    pending.push(pendingCall(record));
   }
   return subAgents ? [...pending, ...subAgents.pending] : pending;
 }
@@ -252,8 +258,8 @@ export function unsettledCalls(known: LogState, subAgents?: SubAgents): PendingC
   const own = [...known.unsettled].flatMap((callId) => {
     const record = known.calls.get(callId);
     if (!record) return [];
-    const { name, args, suspension } = record;
-    return [{ callId, name, args, reason: 'unknown', suspension, path: [callId] }];
+    const { payload: _, ...call } = pendingCall(record);
+    return [{ ...call, reason: 'unknown' }];
   });
   return [...own, ...(subAgents?.unsettled ?? [])];
 }

@@ -2,7 +2,16 @@
  * One attempt of a model call: reads what a model yields, watches its time, and answers with the reply or a failure. Rule: a model
  * is foreign code; a part counts only where each of its fields has its type, and reading never throws.
  */
-import type { AgentItem, FinishReason, Json, ModelValue, Usage } from '../../machines/internal.ts';
+import {
+  type AgentItem,
+  type FinishReason,
+  isCount,
+  type Json,
+  type ModelValue,
+  readUsage,
+  type Usage,
+  zeroUsage,
+} from '../../machines/internal.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { toJson } from '../json.ts';
 import type { InFlight, Live } from '../live.ts';
@@ -81,7 +90,7 @@ class ReplyText {
 export class Attempt {
   readonly #options: AttemptOptions;
   readonly #reply = new ReplyText();
-  #usage: Usage = noUsage;
+  #usage: Usage = zeroUsage.usage;
   #finish: FinishReason | undefined;
   #extra: Json | undefined;
   readonly #inputs = new Map<number, { index: number; name?: string; text: string }>();
@@ -156,33 +165,33 @@ export class Attempt {
 
   async #consume(clock: AttemptClock): Promise<void> {
     const { model, request, attempt, abort } = this.#options;
-    const { signal } = abort;
-    const stream: Partial<BatchedParts> = model.stream(request, { signal, attempt });
-    if (!stream[BATCHES]) {
-      for await (const part of stream as AsyncIterable<ModelPart>) {
-        if (abort.aborted) return;
-        this.#hear(part, clock);
-      }
+    const stream: AsyncIterable<ModelPart> & Partial<BatchedParts> = model.stream(request, {
+      signal: abort.signal,
+      attempt,
+    });
+    const batches = stream[BATCHES]?.();
+    if (!batches) {
+      for await (const part of stream) if (!this.#hear(part, clock)) return;
       return;
     }
-    const batches = stream[BATCHES]();
     try {
       for (let batch = await batches.next(); batch; batch = await batches.next()) {
-        for (const part of batch) {
-          if (abort.aborted) return;
-          this.#hear(part, clock);
-        }
+        for (const part of batch) if (!this.#hear(part, clock)) return;
       }
     } finally {
       batches.close();
     }
   }
 
-  #hear(part: ModelPart, clock: AttemptClock): void {
+  /** False once nobody waits for the reply. */
+  #hear(part: ModelPart, clock: AttemptClock): boolean {
+    if (this.#options.abort.aborted) return false;
     const read = readPart(part);
-    if (!read) return this.#odd();
-    clock.part();
-    this.#take(read);
+    if (read) {
+      clock.part();
+      this.#take(read);
+    } else this.#odd();
+    return true;
   }
 
   #streams(): void {
@@ -231,7 +240,7 @@ export class Attempt {
         return this.#options.diagnose(part.code, part.detail);
       case 'finish':
         this.#finish = part.reason;
-        this.#usage = { ...noUsage, ...part.usage };
+        this.#usage = { ...zeroUsage.usage, ...part.usage };
         this.#extra = part.extra;
     }
   }
@@ -312,14 +321,6 @@ class AttemptClock {
   }
 }
 
-export const noUsage: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  reasoningTokens: 0,
-};
-const COUNTS = Object.keys(noUsage) as (keyof Usage)[];
 const REASONS: ReadonlySet<unknown> = new Set<FinishReason>([
   'stop',
   'tool-calls',
@@ -329,22 +330,11 @@ const REASONS: ReadonlySet<unknown> = new Set<FinishReason>([
 ]);
 
 const textOr = (value: unknown, other: string): string => (typeof value === 'string' ? value : other);
-const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0 && Number.isFinite(value);
 
 function json(value: unknown): Json | undefined {
   if (value === undefined) return undefined;
   const read = toJson(value);
   return read.kind === 'parsed' ? read.value : undefined;
-}
-
-function readUsage(given: unknown): Usage {
-  const usage = { ...noUsage };
-  if (typeof given !== 'object' || given === null) return usage;
-  for (const key of COUNTS) {
-    const count = (given as Partial<Record<keyof Usage, unknown>>)[key];
-    if (isCount(count)) usage[key] = count;
-  }
-  return usage;
 }
 
 function readCall(part: Extract<ModelPart, { type: 'tool-call' }>): ModelPart | undefined {
@@ -361,35 +351,31 @@ function readFinish({ type, reason, usage, extra: given }: Extract<ModelPart, { 
   return extra === undefined ? finish : { ...finish, extra };
 }
 
-function read(part: ModelPart): ModelPart | undefined {
-  switch (part.type) {
-    case 'text-delta':
-    case 'reasoning-delta':
-      return typeof part.text === 'string' ? part : undefined;
-    case 'tool-call-delta':
-      return typeof part.text === 'string' && (part.name === undefined || typeof part.name === 'string')
-        ? part
-        : undefined;
-    case 'tool-call':
-      return readCall(part);
-    case 'finish':
-      return REASONS.has(part.reason) ? readFinish(part) : undefined;
-    case 'diagnostic': {
-      const detail = json(part.detail);
-      const code = textOr(part.code, 'model');
-      return detail === undefined ? { type: part.type, code } : { type: part.type, code, detail };
-    }
-    case 'refusal':
-      return part;
-    default:
-      return undefined;
-  }
-}
-
 /** The part, or nothing where it is none. */
-export function readPart(part: ModelPart): ModelPart | undefined {
+function readPart(part: ModelPart): ModelPart | undefined {
   try {
-    return read(part);
+    switch (part.type) {
+      case 'text-delta':
+      case 'reasoning-delta':
+        return typeof part.text === 'string' ? part : undefined;
+      case 'tool-call-delta':
+        return typeof part.text === 'string' && (part.name === undefined || typeof part.name === 'string')
+          ? part
+          : undefined;
+      case 'tool-call':
+        return readCall(part);
+      case 'finish':
+        return REASONS.has(part.reason) ? readFinish(part) : undefined;
+      case 'diagnostic': {
+        const detail = json(part.detail);
+        const code = textOr(part.code, 'model');
+        return detail === undefined ? { type: part.type, code } : { type: part.type, code, detail };
+      }
+      case 'refusal':
+        return part;
+      default:
+        return undefined;
+    }
   } catch {
     return undefined;
   }

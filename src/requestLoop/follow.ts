@@ -3,9 +3,9 @@
  * are taken in order, and each changes the session before anybody is told; what a callback throws is the run's failure, but
  * for those that are a signal to an interface.
  */
-import { type LogEntry, usageOf } from '../../machines/internal.ts';
+import { type LogEntry, textOfContent, usageOf } from '../../machines/internal.ts';
 import type { Follower } from './loopRun.ts';
-import { NodeFold, textOf } from './nodes.ts';
+import { NodeFold } from './nodes.ts';
 import { labelOf, markObserved, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';
 import type { OpenSession } from './session.ts';
 
@@ -47,7 +47,7 @@ export class CallFollower implements Follower {
         this.#announce();
         return toolRegistry.start(entry.callId);
       case 'tool-result': {
-        const said = textOf(entry.content);
+        const said = textOfContent(entry.content);
         if (entry.outcome === 'failed') toolRegistry.fail(entry.callId, said);
         else if (entry.outcome !== 'succeeded') toolRegistry.cancel(entry.callId, said);
         return;

@@ -3,7 +3,7 @@
  * makes them of a log. Rule: one node a model call, with what it was asked and what it replied; nothing is in a node that
  * is not in the log.
  */
-import type { LogEntry, StoredPart, Usage } from '../../machines/internal.ts';
+import { type LogEntry, textOfContent, type Usage } from '../../machines/internal.ts';
 
 export interface Part {
   /** `retry-prompt`: the result of a call that did not succeed. */
@@ -26,11 +26,7 @@ export interface Node {
   stream?(): AsyncIterable<{ delta: string }>;
 }
 
-/** The text of content; of an image its type. */
-export const textOf = (content: readonly StoredPart[]): string =>
-  content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
-
-const isText = (content: unknown): content is string => typeof content === 'string' && content.trim() !== '';
+export const isText = (content: unknown): content is string => typeof content === 'string' && content.trim() !== '';
 
 /** Neither text that can be seen nor a structured call (agent-loop-contract 1.2). */
 export const isEmptyResponse = ({ parts }: { parts: readonly Part[] }): boolean =>
@@ -63,7 +59,7 @@ export class NodeFold {
   take(entry: LogEntry): { returns: readonly Part[] } | { node: Node; index: number } | undefined {
     switch (entry.type) {
       case 'user-message':
-        this.#asked.push({ partKind: 'user-prompt', content: textOf(entry.content) });
+        this.#asked.push({ partKind: 'user-prompt', content: textOfContent(entry.content) });
         return undefined;
       case 'continuation':
         this.#asked.push({ partKind: 'user-prompt', content: entry.text });
@@ -100,7 +96,7 @@ export class NodeFold {
       partKind: outcome === 'succeeded' ? 'tool-return' : 'retry-prompt',
       toolCallId: callId,
       toolName: this.#names.get(callId) ?? '',
-      content: textOf(content),
+      content: textOfContent(content),
     });
   }
 

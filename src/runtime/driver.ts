@@ -212,9 +212,15 @@ export class Driver {
 export class OpenRequests {
   readonly #requesters = new Map<string, ChartRef>();
   #ofStep: EffectRequest[] = [];
+  #ends: EffectRequest[] = [];
   #drops: string[] = [];
 
+  /** The end of a run is told and takes no answer. */
   add(asker: ChartRef, request: EffectRequest): void {
+    if (request.kind === 'ended') {
+      this.#ends.push(request);
+      return;
+    }
     this.#ofStep.push(request);
     this.#requesters.set(request.id, asker);
   }
@@ -228,9 +234,8 @@ export class OpenRequests {
 
   /** What tells that runs are over. */
   takeEnds(): EffectRequest[] {
-    if (!this.#ofStep.some(isEnd)) return [];
-    const ends = this.#ofStep.filter(isEnd);
-    this.#ofStep = this.#ofStep.filter((request) => !isEnd(request));
+    const ends = this.#ends;
+    this.#ends = [];
     return ends;
   }
 
@@ -256,9 +261,9 @@ export class OpenRequests {
   /** What was under way is ended once the charts have settled. */
   drop(prefix: string): void {
     this.#drops.push(prefix);
-    this.#ofStep = this.#ofStep.filter(({ id }) => !id.startsWith(prefix));
+    const stays = ({ id }: EffectRequest): boolean => !id.startsWith(prefix);
+    this.#ofStep = this.#ofStep.filter(stays);
+    this.#ends = this.#ends.filter(stays);
     for (const id of this.#requesters.keys()) if (id.startsWith(prefix)) this.#requesters.delete(id);
   }
 }
-
-const isEnd = ({ kind }: EffectRequest): boolean => kind === 'ended';

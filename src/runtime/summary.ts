@@ -11,7 +11,7 @@ import {
   type LogEntry,
   type Message,
   runChart,
-  type StoredPart,
+  textOfContent,
   textPart,
   withActors,
 } from '../../machines/internal.ts';
@@ -40,14 +40,11 @@ you. Begin with the words "Summary of the conversation so far:" and write nothin
     ' ',
   );
 
-const wordsOf = (content: readonly StoredPart[]): string =>
-  content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
-
 const cutTo = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most)} [and ${text.length - most} characters more]` : text;
 
 function lineOf(message: Message, most: number): string {
-  const text = cutTo(wordsOf(message.content), most);
+  const text = cutTo(textOfContent(message.content), most);
   if (message.role === 'tool') {
     return JSON.stringify({ result: message.callId, text, ...(message.isError && { isError: true }) });
   }
@@ -91,7 +88,7 @@ function requestOf({ upToSeq, instructions }: SummaryRequest, { around, models }
 function lastAsked(entries: readonly LogEntry[], upToSeq: number, most: number): string {
   let last = '';
   for (const entry of entries) {
-    if (entry.type === 'user-message') last = entry.seq > upToSeq ? '' : wordsOf(entry.content);
+    if (entry.type === 'user-message') last = entry.seq > upToSeq ? '' : textOfContent(entry.content);
   }
   return last && `The last message of the user, word for word:\n${cutTo(last, most)}`;
 }

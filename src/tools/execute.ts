@@ -3,7 +3,13 @@
  * value: a result, an error or a suspension. A tool that does not settle in time is left behind and counts for nothing
  * later; an abort or a wrong configuration is never repeated, a returned failure or a time-out only with the host's yes.
  */
-import type { EffectRequest, Json, LogState, StoredPart, ToolValue } from '../../machines/internal.ts';
+import {
+  type EffectRequest,
+  type Json,
+  type LogState,
+  type ToolValue,
+  textOfContent,
+} from '../../machines/internal.ts';
 import { holdsImage, type Images } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
@@ -135,13 +141,10 @@ export interface Execution extends ResultLimits {
   late(): void;
 }
 
-const textOf = (content: readonly StoredPart[]): string =>
-  content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
-
 /** A failure that nobody threw, as the host is asked about it. */
 const returned = (failure: Erred, retrying: ToolRetrying | undefined): Erred => ({
   ...failure,
-  ...retryOf(new RunchartError(failure.code, textOf(failure.content)), retrying),
+  ...retryOf(new RunchartError(failure.code, textOfContent(failure.content)), retrying),
 });
 
 /** Runs one prepared call; never rejects. */

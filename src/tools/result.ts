@@ -3,7 +3,14 @@
  * result is bounded and JSON; secrets are taken out before anything is cut, since half a secret is one nobody finds; a
  * cut value says that it was cut.
  */
-import type { CallRecord, Json, StoredPart, ToolCall, ToolValue } from '../../machines/internal.ts';
+import {
+  type CallRecord,
+  type Json,
+  type StoredPart,
+  type ToolCall,
+  type ToolValue,
+  textPart,
+} from '../../machines/internal.ts';
 import { type Content as GivenContent, storedContent } from '../content/content.ts';
 import { thrownText } from '../errors.ts';
 import { bytesOf, toJson } from '../json.ts';
@@ -25,14 +32,12 @@ const IMAGES_MOST = 2 * IMAGE_MOST;
 const PARTS_MOST = 1_000;
 const MARK_BYTES = 48;
 
-const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
-
 export type Erred = Extract<ToolValue, { kind: 'erred' }>;
 
 export const erred = (code: string, words: string): Erred => ({
   kind: 'erred',
   code,
-  content: text(words),
+  content: textPart(words),
 });
 
 /** How many units from one end fit into `bytes`; a surrogate pair is not split. */
@@ -66,7 +71,7 @@ function bounded(parts: readonly StoredPart[], { resultBytes, redact }: ResultLi
   const images = parts.filter((part) => part.type === 'image');
   const joined = texts.join('\n');
   const whole = cut(joined, resultBytes);
-  if (whole !== joined || texts.length > PARTS_MOST) return [...text(whole), ...images];
+  if (whole !== joined || texts.length > PARTS_MOST) return [...textPart(whole), ...images];
   return parts.map((part) => (part.type === 'text' ? { type: 'text', text: redact(part.text) } : part));
 }
 
@@ -91,13 +96,13 @@ export const isError = (value: unknown): boolean =>
 
 function contentOf(value: unknown, limits: ResultLimits): Content {
   const { redact, resultBytes } = limits;
-  if (value === undefined) return text('(no output)');
-  if (typeof value === 'string') return text(cut(redact(value), resultBytes));
+  if (value === undefined) return textPart('(no output)');
+  if (typeof value === 'string') return textPart(cut(redact(value), resultBytes));
   const parts = partsOf(value);
   if (parts) return ofParts(parts, limits);
   const json = toJson(value, 'refused');
   if (json.kind === 'refused') return { code: 'not_json', why: `the tool's result is no JSON: ${json.why}` };
-  return text(cut(redact(JSON.stringify(json.value)), resultBytes));
+  return textPart(cut(redact(JSON.stringify(json.value)), resultBytes));
 }
 
 /** A value that is stored or told beside the result; it cannot be cut, so it is refused where it is too long. */

@@ -12,8 +12,8 @@ export const models = [
     witness: 'test/scenarios/retries.test.ts',
     edits: [
       [
-        'const read = readPart(part);\n    if (!read) return this.#odd();',
-        'const read = readPart(part);\n    clock.part();\n    if (!read) return this.#odd();',
+        'const read = readPart(part);\n    if (read) {\n      clock.part();',
+        'const read = readPart(part);\n    clock.part();\n    if (read) {',
       ],
     ],
   },
