@@ -17,7 +17,6 @@ export const PRUNED_RESULT = '[This old result was removed to make room. Make th
 export const placeholder = (reason: string): string =>
   `This call is suspended (${reason}) and awaits approval or an answer. It has not run. Its result will follow.`;
 
-/** The words of it; an image is named by its type. */
 export const textOfContent = (content: readonly StoredPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
 

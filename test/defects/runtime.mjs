@@ -348,6 +348,6 @@ export const runtime = [
     id: 'last-message-lost',
     about: 'the last message of the user goes with those before it',
     witness: 'test/scenarios/compaction.test.ts',
-    edits: [["last = entry.seq > upToSeq ? '' : wordsOf(entry.content);", "last = '';"]],
+    edits: [["last = entry.seq > upToSeq ? '' : textOfContent(entry.content);", "last = '';"]],
   },
 ];
