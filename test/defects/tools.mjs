@@ -38,8 +38,8 @@ export const tools = [
     witness: 'test/tools/coding/workspace.test.ts',
     edits: [
       [
-        'if (!isInside(root, target)) return outside(path);',
-        'if (!isInside(root, resolve(root, path))) return outside(path);',
+        'const isOutside = !isInside(root, target);',
+        'const isOutside = !isInside(root, resolve(root, path));',
       ],
     ],
   },

@@ -491,7 +491,7 @@ export const defects = [
     id: 'secret-not-redacted',
     about: 'what is stored is stored as it came',
     fault: 'a secret in a result',
-    edits: [['...this.#redact.entry(entry)', '...entry']],
+    edits: [['...this.redact.entry(entry)', '...entry']],
   },
   {
     id: 'receipt-not-settled',
