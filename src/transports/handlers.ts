@@ -5,16 +5,16 @@
 import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
-import { ConfigurationError, RunchartError } from '../errors.ts';
+import { ConfigurationError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/ports.ts';
 import { callback, checkOptionsOf, object, span, text, whole, withMethods } from '../validation.ts';
 import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './acts.ts';
+import { type Authorize, authorizedBy, json, jsonBody, notFound, refusal, wrongMethod } from './httpRequests.ts';
 import { eventStream } from './sentEvents.ts';
 import { type Sessions, sessions } from './sessions.ts';
 
 export interface HandlerOptions {
-  /** True, or the name of who asks, which stands as `by` in the decisions of that request. A false, an empty name and a throw refuse it. */
-  authorize(request: Request): boolean | string | Promise<boolean | string>;
+  authorize: Authorize;
   /** What stands before `/conversations`. */
   basePath?: string;
   /** Of one request: 8 MiB, room for an image. */
@@ -46,32 +46,6 @@ export function createHandlers(agent: Agent, options: HandlerOptions): (request:
   const handlers = new Handlers(agent, options);
   return (request) => handlers.answer(request);
 }
-
-const STATUS: Readonly<Record<string, number>> = {
-  ...{ malformed: 400, configuration: 400, invalid_decision: 400, unauthorized: 401, decision_refused: 403 },
-  ...{ not_found: 404, method: 405, agent_busy: 409, cancellation_in_progress: 409, session_busy: 409 },
-  ...{ too_large: 413, content_type: 415, limit: 429, closed: 503 },
-};
-
-const json = (status: number, value: unknown, headers: Record<string, string> = {}): Response =>
-  new Response(JSON.stringify(value), {
-    status,
-    headers: {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      ...headers,
-    },
-  });
-
-function refusal(error: unknown): Response {
-  const failure = failureOf(error);
-  const status = STATUS[failure.code] ?? 500;
-  return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
-}
-
-const notFound = (): RunchartError => new RunchartError('not_found', 'there is no such conversation or path');
-const wrongMethod = (): RunchartError => new RunchartError('method', 'this path takes another method');
 
 /** The words of a path behind the base; undefined where it is none of ours. */
 function wordsOf(pathname: string, basePath: string): string[] | undefined {
@@ -106,7 +80,7 @@ class Handlers {
 
   async answer(request: Request): Promise<Response> {
     try {
-      const by = await this.#authorized(request);
+      const by = await authorizedBy(request, this.#options.authorize);
       const url = new URL(request.url);
       const [first, id, act, ...rest] = wordsOf(url.pathname, this.#basePath) ?? [];
       if (first !== 'conversations' || id === '' || act === '' || rest.length > 0) throw notFound();
@@ -115,30 +89,17 @@ class Handlers {
       if (act === 'events') return await this.#events(request, url, id);
       if (!POSTS.includes(act)) throw notFound();
       if (request.method !== 'POST') throw wrongMethod();
-      const body = await this.#body(request, act === 'cancel' || act === 'resume');
+      const body = await jsonBody(request, this.#options.bodyBytesMax, act === 'cancel' || act === 'resume');
       return await this.#with(id, (conversation) => actOn(conversation, act, body, by));
     } catch (error) {
       return refusal(error);
     }
   }
 
-  /** Who asks, where the host knows a name. */
-  async #authorized(request: Request): Promise<string | undefined> {
-    let who: unknown;
-    try {
-      who = await this.#options.authorize(request);
-    } catch {
-      // An authorizer that throws has not said yes.
-    }
-    if (who === true) return undefined;
-    if (typeof who === 'string' && who !== '') return who;
-    throw new RunchartError('unauthorized', 'the request is not authorized');
-  }
-
   async #collection(request: Request): Promise<Response> {
     if (request.method === 'GET') return json(200, await this.#agent.list());
     if (request.method !== 'POST') throw wrongMethod();
-    const id = textOf(fieldsOf(await this.#body(request, true), ['id']), 'id');
+    const id = textOf(fieldsOf(await jsonBody(request, this.#options.bodyBytesMax, true), ['id']), 'id');
     const found = id === undefined ? undefined : await this.#found(id);
     const conversation = found ?? (await this.#sessions.acquire(id));
     try {
@@ -191,53 +152,12 @@ class Handlers {
       throw error;
     }
   }
-
-  /** JSON within the limit; nothing at all is an empty object where that is allowed. */
-  async #body(request: Request, optional: boolean): Promise<unknown> {
-    const most = this.#options.bodyBytesMax ?? 8 * 1_048_576;
-    const type = request.headers.get('content-type');
-    const bytes = await bodyBytes(request, most);
-    if (bytes.length === 0 && optional) return {};
-    // A page of another origin can send anything else without being asked.
-    if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
-      throw new RunchartError('content_type', 'expected content-type: application/json');
-    try {
-      return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown;
-    } catch {
-      throw malformed('a body that is JSON in UTF-8');
-    }
-  }
 }
 
 function firstWanted(last: string | null): number {
   if (last === null || last === '') return 0;
   if (/^\d{1,15}$/.test(last)) return Number(last) + 1;
   throw malformed('Last-Event-ID to be the seq of an entry');
-}
-
-async function bodyBytes(request: Request, most: number): Promise<Uint8Array> {
-  const tooLarge = new RunchartError('too_large', `expected a body of at most ${most} bytes`);
-  if (Number(request.headers.get('content-length') ?? 0) > most) throw tooLarge;
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const reader = request.body?.getReader();
-  for (;;) {
-    const next = await reader?.read();
-    if (!next || next.done) break;
-    size += next.value.byteLength;
-    if (size > most) {
-      await reader?.cancel().catch(() => undefined);
-      throw tooLarge;
-    }
-    chunks.push(next.value);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
 }
 
 async function actOn(conversation: Conversation, act: string, body: unknown, by?: string): Promise<Response> {

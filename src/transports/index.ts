@@ -4,6 +4,7 @@
 export { toAgUi } from './agUi.ts';
 export { createHandlers, type HandlerOptions } from './handlers.ts';
 export { inProcessTransport } from './inProcess.ts';
+export { agUiHandler, type InterfaceHandlerOptions, uiMessageHandler } from './interfaceHandlers.ts';
 export type { Incoming, Outgoing, Transport } from './messages.ts';
 export { type RouteOptions, route } from './router.ts';
 export { type SessionOptions, type Sessions, sessions } from './sessions.ts';

@@ -64,10 +64,8 @@ export function uiMessageChunks(piece: Piece): object[] {
       return [data('dropped', { ids: piece.ids })];
     case 'call':
       return [callChunk(piece)];
-    case 'progress': {
-      const { callId: toolCallId, update: output } = piece;
-      return [{ type: 'tool-output-available', toolCallId, output, dynamic: true, preliminary: true }];
-    }
+    case 'progress':
+      return [{ ...data('progress', { toolCallId: piece.callId, update: piece.update }), transient: true }];
     case 'waits':
       return [
         data('suspended', { toolCallId: piece.callId, reason: piece.reason, payload: piece.payload ?? null }),

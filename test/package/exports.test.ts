@@ -179,6 +179,7 @@ describe('public names', () => {
   it('runchart/transports', async () => {
     expect(await namesOf('src/transports/index.ts')).toMatchInlineSnapshot(`
       [
+        "agUiHandler",
         "createHandlers",
         "inProcessTransport",
         "route",
@@ -186,6 +187,7 @@ describe('public names', () => {
         "stdioTransport",
         "toAgUi",
         "toUiMessages",
+        "uiMessageHandler",
       ]
     `);
   });

@@ -1,0 +1,90 @@
+/**
+ * What every handler of HTTP requests does first and last: who asks, what the body says, how a failure is answered. Rule: nothing is
+ * read before the request is authorized, nothing acts on a body that is not whole, and a failure tells its stable code alone.
+ */
+import { RunchartError } from '../errors.ts';
+import { failureOf, malformed } from './acts.ts';
+
+/** True, or the name of who asks, which stands as `by` in the decisions of that request. A false, an empty name and a throw refuse it. */
+export type Authorize = (request: Request) => boolean | string | Promise<boolean | string>;
+
+const STATUS: Readonly<Record<string, number>> = {
+  ...{ malformed: 400, configuration: 400, invalid_decision: 400, unauthorized: 401, decision_refused: 403 },
+  ...{ not_found: 404, method: 405, agent_busy: 409, cancellation_in_progress: 409, session_busy: 409 },
+  ...{ too_large: 413, content_type: 415, limit: 429, closed: 503 },
+};
+
+export const json = (status: number, value: unknown, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify(value), {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    },
+  });
+
+export function refusal(error: unknown): Response {
+  const failure = failureOf(error);
+  const status = STATUS[failure.code] ?? 500;
+  return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
+}
+
+export const notFound = (): RunchartError => new RunchartError('not_found', 'there is no such conversation or path');
+export const wrongMethod = (): RunchartError => new RunchartError('method', 'this path takes another method');
+
+/** Who asks, where the host knows a name. Throws RunchartError, code unauthorized. */
+export async function authorizedBy(request: Request, authorize: Authorize): Promise<string | undefined> {
+  let who: unknown;
+  try {
+    who = await authorize(request);
+  } catch {
+    // An authorizer that throws has not said yes.
+  }
+  if (who === true) return undefined;
+  if (typeof who === 'string' && who !== '') return who;
+  throw new RunchartError('unauthorized', 'the request is not authorized');
+}
+
+async function bodyBytes(request: Request, most: number): Promise<Uint8Array> {
+  const tooLarge = new RunchartError('too_large', `expected a body of at most ${most} bytes`);
+  if (Number(request.headers.get('content-length') ?? 0) > most) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body?.getReader();
+  for (;;) {
+    const next = await reader?.read();
+    if (!next || next.done) break;
+    size += next.value.byteLength;
+    if (size > most) {
+      await reader?.cancel().catch(() => undefined);
+      throw tooLarge;
+    }
+    chunks.push(next.value);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+const BODY_MOST = 8 * 1_048_576;
+
+/** JSON within the limit; nothing at all is an empty object where that is allowed. Throws RunchartError. */
+export async function jsonBody(request: Request, most: number = BODY_MOST, optional = false): Promise<unknown> {
+  const type = request.headers.get('content-type');
+  const bytes = await bodyBytes(request, most);
+  if (bytes.length === 0 && optional) return {};
+  // A page of another origin can send anything else without being asked.
+  if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
+    throw new RunchartError('content_type', 'expected content-type: application/json');
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown;
+  } catch {
+    throw malformed('a body that is JSON in UTF-8');
+  }
+}

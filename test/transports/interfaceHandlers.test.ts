@@ -1,0 +1,201 @@
+/** Pages of AG-UI and of the AI SDK, by the protocols' own clients, talking to the handlers. */
+import { HttpAgent } from '@ag-ui/client';
+import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
+import { describe, expect, it } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { agUiHandler, uiMessageHandler } from '../../src/transports/index.ts';
+import { call, deaf, lines, type Reply, scripted, t } from '../support/model.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+const authorize = (): boolean => true;
+type Handler = (request: Request) => Promise<Response>;
+
+function agentWith(replies: readonly Reply[], plugins = [asks().plugin]) {
+  const model = scripted(replies);
+  const ask = echoTool('ask');
+  const agent = createAgent({ model, tools: [echoTool().tool, ask.tool], plugins });
+  return { agent, model, ask };
+}
+const post = (handler: Handler, body: unknown, headers = {}): Promise<Response> =>
+  handler(
+    new Request('http://here/', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    }),
+  );
+
+/** A page with the client of AG-UI. */
+function page(handler: Handler) {
+  const fetch = async (url: unknown, init?: unknown) => handler(new Request(url as string, init as RequestInit));
+  return new HttpAgent({ url: 'http://here/', threadId: 'c', fetch: fetch as never });
+}
+
+/** A chat of the AI SDK with its messages. */
+function chat(handler: Handler) {
+  const fetch = (async (url: string, init: RequestInit) => handler(new Request(url, init))) as typeof globalThis.fetch;
+  const transport = new DefaultChatTransport<UIMessage>({ api: 'http://here/', fetch });
+  const messages: UIMessage[] = [];
+  return {
+    messages,
+    async send(text?: string) {
+      if (text !== undefined)
+        messages.push({ id: `u${messages.length}`, role: 'user', parts: [{ type: 'text', text }] });
+      const options = { chatId: 'c', messageId: undefined, abortSignal: undefined, trigger: 'submit-message' as const };
+      const stream = await transport.sendMessages({ ...options, messages });
+      const last = messages.at(-1);
+      const going = last?.role === 'assistant' ? messages.pop() : undefined;
+      let message: UIMessage | undefined;
+      for await (const next of readUIMessageStream({ stream, ...(going && { message: going }) })) message = next;
+      if (message) messages.push(message);
+      return message?.parts.map((part) =>
+        part.type === 'text' ? part.text : part.type === 'dynamic-tool' ? `${part.toolName} ${part.state}` : part.type,
+      );
+    },
+  };
+}
+
+describe('agUiHandler', () => {
+  it('streams a run to the protocol’s client, which ends up with its messages', async () => {
+    const { agent, model } = agentWith([[t('I look.'), call('c1', 'echo', { m: 'a' })], 'Done.', 'Again.']);
+    const client = page(agUiHandler(agent, { authorize }));
+    client.addMessage({ id: 'u1', role: 'user', content: 'hi' });
+    await client.runAgent();
+    expect(client.messages.map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'hi'],
+      ['assistant', 'I look.'],
+      ['tool', '{"m":"a"}'],
+      ['assistant', 'Done.'],
+    ]);
+    expect(client.messages[1]).toMatchObject({
+      toolCalls: [{ id: 'c1', function: { name: 'echo', arguments: '{"m":"a"}' } }],
+    });
+    client.addMessage({ id: 'u2', role: 'user', content: 'and?' });
+    await client.runAgent();
+    expect(lines(model.calls.at(-1)?.messages ?? []).at(-1)).toBe('user and?');
+    await agent.close();
+  });
+
+  it.each([
+    ['resolved', { approved: true }, ['c1']],
+    ['resolved', true, ['c1']],
+    ['resolved', { action: 'edit', args: { m: 'b' } }, ['c1']],
+    ['resolved', { approved: false, reason: 'no' }, []],
+    ['cancelled', undefined, []],
+  ])('an interrupt that is %s with %j goes on in the same conversation', async (status, payload, ran) => {
+    const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
+    const handler = agUiHandler(agent, { authorize: () => 'ada' });
+    const input = {
+      threadId: 'c',
+      runId: 'r1',
+      messages: [{ id: 'u1', role: 'user', content: 'hi' }],
+      tools: [],
+      context: [],
+    };
+    const first = await (await post(handler, input)).text();
+    expect(first).toContain('"runId":"r1"');
+    const resume = [{ interruptId: '1/c1', status, payload }];
+    const second = await (await post(handler, { ...input, runId: 'r2', resume })).text();
+    expect(second).toMatch(/RUN_STARTED[\s\S]*TOOL_CALL_RESULT[\s\S]*RUN_FINISHED/);
+    expect(ask.ran).toEqual(ran);
+    await agent.close();
+  });
+
+  it.each([
+    ['no answer', { status: 'resolved' }],
+    ['a word that is none', { status: 'resolved', payload: { approved: 'yes' } }],
+  ])('H-130: %s approves nothing', async (_, answer) => {
+    const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })]]);
+    const handler = agUiHandler(agent, { authorize });
+    const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
+    await (await post(handler, input)).text();
+    const refused = await post(handler, { ...input, resume: [{ interruptId: '1/c1', ...answer }] });
+    expect([refused.status, ask.ran]).toEqual([400, []]);
+    await agent.close();
+  });
+
+  it('what has nothing to go on with begins and ends', async () => {
+    const { agent } = agentWith(['Done.']);
+    const handler = agUiHandler(agent, { authorize });
+    const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
+    await (await post(handler, input)).text();
+    const nothing = await (
+      await post(handler, { ...input, resume: [{ interruptId: '1/c9', status: 'cancelled' }] })
+    ).text();
+    expect(nothing).toMatch(/^data: {"type":"RUN_STARTED"[^\n]*\n\ndata: {"type":"RUN_FINISHED"[^\n]*\n\n$/);
+    await agent.close();
+  });
+
+  it('a page that goes away ends nothing', async () => {
+    const { agent, model } = agentWith([deaf(t('I'))]);
+    const handler = agUiHandler(agent, { authorize });
+    const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
+    const reader = (await post(handler, input)).body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    expect(model.signals[0]?.aborted).toBe(false);
+    expect((await post(handler, input)).status).toBe(409);
+    await agent.close();
+  });
+});
+
+describe('uiMessageHandler', () => {
+  it('streams a run to a chat, and goes on with its message behind an approval', async () => {
+    const { agent, ask } = agentWith([[t('May I?'), call('c1', 'ask', { m: 'a' })], 'Done.']);
+    const on = chat(uiMessageHandler(agent, { authorize }));
+    expect(await on.send('hi')).toEqual(expect.arrayContaining(['May I?', 'ask approval-requested']));
+    const part = on.messages.at(-1)?.parts.find(({ type }) => type === 'dynamic-tool');
+    Object.assign(part ?? {}, { state: 'approval-responded', approval: { id: '1/c1', approved: true } });
+    expect(await on.send()).toEqual(expect.arrayContaining(['ask output-available', 'Done.']));
+    expect([on.messages.length, ask.ran]).toEqual([2, ['c1']]);
+    await agent.close();
+  });
+
+  it('ends with its mark and names its protocol', async () => {
+    const { agent } = agentWith(['Done.']);
+    const body = { id: 'c', messages: [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'hi' }] }] };
+    const response = await post(uiMessageHandler(agent, { authorize }), body);
+    expect(response.headers.get('x-vercel-ai-ui-message-stream')).toBe('v1');
+    expect(await response.text()).toMatch(/"type":"finish","finishReason":"stop"}\n\ndata: \[DONE]\n\n$/);
+    await agent.close();
+  });
+});
+
+describe.each([
+  ['agUiHandler', agUiHandler, { threadId: 'c', messages: [{ role: 'user', content: 'hi' }] }],
+  [
+    'uiMessageHandler',
+    uiMessageHandler,
+    { id: 'c', messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] },
+  ],
+] as const)('%s refuses', (name, make, body) => {
+  const handler = (options = {}) => make(agentWith([]).agent, { authorize, ...options });
+
+  it.each<[number, string, unknown]>([
+    [400, 'malformed', []],
+    [400, 'malformed', {}],
+    [400, 'malformed', { ...body, id: '', threadId: '' }],
+    [
+      404,
+      'not_found',
+      {
+        ...body,
+        threadId: 'c9',
+        id: 'c9',
+        messages: [{ role: 'assistant', parts: [] }],
+        resume: [{ interruptId: 'x' }],
+      },
+    ],
+  ])('%i %s: %j', async (status, code, given) => {
+    const answer = await post(handler(), given);
+    expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
+  });
+
+  it('who is not authorized, another method, another type, too much', async () => {
+    expect((await post(handler({ authorize: () => false }), body)).status).toBe(401);
+    expect((await handler()(new Request('http://here/'))).status).toBe(405);
+    expect((await post(handler(), body, { 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await post(handler({ bodyBytesMax: 10 }), body)).status).toBe(413);
+    expect(() => make(agentWith([]).agent, {} as never)).toThrow(`${name} needs authorize`);
+  });
+});
