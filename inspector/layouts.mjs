@@ -41,6 +41,7 @@ const machines = [
   'toolRoundMachine',
   'toolCallMachine',
   'resumeToolCallMachine',
+  'responseStateMachine',
 ];
 const lines = [];
 for (const name of machines) {

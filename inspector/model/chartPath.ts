@@ -172,7 +172,7 @@ export function callPath(walker: Walker, entries: readonly LogEntry[], call: Cal
   const marks = [
     ...call.starts.map(({ at }) => ({ at, leaves: ['ExecuteTool.attempting'] })),
     ...call.suspensions.map(({ at }) => ({ at, leaves: ['Suspended', 'Done'] })),
-    ...(call.result ? [{ at: call.result.at, leaves: [stateOf(call), 'Done'] }] : []),
+    ...(call.result && !isStopped(call) ? [{ at: call.result.at, leaves: [stateOf(call), 'Done'] }] : []),
   ].sort((a, b) => a.at - b.at);
   for (const { at, leaves } of marks) {
     // A replay is another actor: it begins anew.
@@ -181,6 +181,10 @@ export function callPath(walker: Walker, entries: readonly LogEntry[], call: Cal
   }
   return path.moves;
 }
+
+/** A cancelled round stops the actor where it stands; a denied call ends by itself. */
+const isStopped = ({ result, suspensions }: CallFacts): boolean =>
+  result?.outcome === 'cancelled' && suspensions.at(-1)?.decision === undefined;
 
 function stateOf({ result, starts }: CallFacts): string {
   if (result?.outcome === 'succeeded') return 'Succeeded';

@@ -127,6 +127,36 @@ export function labelPlace({ points }: DrawnArrow): Point {
   return isDown ? [bend[0] + 5, bend[1] + 3.5] : [bend[0] - 4, bend[1] - 4];
 }
 
+const LETTER = 5.8;
+const freeOf = new WeakMap<ChartLayout, ReadonlySet<DrawnArrow>>();
+
+/** Arrows whose label lies on no state and on no other label; the rest show theirs when one points at them. */
+export function freeLabels(layout: ChartLayout): ReadonlySet<DrawnArrow> {
+  const known = freeOf.get(layout);
+  if (known) return known;
+  const taken: { x: number; y: number; width: number; height: number }[] = layout.states.filter(
+    ({ shape }) => shape !== 'open',
+  );
+  const free = new Set<DrawnArrow>();
+  for (const arrow of layout.arrows) {
+    if (arrow.label === undefined || !arrow.isChoice) continue;
+    const [x, y] = labelPlace(arrow);
+    const box = { x, y: y - 8, width: arrow.label.length * LETTER, height: 10 };
+    const isTaken = taken.some(
+      (one) =>
+        one.x < box.x + box.width &&
+        box.x < one.x + one.width &&
+        one.y < box.y + box.height &&
+        box.y < one.y + one.height,
+    );
+    if (isTaken) continue;
+    free.add(arrow);
+    taken.push(box);
+  }
+  freeOf.set(layout, free);
+  return free;
+}
+
 /** The middle of the last leg. */
 export function middleOf(points: readonly Point[]): Point {
   const total = points.reduce((sum, [x, y], index) => {

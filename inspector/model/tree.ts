@@ -114,6 +114,17 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
     const name = call.name;
     const below = { depth: 3, mark: markOfCall(one), name, fact: told, hasChildren: false, isLater: false };
     rows.push({ key: `call ${call.callId}`, ...below, ...child });
+    if (call.child !== undefined) {
+      const row = {
+        ...below,
+        key: `child ${call.child}`,
+        depth: 4,
+        name: call.child,
+        fact: '',
+        icon: 'branch' as const,
+      };
+      rows.push({ ...row, child: call.child });
+    }
   }
   return rows;
 }

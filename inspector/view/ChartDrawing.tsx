@@ -3,6 +3,7 @@ import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/layout.ts
 import type { Standing } from '../model/chartPath.ts';
 import {
   type Drawing,
+  freeLabels,
   headPath,
   initialsOf,
   type LitLeg,
@@ -39,6 +40,7 @@ export function ChartDrawing(look: ChartLook) {
   const lit = (standing?.lit ?? []).map((leg) => litLeg(drawing, leg)).filter((leg) => leg !== undefined);
   const tone: Tone = outcome ? toneOf[outcome.mark] : toneOf[look.mark] === 'none' ? 'run' : toneOf[look.mark];
   const hovered = look.hovered ?? look.focused;
+  const free = freeLabels(layout);
   return (
     <g>
       {layout.states
@@ -71,7 +73,9 @@ export function ChartDrawing(look: ChartLook) {
         ))}
       {layout.arrows
         .filter(
-          (arrow) => arrow.label !== undefined && ((arrow.isChoice && standing) || isShownOnHover(arrow, hovered)),
+          (arrow) =>
+            arrow.label !== undefined &&
+            ((arrow.isChoice && standing && free.has(arrow)) || isShownOnHover(arrow, hovered)),
         )
         .map((arrow) => (
           <ArrowLabel
@@ -211,7 +215,7 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
       <text class="name" x={x + (mark ? 26 : 10)} y={y + (shape === 'folded' ? 16 : height / 2 + 4)}>
         {state.key}
       </text>
-      {count > 1 && (
+      {count > 1 && hasRoom(state, mark !== undefined) && (
         <text class="count" x={x + width - 8} y={y + (shape === 'folded' ? 15.5 : height / 2 + 3.5)}>
           ×{count}
         </text>
@@ -220,6 +224,10 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
     </g>
   );
 }
+
+/** The name, and the count behind it. */
+const hasRoom = ({ key, width }: DrawnState, isMarked: boolean): boolean =>
+  key.length * 6.4 + (isMarked ? 26 : 10) + 26 < width;
 
 const isNear = ({ drawing, hovered }: ChartLook, id: string): boolean =>
   drawing.layout.arrows.some(({ from, to }) => (from === hovered && to === id) || (to === hovered && from === id));

@@ -185,4 +185,4 @@ export function ChartPanel() {
 
 /** An actor that is in a state of its chart runs, whatever it waits for; CONVERSATION alone waits for a person. */
 const runningMark = (mark: 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued') =>
-  shownChart.value === 'CONVERSATION' ? mark : 'running';
+  shownChart.value === 'CONVERSATION' || mark === 'cancelled' || mark === 'failed' ? mark : 'running';

@@ -74,8 +74,9 @@ function Row({ row }: { row: TreeRow }) {
       class={`tree-row${isSelected ? ' is-selected' : ''}${row.isLater ? ' is-later' : ''}`}
       style={{ '--depth': row.depth }}
       onClick={() => {
-        chosen.value = row.key;
-        if (row.child !== undefined && conversations.value.has(row.child)) openConversation(row.child);
+        if (row.icon === 'branch') {
+          if (row.child !== undefined && conversations.value.has(row.child)) openConversation(row.child);
+        } else chosen.value = row.key;
       }}
       onKeyDown={(event) => {
         if (event.key === 'Enter') chosen.value = row.key;
@@ -86,7 +87,7 @@ function Row({ row }: { row: TreeRow }) {
         isNone={!row.hasChildren}
         toggle={() => setFold(`${open.value?.id} ${row.key}`, !isOpen)}
       />
-      <Mark name={row.mark} />
+      {row.icon ? <Icon name={row.icon} /> : <Mark name={row.mark} />}
       {row.machine !== undefined && <b class="mono">{row.machine}</b>}
       <span class="tree-name">{row.name}</span>
       <span class="fact">{row.fact}</span>

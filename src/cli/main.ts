@@ -222,9 +222,12 @@ function shows(root: Command, { signal, exit }: Invocation): void {
     .command('charts')
     .description('draw the charts as mermaid: all of them as Markdown, or one by its id')
     .argument('[id]', 'RUN, for example')
-    .action(async (id: string | undefined) => {
-      const { chartsCommand } = await import('./chartsCommand.ts');
-      chartsCommand(id, (text) => void process.stdout.write(text));
+    .option('--svg', 'draw one as SVG, laid out as in the inspector (default: RUN)')
+    .action(async (id: string | undefined, { svg }: { svg?: true }) => {
+      const { chartsCommand, chartPicture } = await import('./chartsCommand.ts');
+      const write = (text: string): void => void process.stdout.write(text);
+      if (svg) await chartPicture(id ?? 'RUN', write);
+      else chartsCommand(id, write);
     });
   root
     .command('trust')

@@ -9,6 +9,7 @@ import { axisOf } from '../../inspector/model/timeAxis.ts';
 import { walker } from '../../inspector/model/walk.ts';
 import type { LogEntry } from '../../machines/index.ts';
 import * as machines from '../../machines/index.ts';
+import { chartPicture } from '../../src/cli/chartsCommand.ts';
 import { createAgent } from '../../src/index.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
@@ -206,5 +207,19 @@ describe('the time line', () => {
     expect(from).toBeLessThan(5000);
     expect(to).toBeGreaterThan(5000);
     expect(x.at(-1)).toBeLessThanOrEqual(1300);
+  });
+});
+
+describe('runchart charts --svg', () => {
+  it('draws every chart with its states, where the page shows them, and refuses a name that none has', async () => {
+    for (const { chart, layout } of laidOutCharts()) {
+      const written: string[] = [];
+      await chartPicture(chart.name.toLowerCase(), (text) => void written.push(text));
+      const svg = written.join('');
+      expect(svg).toMatch(/^<svg [^>]*viewBox="-12 -12 /);
+      for (const { key, shape } of layout.states) if (shape !== 'end') expect(svg).toContain(`>${key}</text>`);
+      expect(svg.match(/class="line"/g)?.length).toBeGreaterThanOrEqual(layout.arrows.length);
+    }
+    await expect(chartPicture('NONE', () => undefined)).rejects.toThrow(/there is no chart "NONE"/);
   });
 });
