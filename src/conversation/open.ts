@@ -9,6 +9,7 @@ import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
 import { type Policies, thresholdsOf } from '../policies.ts';
+import type { ConversationObserver } from '../runtime/interpreter/inspection.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
@@ -137,7 +138,7 @@ async function opened(
     closed,
     parentId,
   });
-  loaded.inspect?.({ type: '@runchart.opened', conversation });
+  loaded.observer?.opened({ type: '@runchart.open', conversation });
   if (parentId === undefined && resumesByItself(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
 }
@@ -165,13 +166,14 @@ async function loadedFor(
   { policies, plugins, models: [model] }: AgentProfile,
   hasCalls: boolean,
   id: string,
-): Promise<OnDemand> {
+): Promise<OnDemand & { observer: ConversationObserver | undefined }> {
   const window = thresholdsOf(policies.context, model.contextWindow);
   const inspection = inspect && (await load.inspection());
-  const wanted = interpreter === 'xstate' ? (await load.xstate()).xstate : inspection?.inspected;
+  const observer = inspection?.observerOf(inspect as NonNullable<typeof inspect>, id);
+  const wanted = interpreter === 'xstate' ? (await load.xstate()).xstate : observer?.interpreter;
   return {
     interpreter: ports.interpreter ?? wanted,
-    inspect: inspection?.observerOf(inspect as NonNullable<typeof inspect>, id),
+    observer,
     ...(hasCalls && { tools: await load.tools() }),
     ...(plugins.length > 0 && { Phases: (await load.phases()).PhaseRunner }),
     ...(window && { contextUse: (await load.contextWindow()).contextUse }),

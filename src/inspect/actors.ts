@@ -7,11 +7,14 @@ import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionE
 import type { ChartActor, Observation } from '../runtime/interpreter/chartActor.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
 import { machineOf } from '../runtime/interpreter/xstate.ts';
-import { chartOf, transitionLists } from './chart.ts';
-import { type RecordLog, ShownEvent } from './recordLog.ts';
-import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
+import { type Chart, chartOf, transitionLists } from './chart.ts';
+import { EventRecord, type RecordLog } from './recordLog.ts';
+import type { ActorStatus, RecordedFact, StateValue, TakenTransition } from './wire.ts';
 
 type Redact = (value: object) => unknown;
+
+/** Of each machine, once a process. */
+const drawings = new WeakMap<object, { drawn: Chart; text: string }>();
 
 /** The charts that were told already, by their machines. */
 export class ChartCatalog {
@@ -30,13 +33,18 @@ export class ChartCatalog {
     if (!machine?.root?.states || !machine.root.transitions) return undefined;
     const known = this.#keys.get(machine);
     if (known !== undefined) return known;
-    const key = this.add(chartOf(machine));
+    let drawing = drawings.get(machine);
+    if (!drawing) {
+      const drawn = chartOf(machine);
+      drawing = { drawn, text: JSON.stringify(drawn) };
+      drawings.set(machine, drawing);
+    }
+    const key = this.add(drawing.drawn, drawing.text);
     this.#keys.set(machine, key);
     return key;
   }
 
-  add(drawn: ReturnType<typeof chartOf>): string {
-    const text = JSON.stringify(drawn);
+  add(drawn: Chart, text: string = JSON.stringify(drawn)): string {
     const known = this.#drawn.get(text);
     if (known !== undefined) return known;
     const key = `${drawn.name}#${this.#drawn.size}`;
@@ -93,8 +101,7 @@ export class Actors {
     const known = this.#known.get(actor);
     if (!known) return;
     const from = sender && this.#known.get(sender);
-    const shown = new ShownEvent(event, this.#options.redact).asField;
-    this.#options.records.add({ type: 'event', actor: known.id, ...(from && { from: from.id }), event: shown });
+    this.#options.records.add(new EventRecord(known.id, from?.id, event, this.#options.redact) as RecordedFact);
   }
 
   transition(actor: object, event: string, taken: readonly TakenTransition[], value: StateValue): void {

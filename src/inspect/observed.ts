@@ -8,6 +8,7 @@ import { type Conversation, runtimeOf } from '../conversation/conversation.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { ChartActor } from '../runtime/interpreter/chartActor.ts';
+import { ofOpened } from '../runtime/interpreter/inspection.ts';
 import { isOfConversation } from '../runtime/interpreter/xstate.ts';
 import type { OpenedChild } from '../runtime/subAgentPort.ts';
 import { decideCall, sendMessage, settleCall } from '../transports/acts.ts';
@@ -53,9 +54,9 @@ export class Observed {
   }
 
   /** As `inspect` of `createAgent`, and of `createActor` of XState. */
-  readonly observe = (event: unknown): void => {
-    const told = event as InspectionEvent | { type: '@runchart.opened'; conversation: Conversation };
-    if (told.type === '@runchart.opened') {
+  readonly observe = ofOpened((event: unknown): void => {
+    const told = event as InspectionEvent | { type: '@runchart.open'; conversation: Conversation };
+    if (told.type === '@runchart.open') {
       this.attach(told.conversation);
       return;
     }
@@ -65,7 +66,7 @@ export class Observed {
     const { system, logic } = actor;
     if (isObject(logic) && isOfConversation(logic)) return;
     if (isObject(system)) this.#app(system, actor)?.tell(told);
-  };
+  });
 
   /** Until its conversation is closed, or what it answers is called as often as this was. */
   attach(conversation: Conversation): () => void {

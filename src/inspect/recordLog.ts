@@ -15,15 +15,28 @@ export interface RecordLimits {
 }
 
 const LIMITS: RecordLimits = { moves: 20_000, rest: 100_000 };
-const isMove = ({ type }: RecordedFact): boolean => type === 'event' || type === 'transition' || type === 'settled';
-/** Of a record of its kind that must not be lost while others of that kind are kept: without its chart no actor can be drawn. */
+/** Without its chart no actor can be drawn: these are never dropped. */
 const isLasting = ({ type }: RecordedFact): boolean => type === 'chart' || type === 'conversation';
+const isMove = ({ type }: RecordedFact): boolean => type === 'event' || type === 'transition' || type === 'settled';
+
+/** Place of the first that is numbered `from` or later. */
+function placeOf(records: readonly Recorded[], from: number): number {
+  let low = 0;
+  let high = records.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((records[middle] as Recorded).n < from) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
 
 export class RecordLog {
   readonly #limits: RecordLimits;
   readonly #now: () => number;
-  #kept: Recorded[] = [];
-  #moves = 0;
+  readonly #lasting: Recorded[] = [];
+  readonly #moves: Recorded[] = [];
+  readonly #rest: Recorded[] = [];
   #next = 0;
   #dropped = 0;
   readonly #listeners = new Set<() => void>();
@@ -42,27 +55,24 @@ export class RecordLog {
     return this.#dropped;
   }
 
+  /** The fact becomes the record: what is handed over is nobody else's any more. */
   add(fact: RecordedFact): void {
-    this.#kept.push({ n: this.#next, at: this.#now(), ...fact } as Recorded);
+    const record = fact as Recorded;
+    record.n = this.#next;
+    record.at = this.#now();
     this.#next += 1;
-    if (isMove(fact)) this.#moves += 1;
-    const { moves, rest } = this.#limits;
-    if (this.#moves > moves * 1.25) this.#drop(this.#moves - moves, isMove);
-    else if (this.#kept.length - this.#moves > rest * 1.25)
-      this.#drop(this.#kept.length - this.#moves - rest, (record) => !isMove(record) && !isLasting(record));
+    if (isMove(fact)) this.#keep(this.#moves, record, this.#limits.moves);
+    else if (isLasting(fact)) this.#lasting.push(record);
+    else this.#keep(this.#rest, record, this.#limits.rest);
     for (const listener of this.#listeners) listener();
   }
 
   /** Those numbered `from` and later, in order. */
   since(from: number): readonly Recorded[] {
-    let low = 0;
-    let high = this.#kept.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#kept[middle] as Recorded).n < from) low = middle + 1;
-      else high = middle;
-    }
-    return low === 0 ? this.#kept : this.#kept.slice(low);
+    const lists = [this.#lasting, this.#moves, this.#rest].map((list) => list.slice(placeOf(list, from)));
+    const [only, ...others] = lists.filter(({ length }) => length > 0);
+    if (!only || others.length === 0) return only ?? [];
+    return lists.flat().sort((a, b) => a.n - b.n);
   }
 
   /** Called behind each that is added. */
@@ -71,41 +81,38 @@ export class RecordLog {
     return () => void this.#listeners.delete(listener);
   }
 
-  #drop(count: number, mayGo: (record: Recorded) => boolean): void {
-    let left = count;
-    const kept = this.#kept.filter((record) => {
-      if (left === 0 || !mayGo(record)) return true;
-      left -= 1;
-      return false;
-    });
-    const gone = this.#kept.length - kept.length;
+  /** Some more than the limit, so that dropping is rare. */
+  #keep(list: Recorded[], record: Recorded, limit: number): void {
+    list.push(record);
+    if (list.length <= limit * 1.25) return;
+    const gone = list.length - limit;
+    list.splice(0, gone);
     this.#dropped += gone;
-    if (mayGo === isMove) this.#moves -= gone;
-    this.#kept = kept;
   }
 }
 
 type EventFact = Extract<RecordedFact, { type: 'event' }>;
 
-/** An event as it is to be shown; it is copied when that is sent, and only then. */
-export class ShownEvent {
-  readonly type: string;
-  readonly #event: object;
+/** An event that was sent. It is copied when it is shown, and only then: as JSON it has neither secrets nor length. */
+export class EventRecord {
+  readonly type = 'event';
+  n = 0;
+  at = 0;
+  readonly actor: string;
+  readonly from: string | undefined;
+  readonly event: EventFact['event'];
   readonly #redact: (event: object) => unknown;
 
-  constructor(event: { type: string }, redact: (event: object) => unknown) {
-    this.type = event.type;
-    this.#event = event;
+  constructor(actor: string, from: string | undefined, event: { type: string }, redact: (event: object) => unknown) {
+    this.actor = actor;
+    this.from = from;
+    this.event = event as EventFact['event'];
     this.#redact = redact;
   }
 
-  /** As part of a record, which is only ever made JSON. */
-  get asField(): EventFact['event'] {
-    return this as unknown as EventFact['event'];
-  }
-
   toJSON(): Json {
-    return excerpt(this.#redact(this.#event));
+    const { n, at, type, actor, from, event } = this;
+    return { n, at, type, actor, ...(from !== undefined && { from }), event: excerpt(this.#redact(event)) };
   }
 }
 

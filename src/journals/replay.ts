@@ -100,7 +100,7 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     redact: redactor(secrets),
     attended: true,
     interpreter: inspected,
-    inspect: (event) => void actors.add((event as { actorRef: AnyActorRef }).actorRef),
+    observer: { charts: (event) => void actors.add((event as { actorRef: AnyActorRef }).actorRef) },
   });
   runtime.start();
   const replayed = { log: runtime.log.entries.slice(), charts: chartsOf(actors) };

@@ -29,6 +29,7 @@ import type { LogHandle } from '../stores/store.ts';
 import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
+import type { ConversationObserver } from './interpreter/inspection.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
 import { type ContextUse, NextRequest, type Summaries } from './modelTurn.ts';
@@ -115,7 +116,7 @@ export class Runtime {
 
   /** Starts the chart from what the log says now. */
   start(): void {
-    const { id, policies, plugins, models, ports, inspect, interpreter, summaries } = this.#options;
+    const { id, policies, plugins, models, ports, observer, interpreter, summaries } = this.#options;
     this.#driver = new Driver({
       machine: summaries?.compactingConversation ?? conversationChart,
       input: restored(this.known, settingsOf(id, policies, plugins, models)),
@@ -126,7 +127,7 @@ export class Runtime {
       cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
       refused: (commands, error) => this.commands.refuse(commands, error),
       broke: (error) => this.#broke(error),
-      inspect,
+      inspect: observer?.charts,
       interpreter,
     });
     this.chart.root = this.#driver.root;
@@ -301,7 +302,7 @@ export interface OnDemand {
   /** Where it is not the compiled one. */
   interpreter?: Interpreter | undefined;
   /** Where somebody inspects. */
-  inspect?: ((event: unknown) => void) | undefined;
+  observer?: Pick<ConversationObserver, 'charts'> | undefined;
 }
 
 export interface RuntimeOptions extends OnDemand, OwnProfile {

@@ -11,6 +11,8 @@ import type { Interpreter } from './interpreter.ts';
 import type { Transition } from './plan.ts';
 import { machineOf } from './xstate.ts';
 
+type Observe = (event: unknown) => void;
+
 /** An actor as inspectors know it. */
 interface InspectedActor {
   readonly id: string;
@@ -38,6 +40,11 @@ function snapshotOf(of: ChartSnapshot, refOf: (actor: ChartActor) => InspectedAc
 
 /** Runs the charts by their plans, and tells `inspect`. */
 export const inspected: Interpreter = (options) => compiled(options, options.inspect && inspectionOf(options.inspect));
+
+const OPENED = Symbol('opened');
+/** An observer that wants to hear of opened conversations alone, and looks into them by itself: it costs charts nothing. */
+export const ofOpened = (observe: Observe): Observe => Object.assign(observe, { [OPENED]: true });
+const isOfOpened = (given: object): boolean => OPENED in given;
 
 /** An event whose snapshot is made when it is asked for. */
 function withSnapshot(event: object, made: () => unknown): object {
@@ -95,7 +102,6 @@ export function inspectionOf(inspect: (event: unknown) => void): Observer {
   };
 }
 
-type Observe = (event: unknown) => void;
 interface NextObserver {
   next?(event: unknown): void;
 }
@@ -128,19 +134,32 @@ function namedBy(id: string, next: Observe): Observe {
   };
 }
 
+/** Who is told of a conversation that was opened, and who of what its charts do. */
+export interface ConversationObserver {
+  readonly opened: Observe;
+  readonly charts: Observe | undefined;
+  /** What runs the plans so that it is told. */
+  readonly interpreter: Interpreter | undefined;
+}
+
 /**
  * Whoever was given as `inspect`, for one conversation. It sees everything and can stop nothing: it never throws.
  * Throws ConfigurationError for what cannot observe.
  */
-export function observerOf(given: Observe | NextObserver | { inspect: NextObserver }, id: string): Observe {
+export function observerOf(
+  given: Observe | NextObserver | { inspect: NextObserver },
+  id: string,
+): ConversationObserver {
   const observe = typeof given === 'function' ? given : namedBy(id, nextOf(given));
-  return (event) => {
+  const opened: Observe = (event) => {
     try {
       observe(event);
     } catch {
       // What it throws is its own affair: it is called in the middle of a step.
     }
   };
+  const isTold = !isOfOpened(given);
+  return { opened, charts: isTold ? opened : undefined, interpreter: isTold ? inspected : undefined };
 }
 
 function nextOf(given: NextObserver | { inspect: NextObserver }): Observe {
