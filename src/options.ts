@@ -64,7 +64,7 @@ export const agentForm = object({
   store: storeForm,
   cwd: word,
   inspect: {
-    wanted: 'a function or inspector',
+    wanted: 'a function or observer',
     takes: (value) => {
       const given = value as { inspect?: { next?: unknown }; next?: unknown } | null | undefined;
       return callback.takes(given?.inspect?.next ?? given?.next ?? value);
