@@ -10,7 +10,7 @@ import type { Ports } from '../runtime/ports.ts';
 import type { ServingAgent } from './agentCache.ts';
 import { CallExecutor } from './loopTools.ts';
 import type { RequestCallbacks } from './observation.ts';
-import { GlobalRequestTimeoutError, UserAbortError } from './requestErrors.ts';
+import { GlobalRequestTimeoutError, isUserAbort, UserAbortError } from './requestErrors.ts';
 
 /** Why a caller is given no run. */
 interface Failure {
@@ -61,7 +61,7 @@ export class LoopRun {
 
   constructor(options: LoopRunOptions) {
     this.#options = options;
-    this.#calls = new CallExecutor(options.callbacks.toolCallback, (error) => this.#abort(error));
+    this.#calls = new CallExecutor(options.callbacks.toolCallback, (error) => this.#fail(error));
     this.#failed = new Promise((resolve) => {
       this.#tellFailed = resolve;
     });
@@ -70,9 +70,9 @@ export class LoopRun {
   async run(asked: Asked): Promise<RunEnd> {
     const { signal } = this.#options.callbacks;
     const { timeoutSeconds } = asked;
-    const late = (): void => this.#abort(new GlobalRequestTimeoutError(timeoutSeconds));
+    const late = (): void => this.#fail(new GlobalRequestTimeoutError(timeoutSeconds));
     const stop = timeoutSeconds > 0 ? this.#options.setTimer(timeoutSeconds * MS, late) : () => undefined;
-    const aborted = (): void => this.#abort(new UserAbortError(undefined, { cause: signal?.reason }));
+    const aborted = (): void => this.#fail(new UserAbortError(undefined, { cause: signal?.reason }));
     signal?.addEventListener('abort', aborted, { once: true });
     try {
       return await this.#held(asked);
@@ -147,14 +147,10 @@ export class LoopRun {
   #fail(error: unknown): void {
     if (this.#failure) return;
     this.#failure = { error };
+    if (isUserAbort(error) || error instanceof GlobalRequestTimeoutError) this.#options.aborted?.();
     this.#options.follower.quiet();
     this.#tellFailed();
     void this.#conversation?.cancel();
-  }
-
-  #abort(error: unknown): void {
-    this.#options.aborted?.();
-    this.#fail(error);
   }
 
   /** Why this end is none that the caller is given a run for. */

@@ -3,12 +3,9 @@
  * for is a CUSTOM event whose name begins with `runchart.`.
  */
 import { Observable } from 'rxjs';
-import type { LogEntry, StoredPart } from '../../machines/internal.ts';
+import { type LogEntry, textOfContent } from '../../machines/internal.ts';
 import type { Live } from '../live.ts';
 import { type Piece, StreamFold, type WaitingCall } from './streamFold.ts';
-
-export const contentText = (content: readonly StoredPart[]): string =>
-  content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
 
 const custom = (name: string, value: unknown): object => ({ type: 'CUSTOM', name: `runchart.${name}`, value });
 
@@ -70,7 +67,7 @@ export function agUiEvents(piece: Piece): object[] {
       return [{ type: 'STEP_FINISHED', stepName: `turn ${piece.step}` }];
     case 'user': {
       const { messageId, content } = piece;
-      const delta = contentText(content);
+      const delta = textOfContent(content);
       return [
         { type: 'TEXT_MESSAGE_START', messageId, role: 'user' },
         ...(delta === '' ? [] : [{ type: 'TEXT_MESSAGE_CONTENT', messageId, delta }]),
@@ -99,7 +96,7 @@ export function agUiEvents(piece: Piece): object[] {
     case 'result': {
       const { callId: toolCallId, content } = piece;
       const messageId = `${toolCallId}/result`;
-      return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content: contentText(content), role: 'tool' }];
+      return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content: textOfContent(content), role: 'tool' }];
     }
     case 'state':
       return [{ type: 'STATE_SNAPSHOT', snapshot: piece.state }];

@@ -3,9 +3,9 @@
  * word for is a `data-` part whose name begins with `runchart-`.
  */
 import type { Observable } from 'rxjs';
-import type { LogEntry } from '../../machines/internal.ts';
+import { type LogEntry, textOfContent } from '../../machines/internal.ts';
 import type { Live } from '../live.ts';
-import { contentText, framesOf, interruptId } from './agUi.ts';
+import { framesOf, interruptId } from './agUi.ts';
 import type { Piece } from './streamFold.ts';
 
 const data = (name: string, value: object): object => ({ type: `data-runchart-${name}`, data: value });
@@ -29,7 +29,7 @@ function callChunk({ callId: toolCallId, name: toolName, args, argsText }: Extra
 }
 
 function resultChunk({ callId: toolCallId, outcome, code, content }: Extract<Piece, { kind: 'result' }>): object {
-  const text = contentText(content);
+  const text = textOfContent(content);
   if (outcome === 'succeeded') return { type: 'tool-output-available', toolCallId, output: text, dynamic: true };
   if (code === 'denied') return { type: 'tool-output-denied', toolCallId };
   return { type: 'tool-output-error', toolCallId, errorText: text, dynamic: true };
@@ -52,7 +52,7 @@ export function uiMessageChunks(piece: Piece): object[] {
     case 'user': {
       const { messageId, message, content } = piece;
       // The message of the run itself is the page's own.
-      return message === 'steer' ? [data('message', { messageId, text: contentText(content) })] : [];
+      return message === 'steer' ? [data('message', { messageId, text: textOfContent(content) })] : [];
     }
     case 'begins':
       return [{ type: `${piece.channel}-start`, id: piece.id }];

@@ -104,6 +104,16 @@ describe('an abort', () => {
     expect([on.session.conversation.messages, on.session.runtime.requestId, on.model.calls]).toEqual([[], '', []]);
   });
 
+  it('6.2: a callback may abort too, and the next request gets another agent', async () => {
+    const on = loopBench({ replies: [[t('a')], 'hello'] });
+    const streamingCallback = (): never => {
+      throw new UserAbortError('enough');
+    };
+    await expect(on.request('hi', { streamingCallback })).rejects.toThrow('enough');
+    await on.request('again');
+    expect(on.resolved).toEqual(['m', 'm']);
+  });
+
   it('a listener that never answers does not hold an aborted request', async () => {
     const on = loopBench({ replies: ['hello'] });
     const stop = new AbortController();
