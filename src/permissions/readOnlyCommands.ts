@@ -158,12 +158,8 @@ function gitReading(args: readonly ShellWord[]): Reading | undefined {
   // A name makes a branch unless a list is asked for.
   if (subcommand?.value === 'branch' && names.length > 0 && !given.some(({ value }) => BEFORE_NAMES.test(value)))
     return undefined;
-  return {
-    paths: [...names, ...(end === -1 ? [] : rest.slice(end + 1))].filter(
-      ({ value }) => !/^[\w@^~.-]+$|\.\./.test(value) || value === '..',
-    ),
-    descends: false,
-  };
+  // A revision and a path look alike.
+  return { paths: [...names, ...(end === -1 ? [] : rest.slice(end + 1))], descends: false };
 }
 
 const isOption = ({ value }: ShellWord): boolean => value.startsWith('-');

@@ -31,7 +31,7 @@ import {
   type SimpleCommand,
 } from './shellSyntax.ts';
 import { type Finding, findingOf, type JudgedVerdict, type RuleSet, strictest } from './verdict.ts';
-import { candidatesOf, globStaysInside, mayMatch } from './wordPaths.ts';
+import { candidatesOf, globStaysInside, mayMatch, pathspecs } from './wordPaths.ts';
 
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;
@@ -164,7 +164,7 @@ class LineJudge {
     const guarded = reading ? undefined : this.#guarded(command.words);
     const facts = {
       deny: strict(deny),
-      ask: [...strict(ask), ...this.#guessed([...deny, ...ask], named)],
+      ask: [...strict(ask), ...this.#guessed([...deny, ...ask], named, pathspecs(unwrapped(command.words)))],
       allow: allow.filter(allows),
       guarded,
       reads: reading ? this.#mayRead(reading) : setsOnly(command),
@@ -208,11 +208,13 @@ class LineJudge {
   }
 
   /** The rules that file names may fit which a glob stands for. */
-  #guessed(rules: readonly Rule[], words: readonly ShellWord[]): Rule[] {
+  #guessed(rules: readonly Rule[], words: readonly ShellWord[], shown: readonly ShellWord[] = []): Rule[] {
     const globs = words.filter(({ isGlob }) => isGlob);
-    return rules.filter(({ subject }) => {
+    return rules.filter(({ subject, covers }) => {
       if (subject.kind !== 'path') return false;
-      return globs.some(({ value }) => mayMatch(value, subject.pattern.last));
+      const { last } = subject.pattern;
+      if (globs.some(({ value }) => mayMatch(value, last, false))) return true;
+      return covers('read') && shown.some(({ value }) => mayMatch(value, last, true));
     });
   }
 

@@ -27,6 +27,9 @@ export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, ho
     if (at !== -1 && at < value.length - 1) found.push(value.slice(at + 1).replace(/^~(?=\/)/, home));
   }
   if (/^-[^-]./.test(value)) found.push(value.slice(2));
+  // What git is told of a path before it, unless it is told to leave that path out.
+  const magic = /^:\((?![^)]*exclude)[^)]*\)(.+)$/s.exec(value)?.[1];
+  if (magic !== undefined) found.push(magic);
   return found.filter((path) => path !== '');
 }
 
@@ -39,13 +42,21 @@ function literalDirectory(value: string): string {
   return directory;
 }
 
-/** Whether a glob of the shell may match a path for which a rule has this last part. */
-export function mayMatch(glob: string, last: string): boolean {
+/** Commands of git that show what is in files. */
+const SHOWING = ['log', 'diff', 'show', 'grep'];
+
+/** Patterns that git matches by itself: the shell hands them over as they are. Takes a command without wrappers. */
+export function pathspecs([program, ...words]: readonly ShellWord[]): readonly ShellWord[] {
+  if (program?.value !== 'git' || !words.some(({ value }) => SHOWING.includes(value))) return [];
+  return words.filter(({ value, isGlob }) => !isGlob && !value.startsWith('-') && GLOB.test(value));
+}
+
+/** Whether a glob may match a path for which a rule has this last part. `dots`: leading ones too, over which the shell passes. */
+export function mayMatch(glob: string, last: string, dots: boolean): boolean {
   if (/^\*{0,2}$/.test(last)) return true;
   for (const part of glob.split('/')) {
     if (!GLOB.test(part)) continue;
-    // A glob of the shell passes over leading dots.
-    if (GLOB.test(part[0] ?? '') && last.startsWith('.')) continue;
+    if (!dots && GLOB.test(part[0] ?? '') && last.startsWith('.')) continue;
     if (!GLOB.test(last)) {
       if (ignore({ ignorecase: true }).add(part.replace(/^[!#]/, '\\$&')).ignores(last)) return true;
       continue;

@@ -80,6 +80,11 @@ const ROWS: readonly [id: string, command: string, expected: Outcome | readonly 
   ['H-225', 'cat first', 'deny'],
   ['H-225', 'git show HEAD:.env', 'deny'],
   ['H-225', 'grep --file=.env x', 'deny'],
+  ['H-225', 'git log -p -- .env', 'deny'],
+  ['H-225', 'git log -p .env', 'deny'],
+  ['H-225', 'git diff HEAD~1 -- README.md sub/.env', 'deny'],
+  ['H-225', "git log -p -- '*.env'", 'ask'],
+  ['H-225', "git log -p -- ':(icase).ENV'", 'deny'],
   ['H-225', 'for f in .env; do cat $f; done', 'deny'],
   ['H-225', 'cat "$PWD/.env"', 'deny'],
   ['H-226', "node -e \"require('fs').readFileSync('.env')\"", 'ask'],
@@ -196,6 +201,11 @@ describe('hostile commands', () => {
       ([, , expected]) => ![expected].flat().every((each) => NOT_ALLOWED.includes(each as 'ask')),
     );
     expect(allowed.map(([id]) => id)).toEqual(['H-205', 'H-211']);
+  });
+
+  it('what git is told to leave out is not shown, and a revision is no path outside', async () => {
+    for (const command of ["git log -p -- . ':!.env'", 'git log main..HEAD~3 ^dev', 'git diff origin/main...HEAD'])
+      expect(await outcomeOf(command), command).toBe('allow');
   });
 
   it('the parts of a line are told one by one', async () => {
