@@ -139,6 +139,7 @@ describe('the charts', () => {
       'TOOL_ROUND',
       'TOOL_CALL',
       'RESUME_TOOL_CALL',
+      'RESPONSE_STATE',
     ]);
     const one = start(['charts', 'tool_call'], { cwd });
     expect((await one.ended).code).toBe(0);

@@ -1,4 +1,5 @@
 /** `runchart` alone on a terminal, as a process on a pseudo-terminal against a model server: what a developer sees and types. */
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -134,20 +135,26 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     });
 
   if (proves)
-    test('a signal ends the request durably, gives the terminal back, and ends with 130', async () => {
-      const where = await place(await modelServer(hangs));
-      const { program, type, text, shows } = await terminal(where);
-      await shows(/\n>$/);
-      type('go\r');
-      await shows('Let me think');
-      const [, session = ''] = /session (\S+)/.exec(text()) ?? [];
-      // The program stands behind `script`.
-      const { execFileSync } = await import('node:child_process');
-      const [child = ''] = execFileSync('pgrep', ['-P', String(program.process.pid)], { encoding: 'utf8' }).split('\n');
-      process.kill(Number(child), 'SIGTERM');
-      expect((await program.ended).code).toBe(130);
-      expect(program.stdout).toContain('\u001b[?2004l');
-      const stop = (await storedEntries(where.sessions, session)).find(({ type }) => type === 'run-stop');
-      expect(stop).toMatchObject({ reason: 'interrupted' });
+    test('a signal, and a terminal that goes away, end the request durably; a signal gives the terminal back and ends with 130', async () => {
+      for (const how of ['SIGTERM', 'gone'] as const) {
+        const where = await place(await modelServer(hangs));
+        const { program, type, text, shows } = await terminal(where);
+        await shows(/\n>$/);
+        type('go\r');
+        await shows('Let me think');
+        const [, session = ''] = /session (\S+)/.exec(text()) ?? [];
+        // The program stands behind `script`.
+        const [child = ''] = execFileSync('pgrep', ['-P', String(program.process.pid)], { encoding: 'utf8' }).split(
+          '\n',
+        );
+        if (how === 'gone') program.process.kill('SIGKILL');
+        else process.kill(Number(child), how);
+        const { code } = await program.ended;
+        if (how === 'SIGTERM') expect(code).toBe(130);
+        if (how === 'SIGTERM') expect(program.stdout).toContain('\u001b[?2004l');
+        const stops = async () =>
+          (await storedEntries(where.sessions, session)).filter((each) => each.type === 'run-stop');
+        await expect.poll(() => stops().catch(() => [])).toMatchObject([{ reason: 'interrupted', cause: 'cancelled' }]);
+      }
     });
 });

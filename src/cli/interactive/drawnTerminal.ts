@@ -87,7 +87,11 @@ export class DrawnTerminal implements ConversationTerminal {
 
   #restore(): void {
     this.#output.write(PASTES[1]);
-    this.#input.setRawMode(false);
+    try {
+      this.#input.setRawMode(false);
+    } catch {
+      // The terminal is gone: there is nothing to give back.
+    }
   }
 
   #size(): { columns: number; rows: number } {

@@ -91,7 +91,7 @@ export class InteractiveSession implements TerminalSource {
     this.#follow(conversation);
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#opened?.release();
     this.#prompt.stop();
     this.#terminal.close();

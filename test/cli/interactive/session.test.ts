@@ -153,7 +153,7 @@ describe('a session that waits', () => {
     const first = await talk(deploys('prod'));
     first.source.submit('go', false);
     await first.asks('run it?');
-    await first.session.close();
+    first.session.close();
     await first.made.agent.close();
     const again = await talkWith(await agentOf(['done'], first.made.cwd), first.session.id);
     await again.asks('run it?');
@@ -280,6 +280,6 @@ describe('on a terminal that cannot be drawn on', () => {
     expect(written.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
     typed.end();
     expect(await session.left).toBe('done');
-    await session.close();
+    session.close();
   });
 });
