@@ -1,6 +1,6 @@
 /** Logs turned back into stories, and into tests that tell them. */
 import { describe, expect, it } from 'vitest';
-import { createAgent, type LogEntry } from '../../src/index.ts';
+import { createAgent, type LogEntry, subAgents } from '../../src/index.ts';
 import { type Move, runScript, scriptOf, testOf } from '../../src/testing/index.ts';
 import { Bank } from './sampleAgents.ts';
 
@@ -82,6 +82,23 @@ describe('a log tells the story that left it', () => {
       (world) => createAgent({ policies: { limits: { runMs: 1000 } }, ...world }),
       script,
     );
+    expect(scriptOf(log)).toEqual(script);
+  });
+
+  it('a call that waits inside a sub-agent', async () => {
+    const task = { id: 'a', task: 'use transfer' };
+    const script: Move[] = [
+      send,
+      { do: 'reply', calls: [{ name: 'spawn_agents', args: { tasks: [task] } }] },
+      { do: 'tool', call: 1 },
+      { do: 'decide', call: 1, action: 'approve' },
+      { do: 'resume' },
+      { do: 'tool', call: 1 },
+      done,
+    ];
+    const tools = [subAgents({ tools: [new Bank().transfer] })];
+    const examples = { transfer: [{ args: { to: 'landlord', euros: 900 } }] };
+    const { log } = await runScript((world) => createAgent({ tools, ...world }), script, { examples });
     expect(scriptOf(log)).toEqual(script);
   });
 

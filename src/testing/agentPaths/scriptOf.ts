@@ -104,11 +104,7 @@ class Telling {
 
   #resumed(): void {
     // A message that found nothing undecided has brought it.
-    if (this.#before?.type !== 'message-queued') {
-      for (const [callId, isWithin] of this.#waiting)
-        if (isWithin) this.#say({ do: 'decide', call: this.#numberOf(callId), action: 'approve' });
-      this.#say({ do: 'resume' });
-    }
+    if (this.#before?.type !== 'message-queued') this.#say({ do: 'resume' });
     this.#begun();
   }
 
@@ -159,11 +155,12 @@ class Telling {
   }
 
   #decision({ callId, decision }: Entry<'decision'>): void {
-    const { action } = decision;
+    // What was said inside a call is in the log of its sub-agent.
+    const action = this.#waiting.get(callId) ? 'approve' : decision.action;
     this.#say({
       ...{ do: 'decide', call: this.#numberOf(callId), action },
       ...(decision.action === 'edit' && { args: decision.args }),
-      ...(decision.action === 'answer' && { payload: decision.payload }),
+      ...(action === 'answer' && decision.action === 'answer' && { payload: decision.payload }),
     });
   }
 

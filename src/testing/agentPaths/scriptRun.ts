@@ -96,7 +96,12 @@ export class ScriptRun {
     const running = [...(journal?.open.values() ?? [])].flatMap((request) =>
       request.kind === 'tool' ? [numberOf(request.callId)] : [],
     );
-    const waiting = this.pending.map(({ callId, path }) => numberOf(path[0] ?? callId));
+    // What waits inside a call waits for a person when the call itself does.
+    const suspended = suspendedIn(this.log);
+    const waiting = this.pending.flatMap(({ callId, path }) => {
+      const own = path[0] ?? callId;
+      return path.length < 2 || suspended.has(own) ? [numberOf(own)] : [];
+    });
     return {
       status,
       model: model.open !== undefined,
@@ -241,4 +246,14 @@ export class ScriptRun {
   #refused(error: unknown): void {
     this.#refusal ??= error;
   }
+}
+
+/** Calls that wait, by their own last entry. */
+function suspendedIn(log: readonly LogEntry[]): Set<string> {
+  const found = new Set<string>();
+  for (const entry of log) {
+    if (entry.type === 'tool-suspended') found.add(entry.callId);
+    else if (entry.type === 'tool-started' || entry.type === 'tool-result') found.delete(entry.callId);
+  }
+  return found;
 }
