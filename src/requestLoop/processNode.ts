@@ -36,8 +36,8 @@ export function normalizeArgs(args: unknown): { [key: string]: Json } {
   throw new ValidationError(`the arguments of a call must be a JSON object, got ${text.slice(0, PREVIEW)}`);
 }
 
-/** The structured calls of a response; where there are none, those that stand in its text. */
-function callsOf(parts: readonly Part[], { options, ports }: OpenSession): NodeCall[] {
+/** The structured calls of a response; where there are none and somebody executes them, those that stand in its text. */
+function callsOf(parts: readonly Part[], { options, ports }: OpenSession, isExecuted: boolean): NodeCall[] {
   const structured = parts.filter(({ partKind }) => partKind === 'tool-call');
   if (structured.length > 0) {
     return structured.map(({ toolCallId, toolName = 'unknown', args }) => ({
@@ -47,7 +47,7 @@ function callsOf(parts: readonly Part[], { options, ports }: OpenSession): NodeC
     }));
   }
   const formats = options.policies?.textToolCalls ?? presets.requestLoop.textToolCalls;
-  if (!formats) return [];
+  if (!formats || !isExecuted) return [];
   const texts = parts.flatMap(({ partKind, content }) =>
     partKind === 'text' && typeof content === 'string' ? [content] : [],
   );
@@ -123,8 +123,9 @@ export async function processNode(
   markObserved(node);
   observeReturns(request?.parts ?? [], own, callbacks.toolResultCallback);
   observeResponse(node, own, null);
-  const calls = callsOf(modelResponse?.parts ?? [], own);
+  const isExecuted = callbacks.toolCallback !== undefined;
+  const calls = callsOf(modelResponse?.parts ?? [], own, isExecuted);
   for (const { callId, name, args } of calls) own.session.runtime.toolRegistry.register(callId, name, args);
-  if (callbacks.toolCallback && calls.length > 0) await dispatch(calls, own, callbacks);
+  if (isExecuted && calls.length > 0) await dispatch(calls, own, callbacks);
   return verdict;
 }

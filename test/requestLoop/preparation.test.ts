@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Message, PRUNED_RESULT } from '../../machines/internal.ts';
 import { cleanHistory, prepareHistory, pruneToolOutputs } from '../../src/requestLoop/index.ts';
+import { cpuTime } from '../support/cpuTime.ts';
 import { call, lines } from '../support/model.ts';
 import { echoTool } from '../support/tools.ts';
 import { loopBench } from './bench.ts';
@@ -62,11 +63,10 @@ describe('clean-up', () => {
     expect(cleanHistory(clean.messages).changed).toBe(false);
   });
 
-  it('a log of a thousand aborted requests is cleaned in linear time', () => {
+  it('a history of ten thousand aborted requests is cleaned in linear time', async () => {
     const history = Array.from({ length: 20_000 }, (_, n) => (n % 2 ? says('', `c${n}`) : user(`r${n}`)));
-    const since = performance.now();
     expect(cleanHistory(history).messages).toHaveLength(1);
-    expect(performance.now() - since).toBeLessThan(2_000);
+    expect(await cpuTime(() => cleanHistory(history))).toBeLessThan(1_000);
   });
 });
 

@@ -164,6 +164,12 @@ describe('calls that stand in the text of a response', () => {
     expect(off.session.runtime.toolRegistry.list()).toEqual([]);
   });
 
+  it('where nobody executes calls, text is text', async () => {
+    const on = nodes();
+    await on.process(replied(text(TAGGED)), {});
+    expect(on.registry.list()).toEqual([]);
+  });
+
   it('S004-17: the first format with a hit is taken alone, under fresh ids', async () => {
     const on = nodes();
     const content = `\`\`\`json\n{"name": "other", "arguments": {}}\n\`\`\`\n${TAGGED}`;
