@@ -114,10 +114,12 @@ export function protectedPlace(
   around: Surroundings,
   more: readonly PathPattern[],
 ): string | undefined {
-  const state = process.env.XDG_STATE_HOME;
+  const { XDG_STATE_HOME, XDG_CONFIG_HOME } = process.env;
   const own = [
     ...PROTECTED_BELOW_HOME.map((place) => resolve(around.home, place)),
-    ...(state && isAbsolute(state) ? [resolve(state, 'runchart')] : []),
+    ...[XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((given) =>
+      given && isAbsolute(given) ? [resolve(given, 'runchart')] : [],
+    ),
   ];
   for (const [each, from] of [
     [path.spelled, around.cwd],

@@ -1,5 +1,7 @@
 /** `runchart serve` as a process: what it serves and whom it refuses. */
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { type Program, start, storedEntries } from './cli.ts';
@@ -119,6 +121,46 @@ test('--stdio: requests and events as JSON lines; the end of the input ends it w
   expect(of('error')).toMatchObject([{ requestId: 'r2', code: 'malformed' }]);
   expect(of('answer')).toMatchObject([{ requestId: 'r1', value: { conversation: 's' } }]);
   expect(told.at(-1)).toMatchObject({ type: 'turn-result', result: { subtype: 'success', turns: 2 } });
+});
+
+test('--stdio: rules and limits are those of the configuration files, as far as the project is trusted', async () => {
+  const command = JSON.stringify({ command: 'touch made' });
+  const { cwd, env, root } = await place(
+    await modelServer(
+      (reply) => {
+        reply.call('c1', 'Read', '{"file_path":"notes.txt"}');
+        reply.finish('tool_calls');
+      },
+      (reply) => {
+        reply.call('c2', 'Bash', command);
+        reply.finish('tool_calls');
+      },
+    ),
+  );
+  const says = async (path: string, said: object): Promise<void> => {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, JSON.stringify(said));
+  };
+  await says(join(root, 'config/runchart/config.json'), { model: 'm1', permissions: { mode: 'acceptEdits' } });
+  const hooks = { PreToolUse: [{ command: 'touch hooked' }] };
+  const project = { permissions: { allow: ['bash(*)'], deny: ['read(notes.txt)'], mode: 'bypass' }, hooks };
+  await says(join(cwd, '.runchart/config.json'), project);
+  const input = `${JSON.stringify({ type: 'user-message', conversation: 's', content: 'go' })}\n`;
+  const program = start(['serve', '--stdio'], { cwd, env: { ...env, XDG_CONFIG_HOME: join(root, 'config') }, input });
+  expect(await program.ended).toEqual({ code: 0, signal: null });
+  const told = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
+  expect(told[0]).toMatchObject({ type: 'system-init', model: 'm1', permissionMode: 'acceptEdits' });
+  const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
+  expect(told[0]?.tools).toEqual(tools);
+  const log = told.flatMap((each) => (each.type === 'entry' ? [each.entry as { type: string; code?: string }] : []));
+  expect(log.filter(({ type }) => type === 'tool-result')).toMatchObject([{ callId: 'c1', code: 'denied' }]);
+  expect(log.filter(({ code }) => code === 'configuration_ignored')).toHaveLength(1);
+  expect(told.at(-1)).toMatchObject({
+    type: 'turn-result',
+    result: { subtype: 'suspended', pending: [{ callId: 'c2' }] },
+  });
+  expect(await readdir(cwd)).not.toContain('made');
+  expect(await readdir(cwd)).not.toContain('hooked');
 });
 
 test('--stdio: a signal ends the run as interrupted, durably, with 130', async () => {

@@ -2,7 +2,7 @@
 import { mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PermissionOptions } from '../../src/node.ts';
 import { explain, workspace } from './workspace.ts';
 
@@ -57,6 +57,10 @@ describe('hostile paths', () => {
     expect(await write('other/a.jsonl', options)).toBe('allow');
     const usual = join(homedir(), '.local/state/runchart/a.jsonl');
     expect(await write(usual, { mode: 'bypass' })).toBe('ask');
+    expect(await write('/etc/elsewhere/runchart/config.json', { mode: 'bypass' })).toBe('allow');
+    vi.stubEnv('XDG_CONFIG_HOME', '/etc/elsewhere');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await write('/etc/elsewhere/runchart/trusted.json', { mode: 'bypass' })).toBe('ask');
   });
 });
 
