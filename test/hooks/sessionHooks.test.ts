@@ -1,8 +1,8 @@
-/** Hooks of sub-agents' sessions, and a stop that a hook asked for while other calls wait. */
+/** Hooks of sub-agents' sessions, of summaries, and a stop that a hook asked for while other calls wait. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Policies, subAgents, toolResult } from '../../src/index.ts';
-import { type HookEvent, type HookInput, type HookOptions, hooks } from '../../src/node.ts';
+import { type Hook, type HookEvent, type HookInput, type HookOptions, hooks } from '../../src/node.ts';
 import { bench, only, restart } from '../support/agent.ts';
 import { byTask, childOf, spawn, submit } from '../support/family.ts';
 import { call, scripted } from '../support/model.ts';
@@ -97,5 +97,37 @@ describe('a run that a hook stops while another call of the round waits', () => 
     expect([resumed.termination, resumed.cause, again.model.calls.length]).toEqual(['Stopped', 'hook', 0]);
     const told = again.conversation.log().filter((each) => each.type === 'diagnostic' && each.code === 'hook_stopped');
     expect(told).toHaveLength(1);
+  });
+});
+
+describe('PreCompact', () => {
+  const text = 'x'.repeat(1_200);
+  const compacted = async (hook: Hook) => {
+    const model = scripted([text, text, 'Summary', 'ok'], { contextWindow: 1_000, maxOutputTokens: 0 });
+    const to = await bench({ model, plugins: [hooks({ PreCompact: [hook] })] });
+    for (const words of ['one', 'two', 'x'.repeat(1_000)]) await to.conversation.send(words).result;
+    return { model, log: to.conversation.log() };
+  };
+
+  it('TRC-6: what a hook adds is what the summary is told to hold', async () => {
+    const inputs: HookInput[] = [];
+    const run = (input: HookInput) => {
+      inputs.push(input);
+      return { additionalContext: 'Keep the paths.' };
+    };
+    const { model, log } = await compacted({ run });
+    expect(inputs).toMatchObject([{ event: 'PreCompact', source: 'auto', conversationId: 'c' }]);
+    expect(model.calls[2]?.system).toMatch(/Keep the paths\.$/);
+    expect(log.filter(({ type }) => type === 'compaction')).toHaveLength(1);
+  });
+
+  it.each([
+    ['a function that answers block', { run: () => ({ decision: 'block', reason: 'not now' }) as const }],
+    ['a command that ends with 2', { command: 'echo "not now" >&2; exit 2' }],
+  ])('TRC-6: %s keeps the messages, and the log says so', async (_, hook) => {
+    const { model, log } = await compacted(hook);
+    expect(model.calls).toHaveLength(3);
+    expect(log.filter(({ type }) => type === 'compaction')).toEqual([]);
+    expect(log).toContainEqual(expect.objectContaining({ type: 'notice', code: 'compaction_blocked' }));
   });
 });

@@ -682,7 +682,7 @@ export const defects = [
   {
     id: 'suspended-slot-done',
     about: 'the round takes a suspended call for one that is done',
-    witness: 'test/scenarios/cancel.test.ts',
+    fault: 'tool-suspends, cancel',
     edits: [["status: output.outcome === 'suspended' ? 'suspended' : 'done', output }", "status: 'done', output }"]],
   },
 ];

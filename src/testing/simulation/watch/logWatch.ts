@@ -118,6 +118,7 @@ export class LogWatch {
         break;
       case 'run-stop':
         world.hold(this.cycle === 'running' || this.cycle === 'suspended', 'INV-3', () => `${id} stops twice`);
+        if (entry.cause === 'cancelled') this.#holdsClosed(id);
         this.cycle = 'stopped';
         this.stop = entry;
         this.stoppedIn = world.life;
@@ -136,6 +137,16 @@ export class LogWatch {
     }
     this.ended.add(id);
     world.facts.running.delete(this.#id);
+  }
+
+  /** A cancel leaves nothing waiting, of this run or of one before it. */
+  #holdsClosed(runId: string): void {
+    const world = this.#world;
+    // What a store has lost may stand in the log without what was said behind it.
+    if (world.storeFailed) return;
+    for (const [callId, { status }] of this.calls.calls) {
+      world.hold(status === 'ended', 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
+    }
   }
 
   /** A sub-agent begins once and ends once. */
