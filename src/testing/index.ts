@@ -40,6 +40,7 @@ export {
   type ScriptedReply,
   scriptedModel,
 } from './scriptedModel.ts';
+export { neverReached } from './simulation/neverReached.ts';
 export { shrink } from './simulation/shrink.ts';
 export { type AgentWorld, type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
 export type { Violation } from './simulation/world/world.ts';

@@ -159,6 +159,7 @@ describe('public names', () => {
         "drive",
         "logStoreSuite",
         "modelSuite",
+        "neverReached",
         "recordingJournal",
         "replayRecording",
         "replayUntil",

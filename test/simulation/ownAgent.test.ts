@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
-import { type AgentWorld, simulate } from '../../src/testing/index.ts';
+import { type AgentWorld, neverReached, simulate } from '../../src/testing/index.ts';
 
 type Args = { people: number; day: string; terrace?: boolean | undefined };
 const parameters = z.object({
@@ -50,6 +50,23 @@ describe('the agent of somebody else', () => {
     expect(drawn.some(({ people }) => people === 2)).toBe(true);
     expect(drawn.some(({ people }) => people === 8)).toBe(true);
     expect(new Set(drawn.map(({ day }) => day.length))).toEqual(new Set([3, 5]));
+  });
+
+  it('has it said which tools never ran, and which decisions nobody took', async () => {
+    const seen: Args[] = [];
+    const lives = [];
+    for (let seed = 1; seed <= 40; seed++) lives.push(await simulate({ seed, agent: booking(seen) }));
+    expect(neverReached(lives)).toEqual([]);
+    const none = lives.map((life) => ({ ...life, log: [] }));
+    expect(neverReached(none)).toEqual([
+      'the tool book never ran in 40 lives',
+      'no call waited for a decision in 40 lives',
+    ]);
+    const undecided = lives.map((life) => ({ ...life, log: life.log.filter(({ type }) => type !== 'decision') }));
+    expect(neverReached(undecided)).toEqual([
+      'no call that waited was approved in 40 lives',
+      'no call that waited was denied in 40 lives',
+    ]);
   });
 
   it('is held to the invariants of its author, by their names', async () => {

@@ -46,6 +46,8 @@ export interface SimulationReport {
   readonly violations: readonly Violation[];
   /** Faults and acts by kind. */
   readonly faults: Readonly<Record<string, number>>;
+  /** Names of the tools that the model was offered. */
+  readonly tools: readonly string[];
   /** What the life came to, how often. */
   readonly reached: Readonly<Record<Group, Readonly<Record<string, number>>>>;
 }
@@ -143,6 +145,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     tape: tape.taken,
     violations: telling(world.violations),
     faults: Object.fromEntries(world.faults),
+    tools: [...world.schemas.keys()],
     reached: world.reached,
   };
 }
