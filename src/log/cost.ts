@@ -36,6 +36,8 @@ export interface ConversationCost {
 
 /** What stands for the models of sub-agents: the log says what each used, and not how much of it by which model. */
 const SUB_AGENTS = 'sub-agents';
+/** Of a summary that does not say which model wrote it. */
+const SUMMARIES = 'summaries';
 
 const nothing: Cost = { calls: 0, usage: zeroUsage.usage, costUsd: 0, knownUsd: 0, unpriced: 0 };
 
@@ -81,7 +83,5 @@ export function costOf(entries: Iterable<LogEntry>): ConversationCost {
 
 function modelOf(entry: LogEntry): Pick<CallCost, 'model' | 'turn'> {
   if (entry.type === 'model-reply') return { model: entry.model, turn: entry.turn };
-  // A summary names the model that wrote it.
-  const { model } = entry as { model?: unknown };
-  return { model: typeof model === 'string' ? model : SUB_AGENTS };
+  return { model: entry.type === 'compaction' ? (entry.model ?? SUMMARIES) : SUB_AGENTS };
 }

@@ -8,7 +8,7 @@ import { echoTool } from '../support/tools.ts';
 const prices = { input: 3, output: 15 };
 
 describe('costOf', () => {
-  it('S002-17 sums the calls of models by model, by run and in all', async () => {
+  it('TRC-9 sums the calls of models by model, by run and in all', async () => {
     const cheap = scripted([[t('from the other'), finish('stop', 1_000_000)]], {
       id: 'cheap',
       prices: { input: 1, output: 1 },
@@ -43,7 +43,7 @@ describe('costOf', () => {
     expect(total.usage).toMatchObject({ inputTokens: 3_000_000, outputTokens: 3_000_000 });
   });
 
-  it('a price that is not known is said, and never counted as nothing', async () => {
+  it('TRC-9 a price that is not known is said, and never counted as nothing', async () => {
     const other = scripted([[t('unpriced'), finish('stop', 10)]], { id: 'unpriced' });
     const model = scripted([[t('priced'), finish('stop', 1_000_000)], new ModelError({ code: 'server' })], {
       id: 'priced',
@@ -61,7 +61,7 @@ describe('costOf', () => {
     ]);
   });
 
-  it('a conversation without calls costs nothing, and the same log costs the same after a restart', async () => {
+  it('TRC-15 a conversation without calls costs nothing, and turns, cost and exit are the same after a restart', async () => {
     expect(costOf([]).total).toMatchObject({ calls: 0, costUsd: 0, unpriced: 0 });
     const made = await bench({ model: scripted([[t('a'), finish('stop', 5)]], { prices }), store: memoryStore() });
     await made.conversation.send('one').result;
@@ -75,17 +75,20 @@ describe('costOf', () => {
     });
   });
 
-  it('what sub-agents used is counted under their own name, and what no price can be is no price', () => {
+  it('what summaries and sub-agents used is counted, and what no price can be is no price', () => {
     const base = { seq: 1, at: 0, conversationId: 'c', runId: 'r' };
     const usage = { inputTokens: 7, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
     const value = { callId: 'c1', conversationId: 'd', upTo: 3, usage, costUsd: 0.5 };
     const log: LogEntry[] = [
       { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value },
       { ...base, type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: -1 },
+      { ...base, type: 'compaction', upToSeq: 0, summary: 's', usage, costUsd: 0.25, model: 'n' },
+      { ...base, type: 'compaction', upToSeq: 0, summary: 's' },
     ];
     expect(costOf(log).models).toMatchObject([
       { model: 'sub-agents', costUsd: 0.5 },
       { model: 'm', costUsd: null, unpriced: 1 },
+      { model: 'n', costUsd: 0.25, calls: 1 },
     ]);
   });
 });

@@ -29,7 +29,7 @@ const git = (cwd: string, ...args: string[]): string =>
   execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd, encoding: 'utf8' });
 
 describe('systemPrompt', () => {
-  it('joins template, tools, git and the files of the project, and puts in directory, model and date', async () => {
+  it('TRC-3 joins template, tools, git and the files of the project, and puts in directory, model and date', async () => {
     const { cwd, write } = workspace({ 'shop/AGENTS.md': 'Use tabs.', 'shop/CLAUDE.md': 'Run make.' });
     git(cwd, 'init', '-q', '-b', 'trunk');
     write('shop/new.txt', 'x');
@@ -53,7 +53,7 @@ describe('systemPrompt', () => {
     expect(places).toEqual([...places].sort((a, b) => a - b));
   });
 
-  it('is assembled once a session: what changes meanwhile does not change it, and what hooks add comes behind it once', async () => {
+  it('TRC-2 is assembled once a session: what changes meanwhile does not change it, and what hooks add comes behind it once', async () => {
     const { cwd, write } = workspace({ 'shop/AGENTS.md': 'Before.' });
     const adding = hooks({ SessionStart: [{ run: () => ({ additionalContext: 'from a hook' }) }] });
     const made = await promptIn(cwd, {}, { plugins: [systemPrompt({ git: false }), adding] });
