@@ -10,6 +10,7 @@ import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { PendingCall } from '../index.ts';
 import { CANCELLED } from './exitCodes.ts';
+import { approvalFacts } from './interactive/approval.ts';
 import type { Screen } from './screen.ts';
 
 const BYTES_MAX = 4 * 1024 * 1024;
@@ -114,10 +115,13 @@ export function terminalAsker(screen: Screen, signal: AbortSignal): Asker {
   };
 }
 
-/** The call as it would run, nothing left out. */
-export function showCall(screen: Screen, { name, args, reason }: PendingCall): void {
+/** The call as it would run, nothing left out, with what the rules say of the parts of a command. */
+export function showCall(screen: Screen, { name, args, reason, payload }: PendingCall): void {
   screen.line(['yellow', '? '], ['bold', name], ['plain', ` waits for a decision (${reason}). It would run with`]);
   for (const line of JSON.stringify(args, null, 2).split('\n')) screen.line(['plain', `    ${line}`]);
+  const { parts } = approvalFacts(payload);
+  if (parts.length < 2) return;
+  for (const { text, outcome, by } of parts) screen.line(['plain', `    ${text}`], ['dim', `  ${outcome} (${by})`]);
 }
 
 /** Asks about every call that waits; answers how many are left undecided. */

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type PromptOptions, readPrompt } from '../../src/cli/input.ts';
+import { type PromptOptions, readPrompt, showCall } from '../../src/cli/input.ts';
+import { Screen } from '../../src/cli/screen.ts';
 import { newSessionId, sessionsDirectory } from '../../src/cli/sessions/sessionStore.ts';
 
 const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({
@@ -80,4 +81,33 @@ describe('sessions', () => {
   test('have ids that sort by time', () => {
     expect(newSessionId(new Date('2026-01-02T03:04:05Z'))).toMatch(/^20260102-030405-[0-9a-f]{6}$/);
   });
+});
+
+test('a call that waits is shown whole, with what the rules say of the parts of its command, and drives no terminal', () => {
+  let shown = '';
+  const output = {
+    write(text: string) {
+      shown += text;
+    },
+    styled: false,
+  };
+  const parts = [
+    { text: 'git status', outcome: 'allow', by: 'read-only' },
+    { text: 'make \u001b[2J', outcome: 'ask', by: 'mode default' },
+  ];
+  const args = { command: 'git status && make \u001b[2J' };
+  const call = { callId: 'c1', name: 'Bash', args, reason: 'permission', suspension: 1, path: ['c1'] };
+  showCall(new Screen({ reply: output, steps: output }), {
+    ...call,
+    payload: { by: 'mode default', parts, rules: [] },
+  });
+  expect(shown.split('\n')).toEqual([
+    '? Bash waits for a decision (permission). It would run with',
+    '    {',
+    '      "command": "git status && make \\u001b[2J"',
+    '    }',
+    '    git status  allow (read-only)',
+    '    make \\x1b[2J  ask (mode default)',
+    '',
+  ]);
 });

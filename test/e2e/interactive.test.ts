@@ -118,7 +118,8 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
 
   if (proves)
     test('on a dumb terminal whole lines come and go, and nothing moves a cursor', async () => {
-      const where = await place(await modelServer(runs('Marking it.', 'touch marked'), explains));
+      const server = await modelServer(runs('Marking it.', 'touch marked'), explains, hangs);
+      const where = await place(server);
       const { program, type, shows, readable } = await terminal(where, [], { TERM: 'dumb' });
       await shows(/\n>$/);
       type('mark it\r');
@@ -130,6 +131,11 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
       await shows(/\n>$/);
       expect(program.stdout).not.toContain(ESCAPE);
       expect(existsSync(join(where.cwd, 'marked'))).toBe(false);
+      type('again\r');
+      await shows('> again');
+      await expect.poll(() => server.asked.length).toBe(3);
+      type(CTRL_C);
+      await shows(/■ interrupted[\s\S]*\n>$/);
       type(CTRL_D);
       expect(await program.ended).toEqual({ code: 0, signal: null });
     });
