@@ -1,0 +1,59 @@
+/**
+ * The pictures of README and docs: `npm run pictures` builds, runs the demo up to its question, looks at its page in Debian's
+ * Chromium (CHROMIUM names another), and draws RUN. Rule: everything on them is from a run that really happened.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const program = `${root}dist/src/cli/main.js`;
+const folder = `${root}docs/pictures`;
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/** The demo with its page; it waits for the decision. */
+async function demo() {
+  const child = spawn(process.execPath, [program, 'demo', '--inspect'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  const url = await new Promise((resolve, reject) => {
+    child.stdout.on('data', (text) => {
+      said += text;
+      const [found] = /http:\S+token=[\w-]+/.exec(said) ?? [];
+      if (found && said.includes('decide in the page')) resolve(found);
+    });
+    child.once('exit', () => reject(new Error(`the demo ended:\n${said}`)));
+  });
+  return { url, stop: () => child.kill('SIGINT') };
+}
+
+async function picture(browser, url, { name, colorScheme, act = async () => {} }) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme });
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.waitForSelector('.state');
+  await act(page);
+  // Until fonts and the last change of colour are there.
+  await page.waitForTimeout(1500);
+  await page.screenshot({ path: `${folder}/${name}.png` });
+  await context.close();
+}
+
+mkdirSync(folder, { recursive: true });
+writeFileSync(`${folder}/run.svg`, execFileSync(process.execPath, [program, 'charts', 'RUN', '--svg']));
+const { url, stop } = await demo();
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+try {
+  await picture(browser, url, { name: 'inspector', colorScheme: 'dark' });
+  await picture(browser, url, {
+    name: 'inspector-travel',
+    colorScheme: 'light',
+    act: async (page) => {
+      for (let step = 0; step < 16; step += 1) await page.keyboard.press('k');
+    },
+  });
+} finally {
+  await browser.close();
+  stop();
+}
+console.log('docs/pictures: inspector.png, inspector-travel.png, run.svg');
