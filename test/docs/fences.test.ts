@@ -47,7 +47,9 @@ describe('examples', () => {
     const alias = Object.fromEntries([...entries].map(([name, source]) => [name, join(root, source)]));
     const entryPoints = run.map((example) => join(root, 'docs/examples', example));
     const outExtension = { '.js': '.mjs' };
-    const how = { outdir: place, outExtension, bundle: true, platform: 'node', format: 'esm' } as const;
+    // Packages of the old kind ask for Node's modules by `require`.
+    const js = "import { createRequire as ofModule } from 'node:module'; const require = ofModule(import.meta.url);";
+    const how = { banner: { js }, outdir: place, outExtension, bundle: true, platform: 'node', format: 'esm' } as const;
     await build({ entryPoints, alias, logLevel: 'silent', ...how });
   });
   afterAll(() => rm(place, { recursive: true, force: true }));
