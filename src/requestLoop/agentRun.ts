@@ -31,7 +31,9 @@ export function responseStateOf(entries: readonly LogEntry[]): AgentRun['respons
   return { state: 'RESPONSE', taskCompleted: value.RESPONSE === 'Completed' };
 }
 
+/** For the model in words; for a program beside them, under a name that no provider has. */
 const INTERRUPTED = '[INTERRUPTED]\n\n';
+const MARK = { provider: 'runchart', flag: 'interrupted' };
 
 /** Whether the words that a log ends with are those of a reply that was cut off. */
 function endsInterrupted(entries: readonly LogEntry[]): boolean {
@@ -45,7 +47,7 @@ export function sessionMessages(messages: readonly Message[], entries: readonly 
   if (last?.role !== 'assistant' || !endsInterrupted(entries)) return [...messages];
   const [first, ...others] = last.content;
   const marked = first?.type === 'text' ? { ...first, text: `${INTERRUPTED}${first.text}` } : first;
-  return [...messages.slice(0, -1), { ...last, content: marked ? [marked, ...others] : [] }];
+  return [...messages.slice(0, -1), { ...last, content: marked ? [marked, ...others] : [], extra: MARK }];
 }
 
 /** The handle of these entries. */

@@ -111,7 +111,7 @@ async function dispatch(calls: readonly NodeCall[], own: OpenSession, callbacks:
  */
 export async function processNode(
   node: Node,
-  state: RequestState,
+  state: Pick<RequestState, 'session'>,
   callbacks: RequestCallbacks = {},
 ): Promise<{ isEmpty: boolean; reason: 'empty' | null }> {
   const own = sessionOf(state);

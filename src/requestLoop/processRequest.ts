@@ -72,7 +72,7 @@ async function processed(
 export async function processRequest(
   message: string,
   model: string,
-  state: RequestState,
+  state: Pick<RequestState, 'session'>,
   callbacks: RequestCallbacks = {},
 ): Promise<AgentRun> {
   const own = sessionOf(state);

@@ -120,7 +120,7 @@ export class OpenSession implements RequestState {
 export const openSession = (options: LoopOptions): RequestState => new OpenSession(options);
 
 /** Throws ConfigurationError for what `createStateManager` did not make. */
-export function sessionOf(given: RequestState): OpenSession {
+export function sessionOf(given: Pick<RequestState, 'session'>): OpenSession {
   if (given instanceof OpenSession) return given;
   throw new ConfigurationError('a request needs what createStateManager made');
 }

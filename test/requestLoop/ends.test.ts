@@ -32,6 +32,7 @@ describe('an abort', () => {
   it('S004-20: keeps what was streamed as an interrupted reply at the end of the history', async () => {
     const on = await aborted('par');
     expect(lines(on.session.conversation.messages)).toEqual(['user hi', 'assistant [INTERRUPTED]\n\npar']);
+    expect(on.session.conversation.messages.at(-1)).toMatchObject({ extra: { flag: 'interrupted' } });
     expect((await on.request('go on')).result).toEqual({ output: 'hello' });
     expect(lines(on.model.calls[1]?.messages ?? [])).toEqual([
       'user hi',
