@@ -36,12 +36,7 @@ export const tools = [
     id: 'symlink',
     about: 'a path is inside by its spelling, not by where its links lead',
     witness: 'test/tools/coding/workspace.test.ts',
-    edits: [
-      [
-        'const isOutside = !isInside(root, target);',
-        'const isOutside = !isInside(root, resolve(root, path));',
-      ],
-    ],
+    edits: [['const isOutside = !isInside(root, target);', 'const isOutside = !isInside(root, resolve(root, path));']],
   },
   {
     id: 'opened-check',
