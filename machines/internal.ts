@@ -33,10 +33,10 @@ export { isCutOff, repairs, restored } from './log/recovery.ts';
 export { stopReason } from './run/entries.ts';
 export { runChart } from './run/run.machine.ts';
 export { dueReplays } from './tools/openCalls.ts';
+export { GO_ON_STOPPED, PRUNED_RESULT } from './transcript/texts.ts';
 export {
   CHARACTERS_A_TOKEN,
   isVisible,
-  PRUNED_RESULT,
   prunableIn,
   prunableOf,
   shareOf,

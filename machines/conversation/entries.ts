@@ -10,6 +10,7 @@ import type { EffectRequest } from '../ports.ts';
 import { syntheticResults } from '../run/closeCalls.ts';
 import type { RunInput, Settings } from '../run/context.ts';
 import { matches } from '../tools/openCalls.ts';
+import { SUPERSEDED } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import { type ConversationArgs, type ConversationContext, queued, runOf } from './context.ts';
 
@@ -47,8 +48,7 @@ export const settledEntries = ({ context: { runId }, event }: Args): NewEntry[] 
 const earlyDecisions = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
   decisions.filter((held) => !suspended.some((waiting) => matches(held, waiting)));
 
-const DENIED = 'This call was denied: the user sent a new message in place of a decision. It was not run.';
-const content = [{ type: 'text' as const, text: DENIED }];
+const content = [{ type: 'text' as const, text: SUPERSEDED }];
 
 /** Ends a cycle that waits: each of its calls gets its result, and its stop is written (request-cycle-model, Boundary Rule). */
 function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], cause: string): NewEntry[] {

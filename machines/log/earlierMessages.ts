@@ -3,10 +3,11 @@
  * is a cycle with its stop, and each call has a result: where the messages hold none, one that says so. So no call of the
  * past is ever run.
  */
+
+import { NO_EARLIER_RESULT } from '../transcript/texts.ts';
 import type { AgentItem, LogEntry, Message, WireEvent } from '../vocabulary.ts';
 
 const STOP: WireEvent = { type: 'run-stop', reason: 'completed', cause: 'history' };
-const NO_RESULT = 'The earlier messages hold no result of this call. It was not run here.';
 
 type Earlier = Extract<LogEntry, { type: 'history' }>;
 
@@ -14,7 +15,7 @@ const noResult = (callId: string): WireEvent => ({
   type: 'tool-result',
   callId,
   outcome: 'cancelled',
-  content: [{ type: 'text', text: NO_RESULT }],
+  content: [{ type: 'text', text: NO_EARLIER_RESULT }],
   code: 'restart',
 });
 

@@ -7,6 +7,7 @@
 import type { Rerun } from '../calls.ts';
 import { type ConversationInput, runOf } from '../conversation/context.ts';
 import type { Settings } from '../run/context.ts';
+import { PROCESS_ENDED, PROCESS_ENDED_BEFORE } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';
 import { countersOf, type LogState, openCalls } from './logState.ts';
@@ -16,11 +17,11 @@ function repairOf(record: CallRecord, known: LogState, idempotent: (name: string
   const { callId, runId, status } = record;
   if (status === 'started') {
     if (idempotent(record.name)) return [];
-    const content = [{ type: 'text' as const, text: 'The process ended while this call ran: it may have run.' }];
+    const content = [{ type: 'text' as const, text: PROCESS_ENDED }];
     return [{ runId, type: 'tool-result', callId, outcome: 'unknown', content }];
   }
   if (status !== 'called' || known.cycle === 'suspended') return [];
-  const content = [{ type: 'text' as const, text: 'This call was not started before the process ended.' }];
+  const content = [{ type: 'text' as const, text: PROCESS_ENDED_BEFORE }];
   return [{ runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' }];
 }
 

@@ -13,18 +13,11 @@ import {
   type ToolResultEntry,
 } from '../calls.ts';
 import { afterReplay, matches, withGate } from '../tools/openCalls.ts';
+import { RESULT_TEXTS, UNSTARTED } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { Lost, RunContext } from './context.ts';
 
-const RESULT_TEXTS = {
-  cancelled: 'This call was cancelled before its result was known. It may have had an effect.',
-  skipped: 'This call was skipped: the run ended before it started.',
-  not_started: 'This call was not run: an earlier call of the same reply still waits.',
-  terminated: 'This call was not run: the run was ended after the reply.',
-  unknown: 'The outcome of this call is unknown: it may have run.',
-} as const;
 type Code = keyof typeof RESULT_TEXTS;
-const UNSTARTED = 'This call was cancelled before it started. It was not run.';
 
 function result(runId: string, callId: string, code: Code): ToolResultEntry {
   const isUnknown = code === 'unknown';

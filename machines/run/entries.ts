@@ -5,6 +5,7 @@
 
 import { expiredEntries } from '../log/callRecord.ts';
 import { conflicts, writesOf } from '../tools/toolRound.machine.ts';
+import { GO_ON, GO_ON_CUT, GO_ON_EMPTY, GO_ON_RESULTS, skippedText } from '../transcript/texts.ts';
 import { EASED, PRUNED, shareOf } from '../transcript/transcript.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
 import { closeCalls, syntheticResults } from './closeCalls.ts';
@@ -89,24 +90,20 @@ export function replyEntries({ context, event }: Args): NewEntry[] {
 export function continuationEntries({ context }: Args): NewEntry[] {
   const { runId, reply, settings, settled, untold, steers } = context;
   if (limitOf(context) !== undefined) return [];
-  if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: 'Go on.', why: 'pause' }];
+  if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: GO_ON, why: 'pause' }];
   if (!reply.empty && settled > 0 && settled === untold && steers.length === 0) {
-    const words = 'Results of earlier calls came in while you answered; they stand in their place. Go on with them.';
-    return [{ runId, type: 'continuation', text: words, why: 'results' }];
+    return [{ runId, type: 'continuation', text: GO_ON_RESULTS, why: 'results' }];
   }
   if (!reply.empty || settings.policies.onEmptyReply !== 'notice') return [];
-  const text = 'Your last reply was empty. Answer the user, or call a tool.';
   return [
     { runId, type: 'notice', code: 'empty_reply', text: 'The model sent an empty reply; it is asked again.' },
-    { runId, type: 'continuation', text, why: 'empty_reply' },
+    { runId, type: 'continuation', text: GO_ON_EMPTY, why: 'empty_reply' },
   ];
 }
 
-const CUT = 'Your last reply was cut off: there was no room for more. Go on where it ends.';
-
 /** What the model is told behind a reply that is to go on when there is room. */
 export const cutEntries = ({ context: { runId } }: Args): NewEntry[] => [
-  { runId, type: 'continuation', text: CUT, why: 'length' },
+  { runId, type: 'continuation', text: GO_ON_CUT, why: 'length' },
 ];
 
 /** What the model is told where a plugin goes on; at a limit it is not called again. */
@@ -114,9 +111,6 @@ export const endHeardEntries = ({ context, event }: Args): NewEntry[] =>
   event.type === 'effect.done' && event.value.kind === 'continue' && limitOf(context) === undefined
     ? [{ runId: context.runId, type: 'continuation', text: event.value.text, why: 'stop_hook' }]
     : [];
-
-const skippedText = (messageId: string): string =>
-  `This call was skipped: a queued message of the user (${messageId}) goes first. It follows the results.`;
 
 /** The results of calls that are answered without being started, then what the round's calls write. */
 export function roundEntries(args: Args): NewEntry[] {

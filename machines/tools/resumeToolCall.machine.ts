@@ -10,6 +10,7 @@ import type { CallConcluded, Replay, ToolCallOutput, ToolResultEntry } from '../
 import { resultFingerprint } from '../fingerprint.ts';
 import type { ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, Phases } from '../ports.ts';
+import { deniedText } from '../transcript/texts.ts';
 import { ask, type Chart, type ConfigOf, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import type { NewEntry, StoredPart } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
@@ -42,12 +43,10 @@ type CallDone = DoneActorEvent<ToolCallOutput, string>;
 export type ResumeToolCallEvent = EffectDone | CallConcluded | CallDone;
 type Args = { context: ResumeToolCallContext; event: ResumeToolCallEvent };
 
-const DENIED = 'The user did not allow this call. It was not run.';
-
 function denial(replay: Replay): StoredPart[] {
   const { decision } = replay;
   const reason = decision?.action === 'deny' ? decision.reason : undefined;
-  return [{ type: 'text', text: reason ? `${DENIED} Reason: ${reason}` : DENIED }];
+  return [{ type: 'text', text: deniedText(reason) }];
 }
 
 function denied({ context }: Args): Partial<ResumeToolCallContext> {

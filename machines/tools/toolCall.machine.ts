@@ -11,6 +11,7 @@ import type { CallConcluded, RoundCall, ToolCallOutput, ToolResultEntry } from '
 import { resultFingerprint } from '../fingerprint.ts';
 import { backoffMs, type ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, TimerElapsed, ToolValue } from '../ports.ts';
+import { suspendedTooOften } from '../transcript/texts.ts';
 import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
@@ -117,7 +118,7 @@ function contentOf({ context, event }: Args): StoredPart[] {
   if (!value) return text(context.call.refused?.text ?? '');
   if (value.kind === 'succeeded' || value.kind === 'erred' || value.kind === 'shown') return value.content;
   if (value.kind === 'block' || value.kind === 'refuse') return text(value.text);
-  return text(`suspended more than ${context.suspensionsMax} times`);
+  return text(suspendedTooOften(context.suspensionsMax));
 }
 
 /** What the deciding event makes of the call, once it has decided; a transition may decide and end in one step. */

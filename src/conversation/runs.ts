@@ -2,13 +2,11 @@
  * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
-import { isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machines/internal.ts';
+import { GO_ON_STOPPED, isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machines/internal.ts';
 import type { MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
 import { givenBack, notBegun, nothingDone, RunFeed, RunHandle, runResult } from './run.ts';
-
-const GO_ON = 'Go on where you stopped.';
 
 export class Runs {
   readonly #runtime: Runtime;
@@ -87,7 +85,7 @@ export class Runs {
     if (status === 'waiting' || isUnfinished(known)) {
       const runId = runOf(id);
       // Whether the model is to be told so is known when it gets its turn in the log.
-      return this.#start(runId, { type: 'resume.requested', runId, continuation: GO_ON });
+      return this.#start(runId, { type: 'resume.requested', runId, continuation: GO_ON_STOPPED });
     }
     // Where a store has lost a promotion, only the log has the message.
     const next = known.queue.find(({ kind }) => kind === 'followUp');

@@ -32,7 +32,8 @@ import {
   subAgentUsageOf,
   usageOf,
 } from '../../machines/internal.ts';
-import { PRUNED_RESULT, prunableIn, prunableOf } from '../../machines/transcript/transcript.ts';
+import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
+import { prunableIn, prunableOf } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
