@@ -2,9 +2,17 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { modelMessages } from '../../machines/index.ts';
-import { defineTool, type LogEntry, type Message, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
+import {
+  defineTool,
+  forkConversation,
+  type LogEntry,
+  type Message,
+  ModelError,
+  type ModelPart,
+  toolResult,
+} from '../../src/index.ts';
 import { summaryCut } from '../../src/runtime/contextWindow.ts';
-import { type Bench, type BenchOptions, bench, entry, only, restart } from '../support/agent.ts';
+import { type Bench, type BenchOptions, bench, entry, only, restart, storeWith } from '../support/agent.ts';
 import { call, deaf, during, finish, lines, type Reply, scripted, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 
@@ -284,6 +292,42 @@ describe('what goes wrong', () => {
     const to = await filled([summed()]);
     expect(await say(to, text(900))).toMatchObject({ termination: 'Stopped', cause: 'context_exhausted' });
     expect(compactions(to)).toHaveLength(1);
+  });
+});
+
+describe('a process that dies', () => {
+  /** The log as it stood when so many entries of the last run were durable. */
+  const cutAt = async (type: LogEntry['type'], replies: readonly Reply[]) => {
+    const to = await filled([summed(), 'ok']);
+    await say(to, text(150));
+    const log = to.conversation.log();
+    const at = log.map((each) => each.type).lastIndexOf(type);
+    const store = await storeWith(log.slice(0, at + 1));
+    return bench({ store, model: scripted(replies, noRoom) });
+  };
+
+  it('within the summary: nothing of it is left, and the run that goes on asks again', async () => {
+    const to = await cutAt('user-message', [summed(), 'ok']);
+    expect(compactions(to)).toEqual([]);
+    expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    expect(compactions(to)).toHaveLength(1);
+  });
+
+  it('behind the summary: it stands, and the run that goes on calls the model with it', async () => {
+    const to = await cutAt('compaction', ['ok']);
+    expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    expect(lines(to.model.calls[0]?.messages ?? [])[0]).toBe(`user ${SUMMARY}`);
+    expect(compactions(to)).toHaveLength(1);
+  });
+
+  it('a fork of a log with a summary shows the model the same', async () => {
+    const to = await filled([summed(), 'ok']);
+    await say(to, text(150));
+    const messages = to.conversation.messages();
+    await to.conversation.close();
+    await forkConversation(to.store, 'c', 'fork');
+    const fork = await to.agent.open('fork');
+    expect(fork.messages()).toEqual(messages);
   });
 });
 
