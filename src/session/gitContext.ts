@@ -35,16 +35,16 @@ export async function gitContext(cwd: string, signal: AbortSignal): Promise<stri
     `Branch: ${shown(branch.trim())}`,
     isRisky
       ? 'Changes: not looked at, for settings of the repository would run programs.'
-      : `Changes: ${listed(changes, 'none')}`,
-    `Last commits: ${listed(subjects?.join('\n'), 'none')}`,
+      : `Changes: ${changes === undefined ? 'not known, git did not answer in time' : listed(changes)}`,
+    `Last commits: ${listed(subjects?.join('\n') ?? '')}`,
   ].join('\n');
 }
 
 const shown = (line: string): string => shownName(line.slice(0, LINE_MAX));
 
-function listed(answer: string | undefined, none: string): string {
-  const lines = (answer ?? '').split('\n').filter((line) => line.trim() !== '');
-  if (lines.length === 0) return none;
+function listed(answer: string): string {
+  const lines = answer.split('\n').filter((line) => line.trim() !== '');
+  if (lines.length === 0) return 'none';
   const more = lines.length > CHANGES_MAX ? [`(and ${lines.length - CHANGES_MAX} more)`] : [];
   return ['', ...lines.slice(0, CHANGES_MAX).map(shown), ...more].join('\n  ');
 }
