@@ -66,17 +66,23 @@ export interface Moment {
   readonly now: number;
 }
 
-export function cyclesAt(moment: Moment): CycleRows[] {
+/** The rows of the last cycles; of those before them, the heads. */
+export function cyclesAt(moment: Moment, most = Number.POSITIVE_INFINITY): CycleRows[] {
   const { entries, index } = moment;
-  const replies = entries.slice(0, index + 1).filter((entry) => entry.type === 'model-reply');
+  const replies: Extract<LogEntry, { type: 'model-reply' }>[] = [];
+  for (let at = 0; at <= index; at++) {
+    const entry = entries[at];
+    if (entry?.type === 'model-reply') replies.push(entry);
+  }
   let reply = 0;
-  return viewAt(entries, index).cycles.map((cycle, place): CycleRows => {
+  const { cycles } = viewAt(entries, index);
+  return cycles.map((cycle, place): CycleRows => {
     const costs = cycle.rounds.map(({ usage }) => {
       if (!usage) return undefined;
       const entry = replies[reply++];
       return { input: usage.inputTokens, output: usage.outputTokens, cost: entry?.costUsd ?? 0 };
     });
-    const rows = rowsOf(cycle, costs, moment, place + 1);
+    const rows = place < cycles.length - most ? [] : rowsOf(cycle, costs, moment, place + 1);
     const request = textOf(cycle.root.content);
     return { id: cycle.id, number: place + 1, request, rows, isOpen: cycle.stop === null, rounds: costs.length };
   });

@@ -126,7 +126,7 @@ function waitsOf(call: CallFacts): Bar[] {
     const { action, by } = decision?.decision ?? {};
     const done = action && { approve: 'allowed', deny: 'denied', edit: 'edited', answer: 'answered' }[action];
     const note = done && (by === undefined ? done : `${done} by ${by}`);
-    const label = decision ? `${call.name} waits` : `${call.name} waits for you`;
+    const label = ended === undefined ? `${call.name} waits for you` : `${call.name} waits`;
     return {
       kind: 'person',
       from: at,

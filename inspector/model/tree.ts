@@ -33,6 +33,10 @@ export const markOfRun = (state: RunState): MarkName => (state === 'completed' ?
 export const markOfCall = (state: CallState): MarkName =>
   state === 'decided' ? 'queued' : state === 'unknown' ? 'cancelled' : state;
 
+/** More runs than these around the cursor are a number. */
+const RUNS_BEHIND = 40;
+const RUNS_AHEAD = 20;
+
 type IsOpen = (key: string, ifUntold: boolean) => boolean;
 
 /** Rows of one conversation; `isOpen` says of a key whether what is below it shows, `isAsking` that the model answers now. */
@@ -40,8 +44,10 @@ export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean): Tree
   const { facts, index } = moment;
   const begun = facts.runs.filter(({ from }) => from <= index);
   const current = begun.at(-1);
-  return facts.runs.flatMap((_, place) => {
-    const at = facts.runs.length - 1 - place;
+  const from = Math.max(0, begun.length - RUNS_BEHIND);
+  const to = Math.min(facts.runs.length, begun.length + RUNS_AHEAD);
+  const rows = facts.runs.slice(from, to).flatMap((_, place) => {
+    const at = to - 1 - place;
     const run = facts.runs[at];
     if (!run) return [];
     const key = `run ${at}`;
@@ -59,7 +65,18 @@ export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean): Tree
     };
     return isOpen(key, run === current) ? [row, ...below] : [row];
   });
+  return from > 0 ? [...rows, earlier(from)] : rows;
 }
+
+const earlier = (runs: number): TreeRow => ({
+  key: 'earlier',
+  depth: 1,
+  mark: 'idle',
+  name: plural(runs, 'earlier run'),
+  fact: '',
+  hasChildren: false,
+  isLater: true,
+});
 
 function callsOf({ calls }: LogFacts, run: RunFacts, index: number): CallFacts[] {
   return [...calls.values()].filter(

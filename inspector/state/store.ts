@@ -67,7 +67,19 @@ const NOTHING: readonly LogEntry[] = [];
 export const open = computed(() => (openId.value === undefined ? undefined : conversations.value.get(openId.value)));
 export const entries = computed(() => open.value?.entries ?? NOTHING);
 export const facts = computed(() => foldLog(entries.value));
+let looked: { first: LogEntry | undefined; upTo: number; found: boolean } | undefined;
+/** Something that must not be seen was taken out. What was looked at is not looked at again. */
+export const isRedacted = computed(() => {
+  const list = entries.value;
+  if (!looked || looked.first !== list[0]) looked = { first: list[0], upTo: 0, found: false };
+  for (; !looked.found && looked.upTo < list.length; looked.upTo++) {
+    looked.found = JSON.stringify(list[looked.upTo]).includes('[redacted]');
+  }
+  return looked.found;
+});
 export const last = computed(() => entries.value.length - 1);
+/** The number that an entry has in its log. */
+export const seqOf = (index: number): number => entries.value[index]?.seq ?? Math.max(0, index);
 export const cursor = computed(() => Math.min(held.value ?? last.value, last.value));
 /** The page is at an entry and stays there, though more may follow. */
 export const isPast = computed(() => held.value !== undefined && held.value < last.value);

@@ -97,7 +97,8 @@ const isFrom = (drawing: Drawing, state: DrawnState, source: string, points: Lit
 function Compound({ state, look }: { state: DrawnState; look: ChartLook }) {
   const isActive = look.active.has(state.id) && !look.outcome;
   const isEntered = (look.standing?.entered.get(state.id) ?? 0) > 0;
-  const tone = isActive ? 'is-parent' : isEntered ? 'is-entered' : '';
+  const shade = toneOf[look.mark] === 'none' ? 'run' : toneOf[look.mark];
+  const tone = isActive ? `is-parent tone-${shade}` : isEntered ? 'is-entered' : '';
   const { x, y, width, height } = state;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a part of a drawing has no element of its own.

@@ -11,7 +11,7 @@ import { valueText } from './Steps.tsx';
 const ROW = 22;
 const HEAD = 30;
 const DETAIL_LINE = 16;
-const BEYOND = 400;
+const BEYOND = 220;
 
 type Row =
   | { readonly kind: 'entry'; readonly index: number; readonly height: number }

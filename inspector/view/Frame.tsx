@@ -12,12 +12,14 @@ import {
   facts,
   helpIsOpen,
   isPast,
+  isRedacted,
   last,
   moment,
   open,
   type PageState,
   reading,
   said,
+  seqOf,
   stateAt,
   treeIsOpen,
 } from '../state/store.ts';
@@ -56,7 +58,7 @@ function Pill() {
     const { place, of } = facts.value.steps[cursor.value] ?? { place: 1, of: 1 };
     return (
       <span class="pill past">
-        <Mark name="idle" /> entry {count(cursor.value)} of {count(last.value)}
+        <Mark name="idle" /> entry {count(seqOf(cursor.value))} of {count(seqOf(last.value))}
         {of > 1 && place < of && (
           <span class="quiet">
             {' '}
@@ -219,9 +221,6 @@ function keysNow(): [string[], string][] {
 
 export function StatusBar() {
   const at = connection.value;
-  const text = JSON.stringify(entries.value.at(-1) ?? '');
-  const isRedacted =
-    text.includes('[redacted]') || entries.value.some((entry) => JSON.stringify(entry).includes('[redacted]'));
   return (
     <footer class="status-bar">
       {keysNow().map(([keys, word]) => (
@@ -236,7 +235,7 @@ export function StatusBar() {
         {reading.value || said.value}
       </span>
       <span class="right">
-        {open.value && isRedacted && (
+        {open.value && isRedacted.value && (
           <span>
             <Icon name="lock" size={12} /> redacted
           </span>

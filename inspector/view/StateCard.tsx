@@ -7,7 +7,7 @@ import { callMs } from '../model/steps.ts';
 import { type MarkName, markOfCall } from '../model/tree.ts';
 import { duration, telling } from '../model/words.ts';
 import { charts } from '../state/layouts.ts';
-import { chosenState, coverage, cursor, facts, isPast, lastRun, moment, now, open } from '../state/store.ts';
+import { chosenState, coverage, cursor, facts, isPast, lastRun, moment, now, open, seqOf } from '../state/store.ts';
 import { crumbs, outcomeOf, type Subject, standingOf, subject } from '../state/subject.ts';
 import { Mark } from './marks.tsx';
 
@@ -86,7 +86,7 @@ export function StateCard() {
       ? 'queued'
       : 'idle';
   const numbers = isPast.value
-    ? [isActive ? `at entry ${cursor.value}` : count > 0 ? `×${count}` : 'never entered']
+    ? [isActive ? `at entry ${seqOf(cursor.value)}` : count > 0 ? `×${count}` : 'never entered']
     : [
         isOuter ? one.label : '',
         ms > 0 ? duration(ms) : '',

@@ -15,7 +15,7 @@ const ROWS_MAX = 300;
 
 export function Steps() {
   const [all, showAll] = useState(false);
-  const cycles = cyclesAt(moment.value);
+  const cycles = cyclesAt(moment.value, all ? undefined : CYCLES_MAX);
   const shown = all ? cycles : cycles.slice(-CYCLES_MAX);
   const hidden = cycles.length - shown.length;
   const waits = isPast.value ? [] : cards();

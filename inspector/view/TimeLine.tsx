@@ -20,6 +20,7 @@ import {
   now,
   open,
   playing,
+  seqOf,
   speed,
   step,
   windowSize,
@@ -87,7 +88,7 @@ export function Player() {
         )}
       </span>
       <span class="place">
-        <b>entry {count(index)}</b> of {count(last.value)} · {latestWords()}
+        <b>entry {count(seqOf(index))}</b> of {count(seqOf(last.value))} · {latestWords()}
       </span>
       <span class="right">
         <button type="button" class={isPast.value ? 'button' : 'quiet-button'} onClick={forkHere}>
@@ -145,7 +146,7 @@ export function TimeLine() {
       aria-valuemin={0}
       aria-valuemax={last.value}
       aria-valuenow={cursor.value}
-      aria-valuetext={entry ? `entry ${cursor.value}, ${latestWords()}` : 'empty'}
+      aria-valuetext={entry ? `entry ${entry.seq}, ${latestWords()}` : 'empty'}
       tabIndex={0}
       style={{ maxHeight: `${Math.max(70, windowSize.value.height * 0.3 - 34)}px` }}
     >
@@ -252,7 +253,7 @@ function LaneView({ name, bars, y }: { name: string; bars: readonly Bar[]; y: nu
       {bars
         .filter((bar) => bar.from <= to && (bar.to ?? to) >= from)
         .map((bar) => (
-          <BarView key={`${bar.from} ${bar.label}`} bar={bar} y={y} />
+          <BarView key={`${bar.from} ${bar.label}`} bar={bar} y={y} next={nextOf(bars, bar)} />
         ))}
     </g>
   );
@@ -260,7 +261,14 @@ function LaneView({ name, bars, y }: { name: string; bars: readonly Bar[]; y: nu
 
 const LETTER = 5.9;
 
-function BarView({ bar, y }: { bar: Bar; y: number }) {
+/** Where the bar behind this one begins. */
+function nextOf(bars: readonly Bar[], bar: Bar): number {
+  const [next] = bars.filter(({ from }) => from > bar.from).sort((a, b) => a.from - b.from);
+  return next ? xOf(axis.value, Math.min(next.from, axis.value.to + 1)) : Number.POSITIVE_INFINITY;
+}
+
+/** `next`: where the label has to end. */
+function BarView({ bar, y, next }: { bar: Bar; y: number; next: number }) {
   const left = xOf(axis.value, Math.max(bar.from, axis.value.from));
   const end = bar.to ?? last.value;
   const right =
@@ -271,14 +279,18 @@ function BarView({ bar, y }: { bar: Bar; y: number }) {
   const label =
     bar.kind === 'model' && bar.to === undefined && open.value?.inFlight?.text ? `${bar.label} · streaming` : bar.label;
   const fits = label.length * LETTER + 12 < wide;
+  const outside = bar.note ? `${label} · ${bar.note}` : label;
+  const isTold = fits || right + 14 + outside.length * LETTER < next;
   const looks = ['bar', `is-${bar.kind}`, isLater ? 'is-later' : '', isOpen && !isLater ? 'is-open' : ''];
   return (
     <g class={looks.join(' ')}>
       <rect x={left} y={y + 4} width={wide} height={BAR} rx="3.5" />
       {bar.kind === 'person' && <rect class="hatched" x={left} y={y + 4} width={wide} height={BAR} rx="3.5" />}
-      <text x={fits ? left + 7 : right + 6 + (bar.note ? 8 : 0)} y={y + 15} class={fits ? '' : 'outside'}>
-        {fits || !bar.note ? label : `${label} · ${bar.note}`}
-      </text>
+      {isTold && (
+        <text x={fits ? left + 7 : right + 6 + (bar.note ? 8 : 0)} y={y + 15} class={fits ? '' : 'outside'}>
+          {fits ? label : outside}
+        </text>
+      )}
       {bar.note && (
         <>
           <path class={bar.isDenied ? 'said-mark is-denied' : 'said-mark'} d={`M${right} ${y + 5.5}l6 6-6 6-6-6Z`} />
