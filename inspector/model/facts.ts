@@ -54,8 +54,8 @@ export interface CallFacts {
   readonly starts: { at: number; key: string; args?: Json }[];
   readonly suspensions: Suspension[];
   result?: { at: number; outcome: ToolOutcome; code?: string; text: string };
-  /** The sub-agent's conversation. */
-  child?: string;
+  /** Conversations of its sub-agents. */
+  readonly children: string[];
 }
 
 export interface Sums {
@@ -205,6 +205,7 @@ class Fold {
       said,
       starts: [],
       suspensions: [],
+      children: [],
     });
   }
 
@@ -228,7 +229,7 @@ class Fold {
     } else if (entry.type === 'tool-result') {
       const { outcome, code, content } = entry;
       call.result = { at: index, outcome, text: textOf(content), ...(code !== undefined && { code }) };
-    } else if (entry.type === 'sub-agent' && entry.phase === 'started') call.child = entry.child;
+    } else if (entry.type === 'sub-agent' && entry.phase === 'started') call.children.push(entry.child);
   }
 }
 

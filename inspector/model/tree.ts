@@ -127,20 +127,11 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
           ? duration(ms)
           : ''
         : telling(call.args, 18);
-    const child = call.child === undefined ? {} : { child: call.child };
     const name = call.name;
     const below = { depth: 3, mark: markOfCall(one), name, fact: told, hasChildren: false, isLater: false };
-    rows.push({ key: `call ${call.callId}`, ...below, ...child });
-    if (call.child !== undefined) {
-      const row = {
-        ...below,
-        key: `child ${call.child}`,
-        depth: 4,
-        name: call.child,
-        fact: '',
-        icon: 'branch' as const,
-      };
-      rows.push({ ...row, child: call.child });
+    rows.push({ key: `call ${call.callId}`, ...below });
+    for (const child of call.children) {
+      rows.push({ ...below, key: `child ${child}`, depth: 4, name: child, fact: '', icon: 'branch', child });
     }
   }
   return rows;

@@ -36,6 +36,9 @@ export function telling(args: Json, most = 80): string {
     return oneLine(`${args[named] as string}${place}`, most);
   }
   const texts = Object.values(args).filter((value) => typeof value !== 'object');
+  const lists = Object.entries(args).filter(([, value]) => Array.isArray(value));
+  if (texts.length === 0 && lists.length > 0)
+    return lists.map(([key, list]) => `${(list as Json[]).length} ${key}`).join(', ');
   const shortest = texts.map(String).sort((a, b) => a.length - b.length)[0];
   return oneLine(shortest ?? (Object.keys(args).length === 0 ? '' : JSON.stringify(args)), most);
 }

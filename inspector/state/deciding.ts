@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
-import { type CallFacts, type Suspension, waitingAt } from '../model/facts.ts';
+import { type CallFacts, foldLog, type LogFacts, type Suspension, waitingAt } from '../model/facts.ts';
 import { ask } from './live.ts';
 import { connection, conversations, facts, isPast, last, open, said } from './store.ts';
 
@@ -39,12 +39,27 @@ export interface Card {
   readonly suspension: Suspension;
 }
 
-/** What waits for a person now, in the order of the calls. */
-export const cards = (): Card[] =>
-  [...facts.value.calls.values()].flatMap((call) => {
-    const suspension = waitingAt(call, last.value);
-    return suspension ? [{ call, suspension }] : [];
+/** The call itself waits for nobody: calls of its sub-agents do. */
+export const waitsWithin = ({ suspension }: Card): boolean => suspension.reason === 'sub-agent';
+
+/** Calls of sub-agents that wait below a call; they are decided through the conversation that began it. */
+export function cardsBelow({ call }: Card, conversation = open.value?.id): Card[] {
+  return [...conversations.value.values()]
+    .filter(({ parent }) => parent?.conversation === conversation && parent?.callId === call.callId)
+    .flatMap(({ id, entries }) => cardsOf(foldLog(entries), entries.length - 1, id));
+}
+
+function cardsOf({ calls }: LogFacts, index: number, conversation: string | undefined): Card[] {
+  return [...calls.values()].flatMap((call) => {
+    const suspension = waitingAt(call, index);
+    if (!suspension) return [];
+    const card = { call, suspension };
+    return waitsWithin(card) ? cardsBelow(card, conversation) : [card];
   });
+}
+
+/** What waits for a person now, in the order of the calls. */
+export const cards = (): Card[] => cardsOf(facts.value, last.value, open.value?.id);
 
 const firstSeen = new Map<string, number>();
 const SETTLE_MS = 400;

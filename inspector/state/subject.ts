@@ -107,7 +107,14 @@ function actorSubject(id: string): Subject | undefined {
   const actor = open.value?.observed?.actors.get(id);
   if (actor?.chart === undefined) return undefined;
   const mark = actor.status === 'active' ? 'running' : actor.status === 'error' ? 'failed' : 'done';
-  return { key: `actor ${id}`, chart: actor.chart, label: actor.name, path: actor.path, mark, actor };
+  return {
+    key: `actor ${id}`,
+    chart: actor.chart,
+    label: /^x:\d+$/.test(actor.name) ? (charts.value.get(actor.chart)?.chart.name ?? actor.name) : actor.name,
+    path: actor.path,
+    mark,
+    actor,
+  };
 }
 
 function subjectOf(key: string): Subject | undefined {

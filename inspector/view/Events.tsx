@@ -195,7 +195,9 @@ function AppEvent({ at, style }: { at: number; style: { top: string; height: str
   return (
     <li class="event" style={style}>
       <span class="seq mono">{row.n}</span>
-      <Icon name="started" />
+      <span class="icon-place">
+        <Icon name="started" />
+      </span>
       <span class="type mono">{row.event.type}</span>
       <span class="words">{observed?.actors.get(row.actor)?.name ?? row.actor}</span>
       <span class="since mono">{since(before ? row.at - before.at : 0)}</span>

@@ -97,7 +97,7 @@ export function TopBar() {
           <b class="name">{conversation.id}</b>
           {!isXstate && <Pill />}
           {conversation.source === 'file' && <span class="quiet">read here, sent nowhere</span>}
-          {isXstate && <span class="quiet">an XState app</span>}
+          {isXstate && <span class="quiet app-word">an XState app</span>}
           {sums && (
             <span class="sums">
               <b>{duration(worked())}</b> worked <b class="next">{`${count(sums.input)} → ${count(sums.output)}`}</b>{' '}
@@ -200,6 +200,13 @@ function keysNow(): [string[], string][] {
       [['O'], 'open log'],
       [['?'], 'all keys'],
     ];
+  if (open.value.of === 'xstate') {
+    return [
+      [['F'], 'fit'],
+      [['C'], 'coverage'],
+      [['?'], 'all keys'],
+    ];
+  }
   const decides: [string[], string][] =
     mayControl() && cards().length > 0
       ? [

@@ -5,7 +5,7 @@ import { waitingAt } from '../model/facts.ts';
 import { type CycleRows, cyclesAt, type StepRow } from '../model/steps.ts';
 import { markOfCall } from '../model/tree.ts';
 import { cost, count, duration, telling } from '../model/words.ts';
-import { cards } from '../state/deciding.ts';
+import { cards, cardsBelow, waitsWithin } from '../state/deciding.ts';
 import { cursor, entries, facts, isPast, lastRun, moment, now, open } from '../state/store.ts';
 import { Decision, Settlement } from './Decision.tsx';
 import { groupIcon, Icon, Mark } from './marks.tsx';
@@ -144,7 +144,8 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
   const [isOpen, open] = useState(false);
   const { call, state, ms } = row;
   const suspension = waitingAt(call, cursor.value);
-  if (suspension) return <Decision card={{ call, suspension }} ms={ms} />;
+  const card = suspension && { call, suspension };
+  if (card && !waitsWithin(card)) return <Decision card={card} ms={ms} />;
   if (state === 'unknown') return <Settlement call={call} />;
   return (
     <div class={`call is-${state}`}>
@@ -156,6 +157,9 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
         <span class="time">{ms > 0 || state === 'done' ? duration(ms) : state === 'queued' ? 'queued' : ''}</span>
       </button>
       {isOpen && <CallDetail call={call} />}
+      {card &&
+        !isPast.value &&
+        cardsBelow(card).map((below) => <Decision key={below.call.callId} card={below} ms={ms} />)}
     </div>
   );
 }

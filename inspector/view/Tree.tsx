@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { foldLog, runStateAt } from '../model/facts.ts';
 import type { ActorView } from '../model/observed.ts';
 import { type MarkName, markOfRun, runRows, type TreeRow } from '../model/tree.ts';
+import { charts } from '../state/layouts.ts';
 import type { Conversation } from '../state/store.ts';
 import {
   chosen,
@@ -48,11 +49,13 @@ function actorRows(actors: readonly ActorView[]): TreeRow[] {
         const inner = depth > 12 ? [] : below(actor.id, depth + 1);
         const state = actor.leaves.map((leaf) => leaf.split('.').at(-1)).join(', ');
         const mark: MarkName = actor.status === 'active' ? 'running' : actor.status === 'error' ? 'failed' : 'done';
+        const machine = actor.chart === undefined ? undefined : charts.value.get(actor.chart)?.chart.name;
         const row: TreeRow = {
           key: `actor ${actor.id}`,
           depth,
           mark,
-          name: actor.name,
+          ...(machine !== undefined && { machine }),
+          name: /^x:\d+$/.test(actor.name) ? '' : actor.name,
           fact: state,
           hasChildren: inner.length > 0,
           isLater: false,
