@@ -69,10 +69,10 @@ const all = Object.keys(values);
 const except = (...taken: string[]): string[] => all.filter((name) => !taken.includes(name));
 
 const phases =
-  'runStart stepStart beforeInference afterInference beforeToolExecute afterToolExecute stepEnd naturalEnd runEnd'.split(
+  'runStart stepStart beforeInference afterInference beforeToolExecute afterToolExecute stepEnd naturalEnd preCompact runEnd'.split(
     ' ',
   );
-const ports = ['now', 'newId', 'random', 'setTimer', 'scaleImage', 'journal', 'interpreter'];
+const ports = ['now', 'newId', 'random', 'setTimer', 'scaleImage', 'journal', 'interpreter', 'execute'];
 const rows = (keys: readonly string[], wrong: string[]) => Object.fromEntries(keys.map((key) => [key, wrong]));
 const numbers = ['zero', 'half'];
 
