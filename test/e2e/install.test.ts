@@ -106,7 +106,7 @@ describe('the package in an empty project', () => {
     async (name) => {
       const [said] = fencesOf('docs/testing.md').filter(({ language, tag }) => language === 'text' && tag === name);
       const graph = join('node_modules', '@xstate/graph');
-      await cp(join(root, graph), join(project, graph), { recursive: true });
+      if (name === 'agentCases.ts') await cp(join(root, graph), join(project, graph), { recursive: true });
       const { code } = await transform(await readFile(join(root, 'docs/examples', name), 'utf8'), { loader: 'ts' });
       expect(await outputOf(name.replace('.ts', '.mjs'), code)).toBe(said?.text);
     },

@@ -158,7 +158,7 @@ export const CAPABILITIES: readonly Capability[] = [
   ),
 ];
 
-function modelOf(capabilities: readonly Capability[]): AgentModel {
+export function modelOf(capabilities: readonly Capability[]): AgentModel {
   const policies = Object.assign({}, defaultPolicies, ...capabilities.map((each) => each.policies));
   const settings: Settings = Object.assign(
     {

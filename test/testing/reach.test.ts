@@ -2,10 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 import { REACH } from '../../src/testing/agentPaths/reach.ts';
+import { walksOver } from '../../src/testing/agentPaths/search/cover.ts';
 import { allTransitions } from '../../src/testing/agentPaths/search/coverage.ts';
+import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
+import { courseOf, Prediction } from '../../src/testing/agentPaths/search/prediction.ts';
 import { proves } from '../support/tier.ts';
-import { CAPABILITIES, reach, reachOf } from './capabilities.ts';
+import { CAPABILITIES, modelOf, reach, reachOf } from './capabilities.ts';
 
 const HEAD = `/**
  * What would open each transition that an agent without tools, plugins and policies of its own cannot take. Rule: nobody
@@ -26,9 +30,27 @@ it('names transitions that there are, and capabilities that open them', () => {
   expect(Object.keys(REACH).filter((key) => !all.has(key))).toEqual([]);
   const plugins = CAPABILITIES.filter(({ needs }) => needs.startsWith('a plugin that'));
   expect(plugins.length).toBeGreaterThan(2);
-  for (const plugin of plugins) {
+  for (const plugin of proves ? plugins : plugins.slice(0, 1)) {
     const opened = reachOf([...CAPABILITIES.slice(0, 1), plugin]);
     const said = Object.keys(REACH).filter((key) => REACH[key] === plugin.needs);
     expect(said.filter((key) => !opened.has(key))).toEqual([]);
+  }
+});
+
+it('is explored by the plans, which say what XState itself says of each word', () => {
+  const approval = CAPABILITIES.filter(({ needs }) => needs === 'an approval' || needs === 'a tool');
+  const model = modelOf(approval);
+  const exploration = new Exploration(model, { bounds: { calls: 1, decisions: 1, resumes: 1 } });
+  const words = walksOver(exploration.graph(), 'transitions');
+  expect(words.length).toBeGreaterThan(10);
+  for (const word of words) {
+    const [ours, theirs] = [new Prediction(model), new Prediction(model, xstate)];
+    for (const step of word) {
+      const made = step.kinds.flatMap((kind) => exploration.kinds[kind] ?? []);
+      ours.move(step.move, made);
+      theirs.move(step.move, made);
+      expect(theirs.standing).toEqual(ours.standing);
+    }
+    expect(courseOf(theirs.entries)).toEqual(courseOf(ours.entries));
   }
 });

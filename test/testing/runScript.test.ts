@@ -178,6 +178,13 @@ describe('what no story may lead to is its failure', () => {
     await expect(run({ idempotent: true, execute: counts }, again, outside)).rejects.toThrow('idempotent: act');
   });
 
+  it('an option that nobody knows', async () => {
+    const options = { outsides: {} } as never;
+    await expect(runScript((world) => createAgent(world), [send], options)).rejects.toThrow(
+      'the option outsides is unknown',
+    );
+  });
+
   it('an agent that does not live in the world it is given', async () => {
     await expect(runScript(({ model }) => createAgent({ model }), [send])).rejects.toThrow(
       "the agent does not use the world's ports and store: spread the world into it last",

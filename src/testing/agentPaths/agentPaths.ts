@@ -7,7 +7,7 @@ import type { LogEntry } from '../../../machines/internal.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { type Move, sentenceOf } from './moves.ts';
 import { type AgentPathsReport, reportOf } from './report.ts';
-import { type AgentPath, type AgentPathsOptions, type PathOutcome, play } from './runScript.ts';
+import { type AgentPath, type AgentPathsOptions, checkPathsOptions, type PathOutcome, play } from './runScript.ts';
 import { type MakeAgent, type ScriptRun, type Standing, standingInWords } from './scriptRun.ts';
 import type { Behaviour } from './search/behaviour.ts';
 import { type Cover, reachableIn, walksOver } from './search/cover.ts';
@@ -209,6 +209,7 @@ function pathsOf(exploration: Exploration, cover: Cover): FoundPaths {
  */
 export async function agentPaths(agent: MakeAgent, options: AgentPathsOptions = {}): Promise<AgentPaths> {
   if (typeof agent !== 'function') throw new ConfigurationError('agentPaths needs a function that makes the agent');
+  checkPathsOptions('agentPaths', options);
   const { model, rows, faults } = await new Prober(agent, options).run();
   const exploration = new Exploration(model, options);
   const cover = options.cover ?? 'transitions';

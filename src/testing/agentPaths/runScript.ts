@@ -6,6 +6,17 @@
 import type { Json, LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
 import { zeroUsage } from '../../../machines/internal.ts';
 import type { RunResult } from '../../conversation/run.ts';
+import {
+  anything,
+  callback,
+  checkOptionsOf,
+  choice,
+  isList,
+  list,
+  number,
+  object,
+  withMethods,
+} from '../../validation.ts';
 import { pairingFaults } from '../simulation/watch/pairing.ts';
 import { type Move, sentenceOf } from './moves.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
@@ -74,6 +85,21 @@ export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs'
 }
 
 const ABORT_MS = 250;
+
+const pathsForm = object({
+  ...{ examples: anything, expect: anything, bounds: anything, check: callback, abortMs: number(0) },
+  outside: { wanted: 'an object with reset and state', takes: (value) => withMethods(value, 'reset', 'state') },
+  stubs: {
+    wanted: "'all' or a list of names",
+    takes: (value) => value === 'all' || (isList(value) && value.every((name) => typeof name === 'string')),
+  },
+  cover: choice('transitions', 'pairs'),
+  moves: list('kinds of moves', (move) => typeof move === 'string'),
+});
+
+/** Throws ConfigurationError for an option that is unknown or cannot work. */
+export const checkPathsOptions = (call: string, options: AgentPathsOptions): unknown =>
+  checkOptionsOf(call, options, pathsForm);
 
 /** Plays a script to its end. Rejects with the move that failed, or with what is wrong with what came of it. */
 export async function play(make: MakeAgent, script: readonly Move[], options: PlayOptions = {}): Promise<Played> {
@@ -183,6 +209,7 @@ export async function runScript(
   script: readonly Move[],
   options: AgentPathsOptions = {},
 ): Promise<PathOutcome> {
+  checkPathsOptions('runScript', options);
   const { result, pending, log } = await play(agent, script, options);
   const ends = endOf(script, result);
   const name = sentenceOf(script, endInWords(ends, result.cause));
