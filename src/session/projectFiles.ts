@@ -5,6 +5,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { ConfigurationError } from '../errors.ts';
+import { shownName } from '../tools/coding/search/listing.ts';
 import { openFile, placeOf } from '../tools/coding/workspace.ts';
 
 /** The directories whose files are about a working directory. */
@@ -27,8 +29,13 @@ export interface ProjectFile {
 
 const DEPTH_MAX = 64;
 
+/** Throws ConfigurationError where the directory is none. */
 export async function treeOf(cwd: string): Promise<Tree> {
-  const here = await realpath(cwd);
+  const here = await realpath(cwd).catch((cause) => {
+    throw new ConfigurationError(`the working directory ${shownName(cwd)} cannot be used: give one that exists`, {
+      cause,
+    });
+  });
   const up: string[] = [here];
   for (let directory = here; dirname(directory) !== directory && up.length < DEPTH_MAX; ) {
     directory = dirname(directory);

@@ -121,6 +121,8 @@ describe('loadConfiguration', () => {
   it('without any file nothing is said, and files from the root of the repository down to the working directory count', async () => {
     const { home, write, options, load } = place({});
     expect(await load()).toMatchObject({ files: [], ignored: [], hooks: {}, environment: {} });
+    const nowhere = loadConfiguration({ ...options, cwd: join(home, 'nowhere') });
+    await expect(nowhere).rejects.toThrow(ConfigurationError);
     write(PROJECT, { permissions: { deny: ['bash(rm *)'] } });
     write('shop/web/.runchart/config.json', { permissions: { deny: ['bash(mv *)'] } });
     const below = await loadConfiguration({ ...options, cwd: join(home, 'shop/web') });
