@@ -10,12 +10,14 @@ import { describe, expect, it } from 'vitest';
 const root = resolve(import.meta.dirname, '..');
 const filesUnder = (folder: string): string[] =>
   readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .sort();
 const machines = filesUnder('machines');
 const src = filesUnder('src');
 const tests = filesUnder('test');
+/** The inspector's page. */
+const page = filesUnder('inspector').filter((file) => file !== 'inspector/vite.config.ts');
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 /** What a file imports: paths from the root for its own, names for packages. */
@@ -264,6 +266,17 @@ describe('layers', () => {
     expect(strays).toEqual([]);
   });
 
+  it("the inspector's page imports of the library what runs in a browser: observation, views, the forms of a log, stories", () => {
+    const allowed =
+      /^(machines\/vocabulary\.ts|src\/(inspect\/(wire|chart)\.ts|inspect\/drawing\/|projector\/|live\.ts|stores\/jsonl\/shortForms\.ts|testing\/agentPaths\/scriptOf\.ts))/;
+    const strays = page.flatMap((file) =>
+      importsOf(file)
+        .filter((name) => /^(src|machines|test|docs|node:)/.test(name) && !allowed.test(name))
+        .map((name) => `${file} -> ${name}`),
+    );
+    expect(strays).toEqual([]);
+  });
+
   it('what the core entry reaches touches no file that needs Node', () => {
     const reached = new Set<string>();
     const visit = (file: string): void => {
@@ -289,7 +302,7 @@ const limitOf = (file: string): number => (/\.machine\.ts$/.test(file) || file.s
 
 describe('budgets', () => {
   it('every file keeps its number of lines', () => {
-    const over = [...machines, ...src, ...tests]
+    const over = [...machines, ...src, ...page, ...tests]
       .map((file) => ({ file, lines: read(file).split('\n').length - 1 }))
       .filter(({ file, lines }) => lines > limitOf(file))
       .map(({ file, lines }) => `${file} has ${lines} lines, ${limitOf(file)} are allowed`);
@@ -312,13 +325,13 @@ describe('budgets', () => {
 
   it('no folder holds more than 15 files', () => {
     const sizes = new Map<string, number>();
-    for (const file of [...machines, ...src]) sizes.set(dirname(file), (sizes.get(dirname(file)) ?? 0) + 1);
+    for (const file of [...machines, ...src, ...page]) sizes.set(dirname(file), (sizes.get(dirname(file)) ?? 0) + 1);
     expect([...sizes].filter(([, size]) => size > 15)).toEqual([]);
   });
 
   it('no two files of a half have the same name, but for those of a kind that every folder may have', () => {
     const common = ['index', 'store', 'model', 'context', 'assigns', 'entries'].map((name) => `${name}.ts`);
-    for (const half of [machines, src]) {
+    for (const half of [machines, src, page]) {
       const names = half.map((file) => basename(file)).filter((name) => !common.includes(name));
       expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
     }
@@ -327,20 +340,21 @@ describe('budgets', () => {
   it('every function keeps to 60 lines', () => {
     const biome = join(root, 'node_modules/.bin/biome');
     const rule = '--only=complexity/noExcessiveLinesPerFunction';
-    const lint = (): string => execFileSync(biome, ['lint', 'machines', 'src', rule], { cwd: root, encoding: 'utf8' });
+    const lint = (): string =>
+      execFileSync(biome, ['lint', 'machines', 'src', 'inspector', rule], { cwd: root, encoding: 'utf8' });
     expect(read('biome.json')).toContain('"maxLines": 60');
     expect(lint).not.toThrow();
   });
 
   it('every source file begins with a header that says what it is', () => {
-    const bare = [...machines, ...src].filter((file) => !/^(#!.*\n)?\/\*\*/.test(read(file)));
+    const bare = [...machines, ...src, ...page].filter((file) => !/^(#!.*\n)?\/\*\*/.test(read(file)));
     expect(bare).toEqual([]);
   });
 });
 
 describe('words', () => {
   it('no name says Manager, Helper or Util', () => {
-    const strays = [...machines, ...src].flatMap((file) =>
+    const strays = [...machines, ...src, ...page].flatMap((file) =>
       [...read(file).matchAll(/\b(?:class|interface|type|function|const)\s+(\w*(?:Manager|Helper|Util)s?\w*)/g)].map(
         ([, name]) => `${file}: ${name}`,
       ),

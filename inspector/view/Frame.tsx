@@ -1,3 +1,4 @@
+/** What frames the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
 import type { MarkName } from '../model/tree.ts';
 import { cost, count, duration, plural } from '../model/words.ts';
 import { cards, mayControl } from '../state/deciding.ts';
