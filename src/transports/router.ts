@@ -31,7 +31,10 @@ const UNANSWERED_MAX = 64;
 const LIVE_MAX = 1_048_576;
 
 /** The mode is that of the rules that are in force. */
-function aboutOf({ profile: { models, toolbox, plugins } }: Agent): NonNullable<RouteOptions['about']> {
+function aboutOf({ profile }: Partial<Agent>): NonNullable<RouteOptions['about']> {
+  // What stands around an agent need not tell what it is made of.
+  if (!profile) return { model: '', tools: [] };
+  const { models, toolbox, plugins } = profile;
   const modes = plugins.flatMap((plugin) => ('mode' in plugin && typeof plugin.mode === 'string' ? [plugin.mode] : []));
   const tools = toolbox.specs.map(({ name }) => name);
   return { model: models[0].id, tools, permissionMode: modes[0] ?? 'default' };

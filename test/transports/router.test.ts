@@ -70,6 +70,19 @@ describe('a router', () => {
     expect(told[0]?.type).toBe('system-init');
   });
 
+  it('an agent that stands around another one and does not say what it is made of is served all the same', async () => {
+    const { agent } = routed(['one']);
+    const around = { open: agent.open.bind(agent), list: agent.list.bind(agent) } as unknown as typeof agent;
+    const { server, client } = inProcessTransport();
+    const told: Outgoing[] = [];
+    client.messages$.subscribe((message) => told.push(message));
+    void route(around, server, { multiTurn: true });
+    client.send(user('hi'));
+    await expect.poll(() => told.at(-1)?.type).toBe('turn-result');
+    expect(told[0]).toMatchObject({ type: 'system-init', model: '', tools: [] });
+    client.close();
+  });
+
   it('one turn ends with its result, the last that is told; a next message goes on behind it', async () => {
     const { client, told, of } = routed(['one', 'two']);
     client.send(user('hi'));
