@@ -3,7 +3,7 @@ import { HttpAgent } from '@ag-ui/client';
 import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
-import { agUiHandler, uiMessageHandler } from '../../src/transports/index.ts';
+import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';
 import { call, deaf, lines, type Reply, scripted, t } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
@@ -157,6 +157,46 @@ describe('uiMessageHandler', () => {
     const response = await post(uiMessageHandler(agent, { authorize }), body);
     expect(response.headers.get('x-vercel-ai-ui-message-stream')).toBe('v1');
     expect(await response.text()).toMatch(/"type":"finish","finishReason":"stop"}\n\ndata: \[DONE]\n\n$/);
+    await agent.close();
+  });
+});
+
+describe('the conversation of a request', () => {
+  const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
+  /** Sessions that write down what is taken and given back. */
+  function watched(replies: readonly Reply[]) {
+    const { agent } = agentWith(replies);
+    const shared = sessions(agent);
+    const seen: string[] = [];
+    const handler = agUiHandler(agent, {
+      authorize,
+      sessions: {
+        ...shared,
+        acquire(id, options) {
+          seen.push('acquire');
+          return shared.acquire(id, options);
+        },
+        release(conversation) {
+          seen.push('release');
+          shared.release(conversation);
+        },
+      },
+    });
+    return { agent, handler, seen };
+  }
+
+  it('is given back once, when its stream has ended, is not read any more, or was refused', async () => {
+    const { agent, handler, seen } = watched([[call('c1', 'ask', { m: 'a' })], deaf(t('I'))]);
+    await (await post(handler, input)).text();
+    expect(seen.splice(0)).toEqual(['acquire', 'release']);
+    expect((await post(handler, { ...input, resume: [{ interruptId: '1/c1', status: 'resolved' }] })).status).toBe(400);
+    expect(seen.splice(0)).toEqual(['acquire', 'release']);
+    const reader = (
+      await post(handler, { ...input, resume: [{ interruptId: '1/c1', status: 'cancelled' }] })
+    ).body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    expect(seen).toEqual(['acquire', 'release']);
     await agent.close();
   });
 });

@@ -222,3 +222,69 @@ describe('UI messages', () => {
     expect(partsOf(message)).toContain('ask output-denied');
   });
 });
+
+describe('what the fold is told by hand', () => {
+  let seq = 0;
+  const entry = (fields: object): Item => {
+    seq += 1;
+    return { seq, at: 0, conversationId: 'c', runId: 'r', ...fields } as LogEntry;
+  };
+  const began = (): Item => entry({ type: 'run-started' });
+  const said = (text: string): Item => entry({ type: 'agent-output', item: { type: 'assistant', text } });
+  const replied = (): Item => entry({ type: 'model-reply' });
+  const stopped = (reason = 'completed'): Item => entry({ type: 'run-stop', reason });
+  const delta = (text: string, path?: string[]): Item => ({
+    type: 'text-delta',
+    runId: 'r',
+    text,
+    ...(path && { path }),
+  });
+  const told = async (...source: Item[]): Promise<string[]> =>
+    (await eventsOf(source)).map(({ type, delta: text, messageId, value }) =>
+      [type, text ?? (value ? JSON.stringify(value) : messageId)].filter(Boolean).join(' '),
+    );
+  const textsOf = async (...source: Item[]) => (await told(...source)).filter((line) => /CONTENT|CUSTOM/.test(line));
+
+  it('a text that was streamed in pieces and is durable is said once', async () => {
+    expect(await textsOf(began(), delta('Hel'), delta('lo'), said('Hello'), replied(), stopped())).toEqual([
+      'TEXT_MESSAGE_CONTENT Hel',
+      'TEXT_MESSAGE_CONTENT lo',
+    ]);
+  });
+
+  it('what was streamed of it is completed', async () => {
+    expect((await textsOf(began(), delta('Hel'), said('Hello'), replied(), stopped())).at(-1)).toBe(
+      'TEXT_MESSAGE_CONTENT lo',
+    );
+  });
+
+  it('what was streamed and is durable otherwise is dropped, and said as it is durable', async () => {
+    expect(await textsOf(began(), delta('key-123'), said('[redacted]'), replied(), stopped())).toEqual([
+      'TEXT_MESSAGE_CONTENT key-123',
+      'CUSTOM {"messageIds":["r/1"]}',
+      'TEXT_MESSAGE_CONTENT [redacted]',
+    ]);
+  });
+
+  it('what was streamed and never became durable is dropped with the end of its run', async () => {
+    expect((await textsOf(began(), delta('I th'), stopped('interrupted'))).at(-1)).toBe(
+      'CUSTOM {"messageIds":["r/1"]}',
+    );
+  });
+
+  it('what a sub-agent streams, and what comes outside of a run, is not told', async () => {
+    expect(await told(delta('early'), began(), delta('within', ['c1']), stopped(), delta('late'))).toEqual([
+      'RUN_STARTED',
+      'RUN_FINISHED',
+    ]);
+  });
+
+  it('a call that has its result is waited for no more', async () => {
+    const suspended = (callId: string): Item =>
+      entry({ type: 'tool-suspended', callId, suspension: 1, reason: 'pay?' });
+    const ended = entry({ type: 'tool-result', callId: 'a', outcome: 'failed', content: [] });
+    const waits = entry({ type: 'run-suspended', waiting: ['b'] });
+    const last = (await eventsOf([began(), suspended('a'), suspended('b'), ended, waits])).at(-1);
+    expect(last).toMatchObject({ outcome: { interrupts: [{ id: '1/b' }] } });
+  });
+});
