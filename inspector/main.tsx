@@ -5,7 +5,7 @@ import { duration } from './model/words.ts';
 import { cards } from './state/deciding.ts';
 import { listenForDrops, openText } from './state/files.ts';
 import { listenForKeys } from './state/keys.ts';
-import { connect, dialServer } from './state/live.ts';
+import { connect, dialChannel, dialServer } from './state/live.ts';
 import {
   clock,
   cursor,
@@ -75,7 +75,9 @@ if (place) render(<App />, place);
 
 const asked = new URLSearchParams(location.search);
 const file = asked.get('log');
+const channel = asked.get('channel');
 if (asked.has('token')) connect(dialServer, location.host);
+else if (channel) connect(dialChannel(channel), 'this browser');
 if (file !== null && /^[\w-][\w.-]*\.jsonl$/.test(file)) {
   const began = performance.now();
   void fetch(file)

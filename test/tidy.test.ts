@@ -128,7 +128,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
     ],
   ],
   ['src/node.ts', ['src/stores/jsonl', 'src/tools/coding', 'src/permissions', 'src/hooks', 'src/session']],
-  ['src/browser.ts', ['src/stores']],
+  ['src/browser.ts', ['src/stores', 'src/inspect']],
   ['src/schema.ts', ['machines/vocabulary.ts', 'src/projector']],
   [
     'src/testing',

@@ -55,6 +55,29 @@ export const dialServer: Dial = (heard) => {
   return { send: (text) => socket.send(text), close: () => socket.close() };
 };
 
+/** An app in this browser, of the same origin: over a BroadcastChannel, as `startChannelInspector` of the app has it. */
+export const dialChannel =
+  (name: string): Dial =>
+  (heard) => {
+    const page = crypto.randomUUID();
+    const channel = new BroadcastChannel(`runchart-inspector:${name}`);
+    const post = (frame: string): void => channel.postMessage({ page, frame });
+    // An app that is not there, or was loaded anew, is found when it begins.
+    const here = setInterval(() => post(''), 5000);
+    const close = (): void => {
+      clearInterval(here);
+      channel.close();
+    };
+    channel.onmessage = ({ data }) => {
+      if (data.to === page) heard.frame(`${data.frame}`);
+      if (data.begun === undefined && data.over === undefined) return;
+      close();
+      heard.closed();
+    };
+    queueMicrotask(() => heard.open());
+    return { send: post, close };
+  };
+
 export function connect(dial: Dial, host: string): void {
   const mine = dial({
     open() {

@@ -218,6 +218,7 @@ describe('public names', () => {
     expect(await namesOf('src/browser.ts')).toMatchInlineSnapshot(`
       [
         "indexedDbStore",
+        "startChannelInspector",
       ]
     `);
   });

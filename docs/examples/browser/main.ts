@@ -1,0 +1,88 @@
+/** An agent embedded in a page: its steps as they come, its chart beside it, its log in IndexedDB. */
+import { type ConversationView, createAgent, defineTool, type Model, RunchartError } from 'runchart';
+import { indexedDbStore, startChannelInspector } from 'runchart/browser';
+import * as z from 'zod';
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Looks, then tells: a script in place of a model behind a server of yours. */
+const model: Model = {
+  id: 'scripted',
+  async *stream({ messages }) {
+    const last = messages.at(-1);
+    const [said] = last?.role === 'tool' ? last.content : [];
+    const words = said?.type === 'text' ? `There is ${said.text}.` : 'I go and look.';
+    for (const word of words.split(' ')) {
+      await pause(80);
+      yield { type: 'text-delta', text: `${word} ` };
+    }
+    if (!said) yield { type: 'tool-call', callId: crypto.randomUUID(), name: 'look', args: '{"place":"garden"}' };
+    yield { type: 'finish', reason: said ? 'stop' : 'tool-calls' };
+  },
+};
+
+const look = defineTool({
+  name: 'look',
+  description: 'What is in a place.',
+  parameters: z.object({ place: z.string() }),
+  readOnly: true,
+  // After a reload it is looked once more.
+  idempotent: true,
+  async execute({ place }) {
+    await pause(800);
+    return `a fig tree in the ${place}`;
+  },
+});
+
+const element = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector) as T;
+const status = element('#status');
+
+function show({ cycles }: ConversationView): void {
+  const items = cycles.flatMap(({ steps, stop }) => [
+    ...steps.flatMap((step): [string, string][] => {
+      if (step.type !== 'ai-block')
+        return [['asked', step.content.map((part) => ('text' in part ? part.text : '')).join('')]];
+      const calls = step.groups.flatMap((group) => group.calls);
+      const shown = calls.map(({ name, args, state }): [string, string] => [
+        'call',
+        `${name} ${JSON.stringify(args)}: ${state}`,
+      ]);
+      return [...(step.text ? [['said', step.text.text] as [string, string]] : []), ...shown];
+    }),
+    ...(stop ? [['stop', stop.reason] as [string, string]] : []),
+  ]);
+  element('#steps').replaceChildren(
+    ...items.map(([kind, text]) => {
+      const item = document.createElement('li');
+      item.className = kind;
+      // Text of models and tools is text.
+      item.textContent = text;
+      return item;
+    }),
+  );
+}
+
+const agent = createAgent({
+  model,
+  tools: [look],
+  store: indexedDbStore('runchart-example'),
+  policies: { onRestart: 'resume' },
+});
+
+try {
+  const conversation = await agent.open('page');
+  // Behind the opening: a tab that is told session_busy shows what the other one does.
+  startChannelInspector({ channel: 'example', control: true }).attach(conversation);
+  conversation.view$.subscribe(show);
+  conversation.live$.subscribe((signal) => {
+    if (signal.type === 'status') status.textContent = signal.status;
+  });
+  status.textContent = conversation.status;
+  element('form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    if (conversation.status !== 'active') conversation.send(element<HTMLInputElement>('input').value);
+  });
+} catch (error) {
+  if (!RunchartError.isRunchartError(error)) throw error;
+  status.textContent = error.code;
+}
