@@ -119,7 +119,13 @@ export function headPath(points: readonly Point[], size = 5.5): string {
 }
 
 /** Where a label stands: beside the arrow, at the level of its bend; no other arrow runs there. */
-export function labelPlace({ points }: DrawnArrow): Point {
+export function labelPlace({ points, isBack }: DrawnArrow): Point {
+  const [, lane, turn] = points;
+  // A way back is told beside its lane, where no state stands.
+  if (isBack && lane && turn) {
+    const isUp = Math.abs(lane[0] - turn[0]) < 1;
+    return isUp ? [lane[0] + 4, (lane[1] + turn[1]) / 2] : [(lane[0] + turn[0]) / 2, lane[1] - 4];
+  }
   const [first = [0, 0], second = first] = points;
   if (points.length <= 2) return [first[0] + 5, (first[1] + Math.min(second[1], first[1] + 18)) / 2 + 3];
   const bend = points.at(-2) ?? second;

@@ -173,7 +173,11 @@ export function ChartPanel() {
               onSelect={(id) => {
                 chosenState.value = chosenState.value === id ? undefined : id;
               }}
-              onFold={(id) => toggleState(shownChart.value, id)}
+              onFold={(id) => {
+                // What was pointed at is drawn anew.
+                hovered.value = undefined;
+                toggleState(shownChart.value, id);
+              }}
             />
           )}
         </g>
