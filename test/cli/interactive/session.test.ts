@@ -153,6 +153,8 @@ describe('a session that waits', () => {
     const first = await talk(deploys('prod'));
     first.source.submit('go', false);
     await first.asks('run it?');
+    // The question comes a moment before the run has come to rest; what is left then is interrupted.
+    await expect.poll(async () => (await first.made.agent.list())[0]?.status, { interval: 5 }).toBe('waiting');
     first.session.close();
     await first.made.agent.close();
     const again = await talkWith(await agentOf(['done'], first.made.cwd), first.session.id);
