@@ -7,7 +7,7 @@ import { type Agent, createAgent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import { hooks } from '../hooks/hooks.ts';
-import type { Model } from '../index.ts';
+import type { Model, Plugin } from '../index.ts';
 import type { Permissions } from '../permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { type DeepPartial, type Policies, presets } from '../policies.ts';
@@ -41,6 +41,8 @@ export interface CodingAgent {
   /** Where the sessions are kept. */
   readonly directory: string;
   readonly store: ReturnType<typeof countingStore>;
+  /** Earlier messages are summed up before the next request; `instructions` say what matters. */
+  compactNext(instructions: string): void;
   /** What `system-init` tells. */
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
@@ -61,7 +63,13 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
   const model = await namedModel(options.model || configuration.model, configuration.environment);
   const tools = codingTools(configuration.sandbox ? { sandbox: configuration.sandbox } : {});
   const store = countingStore(jsonlStore(directory));
-  const plugins = [systemPrompt(), ...configured, ...(denied ? [denying(() => made().rules, denied)] : [])];
+  const summaries = summaryOnDemand();
+  const plugins = [
+    systemPrompt(),
+    ...configured,
+    summaries.plugin,
+    ...(denied ? [denying(() => made().rules, denied)] : []),
+  ];
   const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
   const agent = options.inspect
     ? await inspectedAgent({ control: options.control === true }, (inspect) =>
@@ -69,7 +77,22 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
       )
     : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
-  return { agent, model, permissions: rules, cwd, directory, store, about };
+  const { compactNext } = summaries;
+  return { agent, model, permissions: rules, cwd, directory, store, compactNext, about };
+}
+
+/** A plugin that wants earlier messages summed up once, before the request behind the word. */
+export function summaryOnDemand(): { plugin: Plugin } & Pick<CodingAgent, 'compactNext'> {
+  let wanted: string | undefined;
+  const stepStart = (): { compact: true | string } | undefined => {
+    const compact = wanted;
+    wanted = undefined;
+    return compact === undefined ? undefined : { compact: compact || true };
+  };
+  const compactNext = (instructions: string): void => {
+    wanted = instructions;
+  };
+  return { plugin: { name: 'compact', stepStart }, compactNext };
 }
 
 /** What is given on the command line counts more than any file. */

@@ -333,10 +333,7 @@ export class InteractiveSession implements TerminalSource {
       case 'context':
         return this.#terminal.commit([contextLine(conversation.log(), this.#made.model.contextWindow)]);
       case 'compact':
-        return this.#say(
-          'yellow',
-          'it cannot be asked for yet: older messages are summed up by themselves as the context fills up',
-        );
+        return this.#compact(argument);
       case 'go':
         return this.#go(conversation);
       case 'new':
@@ -348,6 +345,14 @@ export class InteractiveSession implements TerminalSource {
       default:
         this.#terminal.commit([unknownCommand(name)]);
     }
+  }
+
+  #compact(instructions: string): void {
+    if (this.#made.model.contextWindow === undefined) {
+      return this.#say('yellow', 'how many tokens the model takes is not known, so nothing is summed up');
+    }
+    this.#made.compactNext(instructions);
+    this.#say('plain', 'earlier messages are summed up before the next request');
   }
 
   #go(conversation: Conversation): void {

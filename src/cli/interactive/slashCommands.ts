@@ -14,7 +14,7 @@ const COMMANDS = [
   ['/go', 'go on with what was interrupted or waits in the queue'],
   ['/cost', 'what the session has cost'],
   ['/context', 'how full the context of the model is'],
-  ['/compact', 'sum up older messages: happens by itself, cannot be asked for yet'],
+  ['/compact [text]', 'sum up older messages before the next request; the text says what matters'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],
   ['/new', 'begin a new session'],
   ['/help', 'this list'],

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { SimulatedClock } from 'xstate';
 import * as z from 'zod';
-import type { CodingAgent } from '../../../src/cli/codingAgent.ts';
+import { type CodingAgent, summaryOnDemand } from '../../../src/cli/codingAgent.ts';
 import {
   type ConversationTerminal,
   LineTerminal,
@@ -39,7 +39,7 @@ class ListTerminal implements ConversationTerminal {
 }
 
 /** The agent of the command line, with one tool that is asked about. `at`: where another one has been. */
-async function agentOf(replies: readonly Reply[], at?: string) {
+async function agentOf(replies: readonly Reply[], at?: string, window: object = {}) {
   const root = at ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-'))));
   if (at === undefined) onTestFinished(() => rm(root, { recursive: true, force: true }));
   const ran: unknown[] = [];
@@ -52,11 +52,12 @@ async function agentOf(replies: readonly Reply[], at?: string) {
       return `deployed to ${to}`;
     },
   });
-  const model = scripted([...replies]);
+  const model = scripted([...replies], window);
+  const { plugin, compactNext } = summaryOnDemand();
   const rules = permissions();
   const store = countingStore(jsonlStore(join(root, 'sessions')));
   const policies = { ...presets.coding, onPartialSuspend: 'wait' as const };
-  const agent = createAgent({ model, tools: [deploy], plugins: [rules], policies, store, cwd: root });
+  const agent = createAgent({ model, tools: [deploy], plugins: [rules, plugin], policies, store, cwd: root });
   onTestFinished(() => agent.close());
   const about = { model: 'm', tools: ['Deploy'], permissionMode: 'default' as const };
   const made: CodingAgent = {
@@ -66,6 +67,7 @@ async function agentOf(replies: readonly Reply[], at?: string) {
     cwd: root,
     directory: join(root, 'sessions'),
     store,
+    compactNext,
     about,
   };
   return { made, model, ran };
@@ -251,6 +253,28 @@ describe('sessions', () => {
     source.submit('/exit', false);
     expect(await session.left).toBe('done');
   });
+});
+
+test('/compact has earlier messages summed up before the next request, and says where it cannot', async () => {
+  const made = await agentOf(['one', 'two', 'In short.', 'three'], undefined, { contextWindow: 100_000 });
+  const { source, shows, isIdle, model } = await talkWith(made, undefined);
+  for (const [line, answer] of [
+    ['first', 'one'],
+    ['second', 'two'],
+  ] as const) {
+    source.submit(line, false);
+    await shows(answer);
+    await isIdle();
+  }
+  source.submit('/compact the names', false);
+  await shows('summed up before the next request');
+  source.submit('third', false);
+  await shows('three');
+  expect(model.calls[2]?.system).toMatch(/the names$/);
+  expect(model.calls[3]?.messages).toHaveLength(3);
+  const unknown = await talk();
+  unknown.source.submit('/compact', false);
+  await unknown.shows('how many tokens the model takes is not known');
 });
 
 describe('on a terminal that cannot be drawn on', () => {
