@@ -53,6 +53,7 @@ export interface Capability {
   says?: readonly (readonly [key: string, value: EffectValue])[];
   settings?: Partial<Settings>;
   context?: EffectValue;
+  summary?: EffectValue;
 }
 
 const hears = (phase: Phase): Capability => ({ needs: `a plugin with ${phase}`, phases: { [phase]: true } });
@@ -69,6 +70,11 @@ const writes = (value: number): EffectValue => ({ kind: 'succeeded', content: []
 const full = (needs: string, context: NonNullable<Settings['context']>, more: object = {}): Capability => ({
   ...{ needs, settings: { context } },
   context: { kind: 'context', used: 90, limit: 100, warned: false, ...more },
+});
+
+const summed = (needs: string): Capability => full(needs, { compact: 0.5 }, { compactable: { upToSeq: 3 } });
+const failed = (retryable: boolean): EffectValue => ({
+  ...{ kind: 'failed', code: 'server', message: 'made', retryable, random: 0.5, model: 'scripted' },
 });
 
 export const CAPABILITIES: readonly Capability[] = [
@@ -150,6 +156,21 @@ export const CAPABILITIES: readonly Capability[] = [
   full('a context window that warns', { warn: 0.5 }),
   full('a context window that is pruned', { prune: 0.5 }, { prunable: { callIds: ['call1'], used: 10 } }),
   full('a context window that is summed up', { compact: 0.5 }, { compactable: { upToSeq: 3 } }),
+  { ...summed('a summary that fails'), summary: failed(true) },
+  { ...summed('a summary that fails for good'), summary: failed(false) },
+  {
+    ...summed('a summary that fails, and a fallback model'),
+    summary: failed(false),
+    settings: { context: { compact: 0.5 }, models: ['scripted', 'other'] },
+  },
+  { ...summed('a plugin or hook with preCompact'), phases: { preCompact: true } },
+  {
+    ...summed('a plugin or hook that forbids a summary'),
+    phases: { preCompact: true },
+    says: [1, 2, 3].map(
+      (turn) => [`preCompact ${turn} `, { kind: 'compact', block: { by: 'plugin', reason: 'no' } }] as const,
+    ),
+  },
   full('a context window that is full', { exhaust: 0.5 }),
   full(
     'a window that is pruned and still full',
@@ -173,7 +194,8 @@ export function modelOf(capabilities: readonly Capability[]): AgentModel {
   const phases = new Map(capabilities.flatMap((each) => each.says ?? []));
   const idempotent = new Set(behaviours.flatMap((each) => (each.idempotent ? [each.tool] : [])));
   const [context] = capabilities.flatMap((each) => each.context ?? []);
-  return { settings, surroundings: { phases, context }, behaviours, idempotent };
+  const [summary] = capabilities.flatMap((each) => each.summary ?? []);
+  return { settings, surroundings: { phases, context, summary }, behaviours, idempotent };
 }
 
 export function reachOf(capabilities: readonly Capability[]): Set<string> {

@@ -90,7 +90,7 @@ function counted(words: readonly string[]): [string, number][] {
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
-const ARGS_SHOWN = 40;
+const ARGS_SHOWN = 60;
 
 /** Of each tool: the values at its thresholds, else the first of each verdict. */
 function verdictLines(rows: readonly VerdictRow[]): string[] {
@@ -102,7 +102,7 @@ function verdictLines(rows: readonly VerdictRow[]): string[] {
       const shown = ofVerdict.find(({ edge }) => edge) ?? ofVerdict[0];
       const args = JSON.stringify(shown?.args ?? null);
       const cut = args.length > ARGS_SHOWN ? `${args.slice(0, ARGS_SHOWN - 1)}…` : args;
-      return `${verdict} ${shown?.edge ? 'up to or from' : 'as with'} ${cut}`;
+      return `${verdict} ${shown?.edge ? 'at the edge' : 'as with'} ${cut}`;
     });
     lines.push(`  ${(lines.length === 0 ? 'verdicts' : '').padEnd(19)}${tool}: ${told.join(', ')}`);
   }

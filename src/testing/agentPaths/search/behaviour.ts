@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly phases: ReadonlyMap<string, EffectValue>;
   /** How full the window was said to be. */
   readonly context?: EffectValue | undefined;
+  /** What comes of a summary; a short one where it is not given. */
+  readonly summary?: EffectValue | undefined;
 }
 
 const isOfCall = (request: EffectRequest): request is OfCall =>

@@ -43,6 +43,7 @@ export interface AgentModel {
 const GO_ON = 'Go on where you stopped.';
 const STEPS_MAX = 400;
 const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+const SUMMARY: EffectValue = { kind: 'summary', text: 'so far', usage: noUsage, costUsd: 0, model: 'scripted' };
 const numberOf = (callId: string): number => Number(callId.slice('call'.length));
 
 export class Prediction {
@@ -361,7 +362,7 @@ export class Prediction {
       case 'context':
         return this.#context();
       case 'summary':
-        return { kind: 'summary', text: 'so far', usage: noUsage, costUsd: 0, model: 'scripted' };
+        return this.#model.surroundings.summary ?? SUMMARY;
       default:
         return { kind: 'committed' };
     }
