@@ -123,6 +123,10 @@ export class Effects {
         break;
       case 'summary':
         if (this.#options.summaries) return this.#options.summaries.summaryValue(request, abort, this.#options);
+        break;
+      default:
+        // A kind without an executor does not compile.
+        request satisfies never;
     }
     throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
   };

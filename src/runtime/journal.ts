@@ -7,7 +7,9 @@ import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntr
 import { thrownMessage } from '../errors.ts';
 import { EffectAbort } from '../timeLimit.ts';
 
-export type Execute = (request: EffectRequest, abort: EffectAbort) => EffectValue | Promise<EffectValue>;
+/** What is no affair of the journal itself. */
+export type ExecutedRequest = Exclude<EffectRequest, { kind: 'ended' | 'commit' | 'timer' }>;
+export type Execute = (request: ExecutedRequest, abort: EffectAbort) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {
   execute: Execute;
   append(entries: readonly NewEntry[], at: number): void | Promise<void>;
@@ -111,7 +113,7 @@ export class EmbeddedJournal implements Journal {
     return arrival.completion;
   }
 
-  #execute(request: EffectRequest): void {
+  #execute(request: ExecutedRequest): void {
     const { id } = request;
     const abort = new EffectAbort();
     const stop = (): void => abort.abort(new DOMException('the run no longer waits for this', 'AbortError'));
