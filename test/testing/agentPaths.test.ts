@@ -93,6 +93,24 @@ it('a plugin that blocks and one that asks have cases of their own', async () =>
   expect(await failuresOf(paths)).toEqual([]);
 });
 
+it('a tool that is a stub is never executed, and trouble that is not wanted is in no case', async () => {
+  let executed = 0;
+  const act = defineTool({
+    name: 'act',
+    description: '',
+    parameters: z.object({}),
+    execute: () => {
+      executed += 1;
+    },
+  });
+  const options = { bounds, stubs: ['act'], moves: ['steer'] as const };
+  const paths = await agentPaths((world) => createAgent({ tools: [act], ...world }), options);
+  expect(await failuresOf(paths)).toEqual([]);
+  expect(executed).toBe(0);
+  const moves = new Set(paths.cases.flatMap(({ script }) => script.map((move) => move.do)));
+  expect([...moves].sort()).toEqual(['reply', 'send', 'steer', 'takeBack', 'tool']);
+});
+
 it('an agent without tools has cases too', async () => {
   const paths = await agentPaths((world) => createAgent(world), { bounds });
   expect(await failuresOf(paths)).toEqual([]);

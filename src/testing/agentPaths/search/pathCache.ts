@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { hash } from '../../../../machines/internal.ts';
-import { allTransitions } from './coverage.ts';
+import { chartsPrint } from './coverage.ts';
 import type { Step } from './exploration.ts';
 
 /** The words of a cover, and every transition that the graph can take. */
@@ -29,7 +29,7 @@ function folder(): string | undefined {
 
 /** What was found for this description before, else what `find` finds. */
 export function foundBefore(described: string, find: () => FoundPaths): FoundPaths {
-  const name = hash(`${described} ${[...allTransitions().keys()].join()}`);
+  const name = hash(`${described} ${chartsPrint()}`);
   const known = kept.get(name) ?? read(name);
   if (known) {
     kept.set(name, known);
