@@ -87,6 +87,8 @@ export class Actors {
     const known: KnownActor = { id: nextId(), parent: about.parent, value: undefined, status: 'active', step: 0 };
     this.#known.set(actor, known);
     records.add({
+      n: 0,
+      at: 0,
       type: 'actor',
       actor: known.id,
       conversation,
@@ -108,7 +110,8 @@ export class Actors {
     const known = this.#known.get(actor);
     if (!known) return;
     known.value = value;
-    this.#options.records.add({ type: 'transition', actor: known.id, step: known.step, event, taken, value });
+    const { id: actorId, step } = known;
+    this.#options.records.add({ n: 0, at: 0, type: 'transition', actor: actorId, step, event, taken, value });
     known.step += 1;
   }
 
@@ -121,7 +124,7 @@ export class Actors {
     if (isSame && known.status === status) return;
     known.value = value;
     known.status = status;
-    this.#options.records.add({ type: 'settled', actor: known.id, event, value, status });
+    this.#options.records.add({ n: 0, at: 0, type: 'settled', actor: known.id, event, value, status });
   }
 
   /** Those below it that did not say so themselves have stopped with it. */
@@ -132,6 +135,8 @@ export class Actors {
     this.#known.delete(actor);
     const said = error instanceof Error ? error.message : undefined;
     this.#options.records.add({
+      n: 0,
+      at: 0,
       type: 'stopped',
       actor: known.id,
       status,

@@ -14,7 +14,7 @@ export interface ExcerptLimits {
   values: number;
 }
 
-const EVENT: ExcerptLimits = { text: 2000, items: 50, depth: 8, values: 500 };
+const EVENT: ExcerptLimits = { text: 500, items: 20, depth: 5, values: 80 };
 /** Of a whole context that somebody asked for. */
 export const CONTEXT: ExcerptLimits = { text: 4000, items: 200, depth: 12, values: 5000 };
 /** Of a log entry that is too large for a frame. */

@@ -212,7 +212,7 @@ export class Observed {
     const following = conversation.log$(from).subscribe({
       next: (entry: LogEntry) => {
         this.#told.set(id, entry.seq + 1);
-        this.#records.add({ type: 'entry', conversation: id, entry });
+        this.#records.add({ n: 0, at: 0, type: 'entry', conversation: id, entry });
         status();
       },
       complete: () => this.#end(observed),

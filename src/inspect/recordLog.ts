@@ -31,6 +31,9 @@ function placeOf(records: readonly Recorded[], from: number): number {
   return low;
 }
 
+/** A fact that is recorded very often has room for its number and time from its beginning: to make room later costs more. */
+export type NewRecord = RecordedFact & { n?: 0; at?: 0 };
+
 export class RecordLog {
   readonly #limits: RecordLimits;
   readonly #now: () => number;
@@ -56,7 +59,7 @@ export class RecordLog {
   }
 
   /** The fact becomes the record: what is handed over is nobody else's any more. */
-  add(fact: RecordedFact): void {
+  add(fact: NewRecord): void {
     const record = fact as Recorded;
     record.n = this.#next;
     record.at = this.#now();
