@@ -5,6 +5,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { Watcher } from '../inspect/watcher.ts';
 import { hasTerminals, type Program, start, startOnTerminal, temporaryDirectory } from './cli.ts';
+import { modelServer } from './modelServer.ts';
+import { place } from './place.ts';
 
 async function watching(program: Program): Promise<Watcher> {
   await program.says('?token=');
@@ -17,6 +19,27 @@ async function watching(program: Program): Promise<Watcher> {
 
 const decision = { callId: 'call_2', suspension: 1, action: 'approve' } as const;
 const approve = { type: 'decide', conversation: 'demo', decision } as const;
+
+test('a run with --inspect is shown while it moves, and without --control nothing of it is decided there', async () => {
+  let goOn = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const server = await modelServer(async (reply) => {
+    reply.text('first words');
+    await held;
+    reply.finish('stop');
+  });
+  const { cwd, env } = await place(server);
+  const program = start(['run', 'hello', '-m', 'm1', '--new', '--session', 's', '--inspect'], { cwd, env });
+  const page = await watching(program);
+  expect(program.stdout).not.toContain('token=');
+  await page.see('live', ({ signal }) => signal.type === 'text-delta');
+  expect(await page.ask({ type: 'cancel', conversation: 's' })).toMatchObject({ code: 'read_only' });
+  goOn();
+  expect((await program.ended).code).toBe(0);
+  expect(page.all('status').map(({ status }) => status)).toContain('active');
+});
 
 test('runchart inspect shows what can be read of a log, says what cannot, and ends with Ctrl-C', async () => {
   const directory = await temporaryDirectory();
