@@ -47,7 +47,7 @@ const VOLUME = {
   /** One of the alike cases of a slow test in so many: signals, endings, forms of output. */
   caseOf: [3, 1],
   /** Of the agents with a seeded mistake, one in so many; and random conversations that are told again. */
-  agentDefects: [9, 1],
+  agentDefects: [13, 1],
   retold: [25, 500],
   /** Real trees of processes that are cancelled. */
   trees: [6, 60],
