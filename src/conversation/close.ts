@@ -47,9 +47,10 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
     const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
     if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.unfinished, true);
     await Promise.all(returned);
+    // What was put before may be queued only now.
+    await commands.allAnswered();
   } while ((isBusy() || queued().length > 0) && !commands.closed);
   await runtime.subAgents?.close();
-  await commands.allAnswered();
 }
 
 /** How long a store may say nothing. */

@@ -1,7 +1,9 @@
 /** What was asked for before a conversation closes is answered, and the answer is true (run-lifecycle, RESUME_TOOL_CALL). */
 import { describe, expect, it } from 'vitest';
-import { createAgent, type LogStore, memoryStore } from '../../src/index.ts';
+import { createAgent, type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
 import { bench, only } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
+import { restFaults } from '../support/logRules.ts';
 import { call, scripted } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { asks, echoTool } from '../support/tools.ts';
@@ -93,5 +95,39 @@ describe('an agent that is closed', () => {
     pass();
     await Promise.all([...closings, told]);
     await expect(agent.open('z')).rejects.toMatchObject({ code: 'closed' });
+  });
+});
+
+const MOMENTS = 60;
+const ON: readonly LogEntry['type'][] = ['decision', 'run-suspended', 'run-stop', 'tool-result'];
+
+describe('INV-1, I22: a close', () => {
+  it.each(ON)('at any moment ends what a subscriber began on %s', async (type) => {
+    for (let moment = 0; moment < MOMENTS; moment++) {
+      const clock = new VirtualClock();
+      const store = troubledStore({ clock });
+      const promoteFollowUpOn = ['completed', 'interrupted', 'error'] as const;
+      const { conversation } = await bench({
+        clock,
+        store,
+        tools: [echoTool('ask').tool],
+        plugins: [asks().plugin],
+        policies: { promoteFollowUpOn: [...promoteFollowUpOn] },
+        replies: [[call('c1', 'ask', { m: 'a' })], 'two', 'three', 'four', 'five', 'six', 'seven'],
+      });
+      let sent = 0;
+      conversation.log$().subscribe((entry) => {
+        if (entry.type !== type || sent > 1) return;
+        sent += 1;
+        for (const text of ['a', 'b']) void conversation.send(text, { kind: 'followUp' }).result;
+      });
+      void conversation.send('hi').result.then(() => {
+        void conversation.decide({ callId: 'c1', action: 'deny' }).catch(() => undefined);
+        void conversation.cancel().catch(() => undefined);
+      });
+      for (let step = 0; step < moment; step++) await undefined;
+      await conversation.close();
+      expect(restFaults(conversation.log()), `closed at moment ${moment}`).toEqual([]);
+    }
   });
 });
