@@ -32,6 +32,7 @@ const SELDOM = [
   'CONVERSATION.superseding --> CONVERSATION.superseding: decision.arrived',
   'RUN.active.CommitAssistant.joined --> RUN.active.CommitAssistant.joining: [gateOpen]',
   'RUN.active.CommitAssistant.joined --> RUN.Terminate: [cutByLength]',
+  'RUN.active.CommitAssistant.joined --> RUN.active.CommitAssistant.measuring: [cutByFullWindow]',
   'RUN.active.CommitAssistant.joined --> RUN.Suspended',
   'RUN.Error --> RUN.RunEnd: run.cancelled',
   'TOOL_CALL.BeforeToolExecute --> TOOL_CALL.Failed: effect.done [suspendsTooOften]',
@@ -45,6 +46,10 @@ const HEARD = [
 ];
 /** Where a life rests for one step at most, and only where a plugin or a store is slow. An idle one takes no cancel. */
 const BRIEF = [
+  'COMPACTION.Hearing',
+  'COMPACTION.Summarizing.backingOff',
+  'RUN.active.CommitAssistant.measuring',
+  'RUN.active.StepPrepare.compacted',
   'CONVERSATION.idle.ready',
   'CONVERSATION.closing',
   'CONVERSATION.closing.late',

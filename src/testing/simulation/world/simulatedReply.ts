@@ -22,6 +22,9 @@ const REPLIES = {
 } as const;
 type Kind = keyof typeof REPLIES;
 
+/** In the larger windows a reply is cut more often, where earlier messages can make room for the rest. */
+const LARGE = 2000;
+const CUT_OFTEN = { ...REPLIES, length: 3 } as const;
 /** What a model may answer that is asked for a summary. */
 const SUMMARIES = { summary: 8, long: 1, empty: 1, length: 1, call: 0.5, filtered: 0.3 } as const;
 /** The words of a summary begin so, and end in a number of their own. */
@@ -85,7 +88,7 @@ export class Replies {
   #kind(): Kind {
     const { tape, profile } = this.#world;
     if (profile.habit > 0 && this.#last.length > 0 && tape.chance(profile.habit)) return 'again';
-    return tape.weighted<Kind>(REPLIES);
+    return tape.weighted<Kind>(profile.window > LARGE ? CUT_OFTEN : REPLIES);
   }
 
   #parts(kind: Kind, words: ModelPart, messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart[] {
