@@ -7,12 +7,13 @@ import { extname, join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { proves } from '../support/tier.ts';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const MEDIA: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
 const path = (name: string): string => new URL(`../../${name}`, import.meta.url).pathname;
 
-describe.skipIf(!existsSync(CHROMIUM))('the example of an agent in a page', () => {
+describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a page', () => {
   const folder = mkdtempSync(join(tmpdir(), 'runchart-example-'));
   const server = createServer(({ url = '' }, response) => {
     const file = join(folder, url.replace(/\?.*$/, '').replace(/\/$/, '/index.html'));

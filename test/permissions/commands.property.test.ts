@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { permissions } from '../../src/node.ts';
+import { volume } from '../support/tier.ts';
 import { EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
 import { explain, workspace } from './workspace.ts';
 
@@ -172,7 +173,7 @@ it('any text has an outcome, soon, and the same one twice', async () => {
       expect(performance.now() - since).toBeLessThan(2_000);
       expect(await outcomeOf(command)).toBe(outcome);
     }),
-    { numRuns: 2_000 },
+    { numRuns: volume.commandLines },
   );
 });
 
