@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { Watcher } from '../inspect/watcher.ts';
+import { proves } from '../support/tier.ts';
 import { hasTerminals, type Program, start, startOnTerminal, temporaryDirectory } from './cli.ts';
 import { modelServer } from './modelServer.ts';
 import { place } from './place.ts';
@@ -74,7 +75,7 @@ test('the demo with --inspect leaves the decision to the page, and stays', async
   expect(await program.ended).toEqual({ code: 0, signal: null });
 });
 
-test.skipIf(!hasTerminals)('on a terminal the page may be the first to decide, and to go on', async () => {
+test.skipIf(!proves || !hasTerminals)('on a terminal the page may be the first to decide, and to go on', async () => {
   const directory = await temporaryDirectory();
   const program = startOnTerminal(['demo'], { cwd: directory, env: { TMPDIR: directory } });
   const page = await watching(program);

@@ -14,7 +14,7 @@ import type { PageFiles } from '../../src/inspect/pageFiles.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
 import { call, type Reply, scripted } from '../support/model.ts';
-import { volume } from '../support/tier.ts';
+import { proves, volume } from '../support/tier.ts';
 import { approvedTool } from './approved.ts';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -124,59 +124,65 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     await page.getByText('allowed by ada').waitFor();
   });
 
-  it('travels by keys, by the time line and by rows: chart, steps and numbers are those of the entry', async () => {
-    const { server } = await inspector();
-    const page = await open(server);
-    await drop(page, await madeLog());
-    await page.locator('.pill').getByText('completed').waitFor();
-    await page.keyboard.press('Home');
-    await page.getByText('entry 0 of').first().waitFor();
-    for (let presses = 0; presses < 4; presses++) await page.keyboard.press('j');
-    expect(await page.locator('.state.is-active').getAttribute('data-state')).toBe('RUN.active.AfterInference');
-    await page.keyboard.press('Alt+KeyJ');
-    await page.getByRole('tab', { name: 'Events' }).click();
-    const row = page.locator('.event', { hasText: 'tool-suspended' });
-    await row.getByRole('button').first().click();
-    expect(await row.getAttribute('class')).toContain('is-at');
-    await row.getByRole('button').first().click();
-    await row.getByText('permission').last().waitFor();
-    await page.getByRole('tab', { name: 'Steps' }).click();
-    await page.getByText('asks to run').waitFor();
-    expect(await page.getByRole('button', { name: 'Allow' }).count()).toBe(0);
-    const line = await page.locator('#time svg').boundingBox();
-    await page.mouse.click((line?.x ?? 0) + 86, (line?.y ?? 0) + 25);
-    await page.getByText('entry 0 of').first().waitFor();
-    await page.keyboard.press('l');
-    await page.locator('.pill').getByText('completed').waitFor();
-  });
+  it.skipIf(!proves)(
+    'travels by keys, by the time line and by rows: chart, steps and numbers are those of the entry',
+    async () => {
+      const { server } = await inspector();
+      const page = await open(server);
+      await drop(page, await madeLog());
+      await page.locator('.pill').getByText('completed').waitFor();
+      await page.keyboard.press('Home');
+      await page.getByText('entry 0 of').first().waitFor();
+      for (let presses = 0; presses < 4; presses++) await page.keyboard.press('j');
+      expect(await page.locator('.state.is-active').getAttribute('data-state')).toBe('RUN.active.AfterInference');
+      await page.keyboard.press('Alt+KeyJ');
+      await page.getByRole('tab', { name: 'Events' }).click();
+      const row = page.locator('.event', { hasText: 'tool-suspended' });
+      await row.getByRole('button').first().click();
+      expect(await row.getAttribute('class')).toContain('is-at');
+      await row.getByRole('button').first().click();
+      await row.getByText('permission').last().waitFor();
+      await page.getByRole('tab', { name: 'Steps' }).click();
+      await page.getByText('asks to run').waitFor();
+      expect(await page.getByRole('button', { name: 'Allow' }).count()).toBe(0);
+      const line = await page.locator('#time svg').boundingBox();
+      await page.mouse.click((line?.x ?? 0) + 86, (line?.y ?? 0) + 25);
+      await page.getByText('entry 0 of').first().waitFor();
+      await page.keyboard.press('l');
+      await page.locator('.pill').getByText('completed').waitFor();
+    },
+  );
 
-  it('selects actors, states and panels, folds a compound without moving by itself, and draws a sequence', async () => {
-    const { server } = await inspector();
-    const page = await open(server);
-    await drop(page, await madeLog());
-    await page.locator('.pill').getByText('completed').waitFor();
-    const before = await page.locator('[data-state="RUN.active.LoopTop"] .box').boundingBox();
-    await page.keyboard.press('k');
-    expect(await page.locator('[data-state="RUN.active.LoopTop"] .box').boundingBox()).toEqual(before);
-    await page.locator('[data-state="RUN.active.CommitTool"]').click();
-    await page.locator('.state-card').getByText('ResumeAfterTool').waitFor();
-    await page.keyboard.press('Escape');
-    await page.locator('[data-state="RUN.active.LlmCall"] .fold').click();
-    await page.locator('[data-state="RUN.active.LlmCall.backingOff"]').waitFor();
-    await page.keyboard.press('[');
-    await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
-    await page
-      .locator('.tree-row', { has: page.locator('.tree-name', { hasText: /^note$/ }) })
-      .first()
-      .click();
-    await page.locator('[data-state="TOOL_CALL.Succeeded"]').waitFor();
-    await page.getByRole('tab', { name: 'Sequence' }).click();
-    await page.locator('#sequence').getByText('note asks: permission').waitFor();
-    await page.keyboard.press('c');
-    await page.getByText(/\d+ of \d+ states, \d+ of \d+ edges/).waitFor();
-  });
+  it.skipIf(!proves)(
+    'selects actors, states and panels, folds a compound without moving by itself, and draws a sequence',
+    async () => {
+      const { server } = await inspector();
+      const page = await open(server);
+      await drop(page, await madeLog());
+      await page.locator('.pill').getByText('completed').waitFor();
+      const before = await page.locator('[data-state="RUN.active.LoopTop"] .box').boundingBox();
+      await page.keyboard.press('k');
+      expect(await page.locator('[data-state="RUN.active.LoopTop"] .box').boundingBox()).toEqual(before);
+      await page.locator('[data-state="RUN.active.CommitTool"]').click();
+      await page.locator('.state-card').getByText('ResumeAfterTool').waitFor();
+      await page.keyboard.press('Escape');
+      await page.locator('[data-state="RUN.active.LlmCall"] .fold').click();
+      await page.locator('[data-state="RUN.active.LlmCall.backingOff"]').waitFor();
+      await page.keyboard.press('[');
+      await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
+      await page
+        .locator('.tree-row', { has: page.locator('.tree-name', { hasText: /^note$/ }) })
+        .first()
+        .click();
+      await page.locator('[data-state="TOOL_CALL.Succeeded"]').waitFor();
+      await page.getByRole('tab', { name: 'Sequence' }).click();
+      await page.locator('#sequence').getByText('note asks: permission').waitFor();
+      await page.keyboard.press('c');
+      await page.getByText(/\d+ of \d+ states, \d+ of \d+ edges/).waitFor();
+    },
+  );
 
-  it('tells the broken lines of a file with their reasons, and shows the rest', async () => {
+  it.skipIf(!proves)('tells the broken lines of a file with their reasons, and shows the rest', async () => {
     const { server } = await inspector();
     const page = await open(server);
     const lines = (await madeLog()).split('\n');
@@ -232,53 +238,61 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     expect(await late.locator('#steps').textContent()).toBe(await page.locator('#steps').textContent());
   });
 
-  it('says that the connection is lost, may be read meanwhile, and catches up when it is back', async () => {
-    const { server, observed } = await inspector(false);
-    const line: { isCut: boolean; cut?: () => void } = { isCut: false };
-    const page = await open(server, (made) =>
-      made.routeWebSocket(/\/ws/, (socket) => {
-        if (line.isCut) return void socket.close();
-        socket.connectToServer();
-        line.cut = () => void socket.close();
-      }),
-    );
-    const conversation = await agentOf(['One.', 'Two.'], observed.observe).open('live');
-    await conversation.send('First').result;
-    await page.locator('.pill').getByText('completed').waitFor();
-    line.isCut = true;
-    line.cut?.();
-    await page.locator('.pill').getByText('not connected').waitFor();
-    await conversation.send('Second').result;
-    await page.keyboard.press('k');
-    await page
-      .locator('.player')
-      .getByText(/entry \d+/)
-      .waitFor();
-    expect(await page.locator('#steps h3').allInnerTexts()).toEqual(['First']);
-    line.isCut = false;
-    await page.locator('.status-bar').getByText(`${conversation.log().length} entries`).waitFor();
-    await page.keyboard.press('l');
-    await page.locator('#steps h3').nth(1).waitFor();
-    expect(await page.locator('#steps h3').allInnerTexts()).toEqual(['First', 'Second']);
-  });
+  it.skipIf(!proves)(
+    'says that the connection is lost, may be read meanwhile, and catches up when it is back',
+    async () => {
+      const { server, observed } = await inspector(false);
+      const line: { isCut: boolean; cut?: () => void } = { isCut: false };
+      const page = await open(server, (made) =>
+        made.routeWebSocket(/\/ws/, (socket) => {
+          if (line.isCut) return void socket.close();
+          socket.connectToServer();
+          line.cut = () => void socket.close();
+        }),
+      );
+      const conversation = await agentOf(['One.', 'Two.'], observed.observe).open('live');
+      await conversation.send('First').result;
+      await page.locator('.pill').getByText('completed').waitFor();
+      line.isCut = true;
+      line.cut?.();
+      await page.locator('.pill').getByText('not connected').waitFor();
+      await conversation.send('Second').result;
+      await page.keyboard.press('k');
+      await page
+        .locator('.player')
+        .getByText(/entry \d+/)
+        .waitFor();
+      expect(await page.locator('#steps h3').allInnerTexts()).toEqual(['First']);
+      line.isCut = false;
+      await page.locator('.status-bar').getByText(`${conversation.log().length} entries`).waitFor();
+      await page.keyboard.press('l');
+      await page.locator('#steps h3').nth(1).waitFor();
+      expect(await page.locator('#steps h3').allInnerTexts()).toEqual(['First', 'Second']);
+    },
+  );
 
-  it(`opens a log of ${volume.pageEntries} entries, makes rows for what is in view alone, and travels in it`, async () => {
-    const { server } = await inspector();
-    const page = await open(server);
-    const block = (await madeLog()).split('\n').slice(1);
-    const lines = Array.from({ length: volume.pageEntries }, (_, seq) => {
-      const entry = JSON.parse(block[seq % block.length] ?? '{}') as Record<string, unknown>;
-      return JSON.stringify({ ...entry, seq, runId: `r${Math.floor(seq / block.length)}`, at: seq * 20 });
-    });
-    await drop(page, lines.join('\n'));
-    await page.getByRole('tab', { name: 'Events' }).click();
-    await page.locator('.event.is-at').waitFor();
-    expect(await page.locator('.event').count()).toBeLessThan(120);
-    for (let place = 0; place < 10; place++) {
-      await page.locator('.events .scroll').evaluate((box, at) => box.scrollTo(0, (box.scrollHeight * at) / 10), place);
-    }
-    await page.keyboard.press('Home');
-    await page.getByText('entry 0 of').first().waitFor();
-    expect(await page.locator('.overview').count()).toBe(1);
-  });
+  it.skipIf(!proves)(
+    `opens a log of ${volume.pageEntries} entries, makes rows for what is in view alone, and travels in it`,
+    async () => {
+      const { server } = await inspector();
+      const page = await open(server);
+      const block = (await madeLog()).split('\n').slice(1);
+      const lines = Array.from({ length: volume.pageEntries }, (_, seq) => {
+        const entry = JSON.parse(block[seq % block.length] ?? '{}') as Record<string, unknown>;
+        return JSON.stringify({ ...entry, seq, runId: `r${Math.floor(seq / block.length)}`, at: seq * 20 });
+      });
+      await drop(page, lines.join('\n'));
+      await page.getByRole('tab', { name: 'Events' }).click();
+      await page.locator('.event.is-at').waitFor();
+      expect(await page.locator('.event').count()).toBeLessThan(120);
+      for (let place = 0; place < 10; place++) {
+        await page
+          .locator('.events .scroll')
+          .evaluate((box, at) => box.scrollTo(0, (box.scrollHeight * at) / 10), place);
+      }
+      await page.keyboard.press('Home');
+      await page.getByText('entry 0 of').first().waitFor();
+      expect(await page.locator('.overview').count()).toBe(1);
+    },
+  );
 });

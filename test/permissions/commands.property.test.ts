@@ -73,7 +73,7 @@ it('a command that is denied is denied in every place of a line that is allowed 
       const deeper = again('ls', within.startsWith('!') ? ` ( ${within} ) ` : within);
       expect([deeper, await outcomeOf(deeper)]).toEqual([deeper, 'deny']);
     }),
-    { numRuns: 400 },
+    { numRuns: volume.commandLines },
   );
 });
 
@@ -88,7 +88,7 @@ it('a command that no rule knows makes every line that holds it be asked about',
         expect([line, await outcomeOf(line)]).toEqual([line, 'ask']);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: volume.commandLines },
   );
 });
 
@@ -199,7 +199,7 @@ it('what "always allow" saves allows the same call from now on, and no other', a
         expect([more, await outcome(more)]).toEqual([more, 'ask']);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: volume.commandLines },
   );
 });
 
