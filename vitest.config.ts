@@ -33,7 +33,7 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'apart', include: APART } },
-      { extends: true, test: { name: 'e2e', include: BUILT, globalSetup: ['test/support/build.ts'] } },
+      { extends: true, test: { name: 'e2e', include: BUILT, isolate: false, globalSetup: ['test/support/build.ts'] } },
     ],
   },
 });
