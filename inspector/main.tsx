@@ -59,6 +59,7 @@ effect(() => {
   document.title = `${waits.length > 0 ? '◆ ' : ''}${name} · runchart`;
   const [first] = waits;
   if (first) said.value = `${first.call.name} asks to run`;
+  else if (said.peek().endsWith(' asks to run')) said.value = '';
 });
 effect(() => {
   document.documentElement.dataset.state = stateAt(cursor.value);
