@@ -75,22 +75,25 @@ describe('runchart -p', () => {
     expect((await readdir(sessions)).filter((name) => name.endsWith('.jsonl'))).toHaveLength(2);
   });
 
-  test('S002-16 turns that are used up end with 4, and impossible limits, modes and rules with 2', async () => {
-    const { cwd, env } = await place(await modelServer(readsMainGo));
-    const program = start(['-m', 'm1', '--max-turns', '1', '-p', 'go'], { cwd, env });
-    expect(await program.ended).toEqual({ code: 4, signal: null });
-    const wrong: [string[], string][] = [
-      [['--max-turns', '0'], '--max-turns'],
-      [['--max-budget-usd', '1'], 'the model m1 has none'],
-      [['--permission-mode', 'yolo'], 'acceptEdits'],
-      [['--allow', 'bash('], 'bash('],
-    ];
-    for (const [options, said] of proves ? wrong : wrong.slice(-1)) {
-      const refused = start(['-m', 'm1', ...options, '-p', 'go'], { cwd, env });
-      expect(await refused.ended).toEqual({ code: 2, signal: null });
-      expect(refused.stderr).toContain(said);
-    }
-  });
+  test.skipIf(!proves)(
+    'S002-16 turns that are used up end with 4, and impossible limits, modes and rules with 2',
+    async () => {
+      const { cwd, env } = await place(await modelServer(readsMainGo));
+      const program = start(['-m', 'm1', '--max-turns', '1', '-p', 'go'], { cwd, env });
+      expect(await program.ended).toEqual({ code: 4, signal: null });
+      const wrong: [string[], string][] = [
+        [['--max-turns', '0'], '--max-turns'],
+        [['--max-budget-usd', '1'], 'the model m1 has none'],
+        [['--permission-mode', 'yolo'], 'acceptEdits'],
+        [['--allow', 'bash('], 'bash('],
+      ];
+      for (const [options, said] of proves ? wrong : wrong.slice(-1)) {
+        const refused = start(['-m', 'm1', ...options, '-p', 'go'], { cwd, env });
+        expect(await refused.ended).toEqual({ code: 2, signal: null });
+        expect(refused.stderr).toContain(said);
+      }
+    },
+  );
 });
 
 if (proves)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { proves } from '../support/tier.ts';
 import { call, calls, codesOf, entriesOf, outcomeOf, pairedCalls, plainTool, play, say, scripted } from './bench.ts';
 import { watchEachTest } from './watch.ts';
 
@@ -38,7 +39,7 @@ test('calls without an id, or with one of a megabyte, get a short one of their o
   }
 });
 
-test('thousands of calls with one id are told apart, and each has a result', async () => {
+test.skipIf(!proves)('thousands of calls with one id are told apart, and each has a result', async () => {
   const reply = calls(...Array.from({ length: 5_000 }, () => call('same', 'echo')));
   const { log, result, conversation } = await play({ model: scripted([reply, say('done')]), tools: [echo] });
   expect(result.termination).toBe('NaturalEnd');

@@ -10,6 +10,7 @@ import { createAgent, type Live, type LogEntry, memoryStore } from '../../src/in
 import { type McpTools, mcpTools } from '../../src/mcp/mcpTools.ts';
 import { permissions } from '../../src/node.ts';
 import { call, scripted } from '../support/model.ts';
+import { proves } from '../support/tier.ts';
 
 const here = createRequire(import.meta.url);
 const programOf = (name: string): string => here.resolve(`@modelcontextprotocol/${name}/dist/index.js`);
@@ -111,22 +112,25 @@ describe('a server that asks a person', () => {
     await agent.close();
   });
 
-  it('is asked anew by the replay where the process that it had asked is gone, and gets the answer', async () => {
-    const store = memoryStore();
-    const first = await connected({ everything: stdio('server-everything') });
-    const agent = createAgent({ model: scripted([[asking]]), tools: first.tools, store });
-    const conversation = await agent.open('c');
-    await conversation.send('go').result;
-    await agent.close();
-    await first.close();
-    const second = await connected({ everything: stdio('server-everything') });
-    const later = createAgent({ model: scripted(['thanks']), tools: second.tools, store });
-    const reopened = await later.open('c');
-    await reopened.decide({ callId: 'c1', action: 'answer', payload: { name: 'Grace' } });
-    await reopened.resume().result;
-    expect(results(reopened.log())[0]?.text).toContain('Name: Grace');
-    await later.close();
-  });
+  it.skipIf(!proves)(
+    'is asked anew by the replay where the process that it had asked is gone, and gets the answer',
+    async () => {
+      const store = memoryStore();
+      const first = await connected({ everything: stdio('server-everything') });
+      const agent = createAgent({ model: scripted([[asking]]), tools: first.tools, store });
+      const conversation = await agent.open('c');
+      await conversation.send('go').result;
+      await agent.close();
+      await first.close();
+      const second = await connected({ everything: stdio('server-everything') });
+      const later = createAgent({ model: scripted(['thanks']), tools: second.tools, store });
+      const reopened = await later.open('c');
+      await reopened.decide({ callId: 'c1', action: 'answer', payload: { name: 'Grace' } });
+      await reopened.resume().result;
+      expect(results(reopened.log())[0]?.text).toContain('Name: Grace');
+      await later.close();
+    },
+  );
 });
 
 describe('the file server', () => {
@@ -185,7 +189,7 @@ describe('what cannot be connected', () => {
     await expect(mcpTools({ 'a b': stdio('server-everything') })).rejects.toMatchObject({ code: 'configuration' });
   });
 
-  it('a server that ended is started again by the next call', async () => {
+  it.skipIf(!proves)('a server that ended is started again by the next call', async () => {
     const { tools, close } = await connected({ everything: stdio('server-everything') });
     await close();
     const agent = createAgent({
