@@ -137,6 +137,8 @@ export const runInputs: readonly RunInput[] = [
     { limits: alone },
     { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), trigger: { kind: 'retry', of: 'q' } },
   ),
+  // The window is full behind a reply that was cut, and a gate that was open beside it has closed.
+  run({ context: { compact: 0.8 }, limits: { ...alone, decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
 ];
 
 /** A sub-agent ends, and what it used is counted in. */
