@@ -276,7 +276,7 @@ export const runtime = [
   {
     id: 'left-out-of-the-gate',
     about: 'a call that kept its turn behind one that waits again counts as being replayed',
-    witness: 'test/simulation/regressions.test.ts',
+    witness: 'test/paths/states.test.ts',
     edits: [
       [
         'const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);',

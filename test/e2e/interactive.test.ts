@@ -40,8 +40,15 @@ async function terminal(where: Awaited<ReturnType<typeof place>>, options: strin
     type: (keys: string) => void program.process.stdin?.write(keys),
     /** The screen holds it. */
     shows: (wanted: string | RegExp) => expect.poll(text, { interval: 20 }).toMatch(wanted),
-    /** From now on an answer to the question that is shown counts. */
-    readable: () => setTimeout(QUESTION_MS),
+    /** Answers the question that is shown until that counts: a slow machine shows it late. */
+    answers: (keys: string, wanted: string | RegExp) => {
+      const answered = (): string => {
+        const now = text();
+        if (/\n┃ run it\?[^\n]*$/.test(now)) program.process.stdin?.write(keys);
+        return now;
+      };
+      return setTimeout(QUESTION_MS).then(() => expect.poll(answered, { interval: 3 * QUESTION_MS }).toMatch(wanted));
+    },
     /** Nothing is under way: the line waits at the foot. */
     idle: (wanted: string) => expect.poll(text, { interval: 20 }).toMatch(new RegExp(`${wanted}[^\\n]*\\n>( .*)?$`)),
   };
@@ -62,9 +69,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     first.type('mark it\r');
     await first.shows(/┃ Bash asks to run \(mode default\)\n┃ \$ touch 'a mark'\n┃ always would allow.*\n┃ run it\?/);
     expect(existsSync(join(where.cwd, 'a mark'))).toBe(false);
-    await first.readable();
-    first.type('y\r');
-    await first.shows('· Bash: approved');
+    await first.answers('y\r', '· Bash: approved');
     await first.shows('  Let me think');
     expect(existsSync(join(where.cwd, 'a mark'))).toBe(true);
     first.type('be quick\r');
@@ -98,7 +103,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     const where = await place(
       await modelServer(runs(hostile, `printf 'it \\342\\200\\256says'  # \u001b[1A\u202e`), explains),
     );
-    const { program, type, text, shows, idle, readable } = await terminal(where, ['--allow', 'bash']);
+    const { program, type, text, shows, answers } = await terminal(where, ['--allow', 'bash']);
     await shows(/\n>$/);
     // The screen refuses every sequence that the program does not use itself.
     type('go\r');
@@ -108,9 +113,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     expect(said).toContain('\\x1b]52;c;aGk=\\x07');
     // A control character is never allowed unasked, and is seen by who is asked.
     expect(asked).toContain('  # \\x1b[1A\\u202e');
-    await readable();
-    type('y\r');
-    await idle('■ completed');
+    await answers('y\r', /■ completed[^\n]*\n>( .*)?$/);
     expect(text()).toContain(' \\u202esays');
     type('/exit\r');
     expect(await program.ended).toEqual({ code: 0, signal: null });
@@ -120,13 +123,11 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     test('on a dumb terminal whole lines come and go, and nothing moves a cursor', async () => {
       const server = await modelServer(runs('Marking it.', 'touch marked'), explains, hangs);
       const where = await place(server);
-      const { program, type, shows, readable } = await terminal(where, [], { TERM: 'dumb' });
+      const { program, type, shows, answers } = await terminal(where, [], { TERM: 'dumb' });
       await shows(/\n>$/);
       type('mark it\r');
       await shows('┃ run it? [y]es, [n]o, [e]dit, [a]lways:');
-      await readable();
-      type('n, not now\r');
-      await shows('· Bash: denied: not now');
+      await answers('n, not now\r', '· Bash: denied: not now');
       await shows('■ completed');
       await shows(/\n>$/);
       expect(program.stdout).not.toContain(ESCAPE);
