@@ -206,7 +206,7 @@ export const charts = [
   {
     id: 'summed-up-twice',
     about: 'what is left behind a summary is summed up again before the same call',
-    witness: 'test/paths/states.test.ts',
+    witness: 'test/paths/run.states.test.ts',
     edits: [
       [
         "exit: log(entries.contextEntries), on: { 'effect.done': gauged },",

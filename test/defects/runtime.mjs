@@ -276,7 +276,7 @@ export const runtime = [
   {
     id: 'left-out-of-the-gate',
     about: 'a call that kept its turn behind one that waits again counts as being replayed',
-    witness: 'test/paths/states.test.ts',
+    witness: 'test/paths/run.states.test.ts',
     edits: [
       [
         'const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);',

@@ -1,4 +1,5 @@
 import { charts } from './charts.ts';
 import { stateSuite } from './stateSuite.ts';
 
-for (const chart of charts) stateSuite(chart);
+// RUN takes as long as all others: it has a file of its own, so that two cores share them.
+for (const chart of charts) if (chart.machine.id !== 'RUN') stateSuite(chart);

@@ -1,0 +1,4 @@
+import { charts } from './charts.ts';
+import { stateSuite } from './stateSuite.ts';
+
+for (const chart of charts) if (chart.machine.id === 'RUN') stateSuite(chart);
