@@ -12,6 +12,7 @@ import {
   type RoundCall,
   type Settings,
 } from '../../machines/internal.ts';
+import { PHASES } from '../../src/plugins/plugin.ts';
 import type { Behaviour } from '../../src/testing/agentPaths/search/behaviour.ts';
 import { reachableIn } from '../../src/testing/agentPaths/search/cover.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
@@ -97,19 +98,10 @@ export const CAPABILITIES: readonly Capability[] = [
     needs: 'arguments that are refused',
     behaviours: [{ ...plain, call: { ...call('bad'), refused: { code: 'invalid_args', text: 'no' } } }],
   },
-  ...(
-    [
-      'runStart',
-      'stepStart',
-      'beforeInference',
-      'afterInference',
-      'beforeToolExecute',
-      'afterToolExecute',
-      'stepEnd',
-      'naturalEnd',
-      'runEnd',
-    ] as const
-  ).map((phase) => (phase === 'afterToolExecute' ? beside(hears(phase)) : hears(phase))),
+  // preCompact is heard only where a window fills up: it stands with the windows below.
+  ...PHASES.filter((phase) => phase !== 'preCompact').map((phase) =>
+    phase === 'afterToolExecute' ? beside(hears(phase)) : hears(phase),
+  ),
   {
     needs: 'a plugin that ends the run before the model is asked',
     phases: { beforeInference: true },
