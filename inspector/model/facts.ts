@@ -54,8 +54,19 @@ export interface CallFacts {
   readonly starts: { at: number; key: string; args?: Json }[];
   readonly suspensions: Suspension[];
   result?: { at: number; outcome: ToolOutcome; code?: string; text: string };
-  /** Conversations of its sub-agents. */
-  readonly children: string[];
+  readonly children: SubAgent[];
+}
+
+/** A sub-agent that a call began. */
+export interface SubAgent {
+  /** Its conversation. */
+  readonly id: string;
+  /** What the call names it by. */
+  readonly name: string;
+  readonly task: string;
+  /** Indexes of the entries that say when it began and ended. */
+  readonly from: number;
+  to?: number;
 }
 
 export interface Sums {
@@ -229,7 +240,17 @@ class Fold {
     } else if (entry.type === 'tool-result') {
       const { outcome, code, content } = entry;
       call.result = { at: index, outcome, text: textOf(content), ...(code !== undefined && { code }) };
-    } else if (entry.type === 'sub-agent' && entry.phase === 'started') call.children.push(entry.child);
+    } else if (entry.type === 'sub-agent') this.#ofChild(call, entry.child, entry.phase === 'ended', index);
+  }
+
+  /** Tasks are begun in their order; one that goes on after a restart is the same. */
+  #ofChild({ args, children }: CallFacts, id: string, hasEnded: boolean, index: number): void {
+    const known = children.find((one) => one.id === id);
+    if (known && hasEnded) known.to = index;
+    if (known) return;
+    const { tasks } = Object(args) as { tasks?: { id?: string; task?: string }[] };
+    const { id: name = id, task = '' } = (Array.isArray(tasks) ? tasks[children.length] : undefined) ?? {};
+    children.push({ id, name, task, from: index, ...(hasEnded && { to: index }) });
   }
 }
 

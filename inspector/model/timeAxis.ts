@@ -1,10 +1,8 @@
 /**
- * Where each entry stands on the time line, and the bars between them. Rule: one step is always visible, and a long wait
- * costs no more than a fifth of the width; in between it goes by log time.
+ * Where each entry stands on the time line. Rule: one step is always visible, and a long wait costs no more than a fifth of
+ * the width; in between it goes by log time.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { type CallFacts, type LogFacts, turnStart } from './facts.ts';
-import { telling } from './words.ts';
 
 const LEAST = 7;
 const MOST_PER_MS = 0.62;
@@ -56,93 +54,28 @@ export function axisOf(entries: readonly LogEntry[], width: number, head: number
   return { x, from, to, now, gaps: words, isWindow };
 }
 
-export type BarKind = 'model' | 'tool' | 'person';
-
-export interface Bar {
-  readonly kind: BarKind;
-  /** Indexes of the entries it begins behind and ends at; nothing while it goes on. */
-  readonly from: number;
-  readonly to: number | undefined;
-  readonly label: string;
-  /** What became of it. */
-  readonly note?: string;
-  readonly isDenied?: boolean;
-}
-
-export interface Lane {
-  readonly name: string;
-  readonly bars: readonly Bar[];
-}
-
-/** model, tools in as few lanes as run at once, you; a lane for each sub-agent. */
-export function lanesOf(entries: readonly LogEntry[], facts: LogFacts): Lane[] {
-  const last = entries.length - 1;
-  const model: Bar[] = [];
-  for (const run of facts.runs) {
-    for (const { turn, from, reply } of run.turns)
-      model.push({ kind: 'model', from, to: reply, label: `turn ${turn}` });
-    const open = openTurn(entries, run.to);
-    if (!run.stop && run === facts.runs.at(-1) && open) {
-      model.push({ kind: 'model', from: turnStart(run), to: undefined, label: `turn ${run.turns.length + 1}` });
-    }
+/** Where a time lies among the entries: between two of them as a fraction, behind the last one up to one more. */
+export function placeOf(entries: readonly LogEntry[], time: number, now: number): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((entries[middle]?.at ?? 0) <= time) low = middle + 1;
+    else high = middle;
   }
-  const tools: Bar[][] = [];
-  const you: Bar[][] = [];
-  for (const call of facts.calls.values()) {
-    for (const bar of workOf(call, facts)) pack(tools, bar, last);
-    for (const bar of waitsOf(call)) pack(you, bar, last);
-  }
-  const toolLanes = tools.length === 0 ? [[]] : tools;
-  const yourLanes = you.length === 0 ? [[]] : you;
-  return [
-    { name: 'model', bars: model },
-    ...toolLanes.map((bars, index) => ({ name: index === 0 ? 'tools' : '', bars })),
-    ...yourLanes.map((bars, index) => ({ name: index === 0 ? 'you' : '', bars })),
-  ];
+  const before = low - 1;
+  const at = entries[before]?.at;
+  if (at === undefined) return 0;
+  const span = (entries[low]?.at ?? now) - at;
+  return span > 0 ? before + Math.min(1, (time - at) / span) : before;
 }
 
-/** The model is being asked: the last thing that the run wrote is a boundary behind which it is. */
-function openTurn(entries: readonly LogEntry[], last: number): boolean {
-  const entry = entries[last];
-  return (
-    entry?.type === 'checkpoint' && entry.boundary !== 'AssistantTurnCommitted' && entry.boundary !== 'RunFinished'
-  );
-}
-
-function workOf(call: CallFacts, { runs }: LogFacts): Bar[] {
-  const label = `${call.name} ${telling(call.args, 40)}`.trim();
-  return call.starts.map(({ at }, index): Bar => {
-    const asked = call.suspensions.find((suspension) => suspension.at > at);
-    const next = call.starts[index + 1]?.at;
-    const stop = runs.find(({ from, to, stop }) => stop && from <= at && at <= to)?.stop?.at;
-    const to = asked?.at ?? next ?? call.result?.at ?? stop;
-    return { kind: 'tool', from: at, to, label };
-  });
-}
-
-function waitsOf(call: CallFacts): Bar[] {
-  return call.suspensions.map(({ at, decision, number }): Bar => {
-    const ended = decision?.at ?? call.suspensions.find((one) => one.number > number)?.at ?? call.result?.at;
-    const { action, by } = decision?.decision ?? {};
-    const done = action && { approve: 'allowed', deny: 'denied', edit: 'edited', answer: 'answered' }[action];
-    const note = done && (by === undefined ? done : `${done} by ${by}`);
-    const label = ended === undefined ? `${call.name} waits for you` : `${call.name} waits`;
-    return {
-      kind: 'person',
-      from: at,
-      to: ended,
-      label,
-      ...(note && { note }),
-      ...(action === 'deny' && { isDenied: true }),
-    };
-  });
-}
-
-/** Into the first lane in which nothing runs at the same time. */
-function pack(lanes: Bar[][], bar: Bar, last: number): void {
-  const free = lanes.find((lane) =>
-    lane.every((other) => (other.to ?? last) <= bar.from || (bar.to ?? last) <= other.from),
-  );
-  if (free) free.push(bar);
-  else lanes.push([bar]);
+/** Pixels from the left of the axis; nothing for what stands before its window. */
+export function pixelsOf({ x, from, now }: Axis, place: number): number | undefined {
+  const at = place - from;
+  if (at < 0) return undefined;
+  const end = (x.at(-1) ?? 0) + now;
+  const left = x[Math.floor(at)] ?? end;
+  const right = x[Math.floor(at) + 1] ?? end;
+  return left + (right - left) * (at - Math.floor(at));
 }

@@ -130,8 +130,19 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
     const name = call.name;
     const below = { depth: 3, mark: markOfCall(one), name, fact: told, hasChildren: false, isLater: false };
     rows.push({ key: `call ${call.callId}`, ...below });
-    for (const child of call.children) {
-      rows.push({ ...below, key: `child ${child}`, depth: 4, name: child, fact: '', icon: 'branch', child });
+    for (const { id, name, task, from, to = index + 1 } of call.children) {
+      if (from > index) continue;
+      const mark = to <= index ? 'done' : one === 'done' ? 'done' : below.mark;
+      rows.push({
+        ...below,
+        key: `child ${id}`,
+        depth: 4,
+        mark,
+        name: `${name} ${oneLine(task, 40)}`,
+        fact: '',
+        icon: 'branch',
+        child: id,
+      });
     }
   }
   return rows;

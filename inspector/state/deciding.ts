@@ -4,9 +4,9 @@
  */
 import { signal } from '@preact/signals';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
-import { type CallFacts, foldLog, type LogFacts, type Suspension, waitingAt } from '../model/facts.ts';
+import { type CallFacts, type LogFacts, type Suspension, waitingAt } from '../model/facts.ts';
 import { ask } from './live.ts';
-import { connection, conversations, facts, isPast, last, open, said } from './store.ts';
+import { connection, conversations, facts, factsOf, isPast, last, open, said } from './store.ts';
 
 export type Sent = { readonly state: 'sending' } | { readonly state: 'said'; readonly words: string };
 export const sent = signal<ReadonlyMap<string, Sent>>(new Map());
@@ -46,7 +46,7 @@ export const waitsWithin = ({ suspension }: Card): boolean => suspension.reason 
 export function cardsBelow({ call }: Card, conversation = open.value?.id): Card[] {
   return [...conversations.value.values()]
     .filter(({ parent }) => parent?.conversation === conversation && parent?.callId === call.callId)
-    .flatMap(({ id, entries }) => cardsOf(foldLog(entries), entries.length - 1, id));
+    .flatMap(({ id, entries }) => cardsOf(factsOf(entries), entries.length - 1, id));
 }
 
 function cardsOf({ calls }: LogFacts, index: number, conversation: string | undefined): Card[] {

@@ -18,7 +18,17 @@ export async function openText(text: string, name: string): Promise<void> {
       said.value = `${name} holds no entry`;
       return;
     }
-    put({ id: name, source: 'file', of: 'runchart', entries: log.entries, broken: log.broken });
+    const [first] = log.entries;
+    const above = first?.type === 'conversation' ? first.parent : undefined;
+    const parent = above && { conversation: above.conversationId, callId: above.callId };
+    put({
+      id: name,
+      source: 'file',
+      of: 'runchart',
+      entries: log.entries,
+      broken: log.broken,
+      ...(parent && { parent }),
+    });
     openId.value = undefined;
     openConversation(name);
     said.value = `${name}: ${count(log.entries.length)} entries`;

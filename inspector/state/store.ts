@@ -6,7 +6,7 @@ import { computed, signal } from '@preact/signals';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { ConversationState } from '../../src/inspect/wire.ts';
 import type { InFlight } from '../../src/live.ts';
-import { foldLog, type RunState, runStateAt } from '../model/facts.ts';
+import { foldLog, type LogFacts, type RunState, runStateAt } from '../model/facts.ts';
 import type { Observed } from '../model/observed.ts';
 import type { BrokenLine } from '../model/readLog.ts';
 import type { Moment } from '../model/steps.ts';
@@ -20,6 +20,8 @@ export interface Conversation {
   readonly status?: ConversationState;
   readonly parent?: { readonly conversation: string; readonly callId: string };
   readonly inFlight?: Pick<InFlight, 'text' | 'reasoning'>;
+  /** Its actors take events from here. */
+  readonly takesEvents?: true;
   /** Actors and transitions as they were told, live only. */
   readonly observed?: Observed;
 }
@@ -66,7 +68,18 @@ export function switchTheme(): void {
 const NOTHING: readonly LogEntry[] = [];
 export const open = computed(() => (openId.value === undefined ? undefined : conversations.value.get(openId.value)));
 export const entries = computed(() => open.value?.entries ?? NOTHING);
-export const facts = computed(() => foldLog(entries.value));
+const folded = new WeakMap<readonly LogEntry[], LogFacts>();
+/** Of any conversation: a log that has not grown is not folded again. */
+export function factsOf(list: readonly LogEntry[]): LogFacts {
+  const known = folded.get(list) ?? foldLog(list);
+  folded.set(list, known);
+  return known;
+}
+export const facts = computed(() => factsOf(entries.value));
+/** By the name that its log has: one that was read from a file is called by its file here. */
+export const conversationNamed = (id: string): Conversation | undefined =>
+  conversations.value.get(id) ??
+  [...conversations.value.values()].find(({ entries: [first] }) => first?.conversationId === id);
 let looked: { first: LogEntry | undefined; upTo: number; found: boolean } | undefined;
 /** Something that must not be seen was taken out. What was looked at is not looked at again. */
 export const isRedacted = computed(() => {

@@ -1,9 +1,8 @@
 /** What all runs of all open conversations have entered and taken of a chart, laid over it. */
 import { computed } from '@preact/signals';
 import { runPath, type Standing, standingAt } from '../model/chartPath.ts';
-import { foldLog } from '../model/facts.ts';
 import { charts } from '../state/layouts.ts';
-import { conversations, coverage } from '../state/store.ts';
+import { conversations, coverage, factsOf } from '../state/store.ts';
 import { subject } from '../state/subject.ts';
 
 export const covered = computed((): Standing | undefined => {
@@ -18,7 +17,7 @@ export const covered = computed((): Standing | undefined => {
     for (const key of one.taken) taken.add(key);
   };
   for (const { entries, observed } of conversations.value.values()) {
-    if (chart === 'RUN') for (const run of foldLog(entries).runs) add(runPath(known.walker, entries, run));
+    if (chart === 'RUN') for (const run of factsOf(entries).runs) add(runPath(known.walker, entries, run));
     else for (const actor of observed?.actors.values() ?? []) if (actor.chart === chart) add(actor.path);
   }
   if (chart !== 'RUN' && entered.size === 0 && subject.value) add(subject.value.path);

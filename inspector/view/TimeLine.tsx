@@ -2,15 +2,19 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { runStateAt } from '../model/facts.ts';
-import { type Axis, axisOf, type Bar, lanesOf } from '../model/timeAxis.ts';
+import { type Bar, type Lane, lanesOf } from '../model/lanes.ts';
+import { type Axis, axisOf, pixelsOf } from '../model/timeAxis.ts';
 import { markOfRun } from '../model/tree.ts';
 import { count, duration } from '../model/words.ts';
 import { exportTest, forkHere } from '../state/exporting.ts';
 import {
+  conversationNamed,
   cursor,
   dockIsOpen,
   entries,
   facts,
+  factsOf,
+  folds,
   follow,
   isFollowing,
   isMoving,
@@ -21,6 +25,7 @@ import {
   open,
   playing,
   seqOf,
+  setFold,
   speed,
   step,
   windowSize,
@@ -32,17 +37,29 @@ const LEFT = 84;
 const LANE = 22;
 const BAR = 15;
 const RULER = 34;
+const INDENT = 8;
 const width = signal(1300);
 
 const room = computed(() => Math.max(200, width.value - LEFT - 24));
 const tail = computed(() => (isMoving.value ? Math.max(0, now.value - (entries.value.at(-1)?.at ?? 0)) : 0));
 const axis = computed(() => axisOf(entries.value, room.value, cursor.value, tail.value));
-const lanes = computed(() => lanesOf(entries.value, facts.value));
+const hasAgents = computed(() => [...facts.value.calls.values()].some(({ children }) => children.length > 0));
+const lanes = computed(() => {
+  if (!hasAgents.value) return lanesOf(entries.value, facts.value);
+  return lanesOf(entries.value, facts.value, {
+    now: now.value,
+    logOf(child) {
+      const list = conversationNamed(child)?.entries;
+      return list && { entries: list, facts: factsOf(list) };
+    },
+    isOpen: (child) => folds.value.get(laneFold(child)) ?? false,
+  });
+});
+const laneFold = (child: string): string => `lane ${child}`;
 
-const xOf = ({ x, from, now: beyond }: Axis, index: number): number => {
-  const at = index - from;
-  if (at < 0) return -20;
-  return LEFT + (x[at] ?? (x.at(-1) ?? 0) + beyond);
+const xOf = (one: Axis, place: number): number => {
+  const pixels = pixelsOf(one, place);
+  return pixels === undefined ? -20 : LEFT + pixels;
 };
 const headX = (): number => xOf(axis.value, cursor.value) + (isMoving.value ? axis.value.now : 0);
 
@@ -141,43 +158,66 @@ export function TimeLine() {
       class="time-line"
       id="time"
       ref={box}
-      role="slider"
-      aria-label="Time line"
-      aria-valuemin={0}
-      aria-valuemax={last.value}
-      aria-valuenow={cursor.value}
-      aria-valuetext={entry ? `entry ${entry.seq}, ${latestWords()}` : 'empty'}
-      tabIndex={0}
       style={{ maxHeight: `${Math.max(70, windowSize.value.height * 0.3 - 34)}px` }}
     >
-      <svg
-        width={width.value}
-        height={height}
-        aria-hidden="true"
-        onPointerDown={(event) => {
-          event.currentTarget.setPointerCapture(event.pointerId);
-          seek(event);
-        }}
-        onPointerMove={(event) => {
-          if (event.buttons === 1) seek(event);
-        }}
+      <div
+        class="scrubber"
+        role="slider"
+        aria-label="Time line"
+        aria-valuemin={0}
+        aria-valuemax={last.value}
+        aria-valuenow={cursor.value}
+        aria-valuetext={entry ? `entry ${entry.seq}, ${latestWords()}` : 'empty'}
+        tabIndex={0}
       >
-        <defs>
-          <pattern id="bar-hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-            <path d="M0 0v7" class="hatch" />
-          </pattern>
-        </defs>
-        {axis.value.isWindow && <Overview />}
-        <g transform={`translate(0 ${overview})`}>
-          <Ruler />
-          {!isShort &&
-            rows.map((lane, index) => (
-              <LaneView key={`${lane.name} ${index}`} name={lane.name} bars={lane.bars} y={RULER + index * LANE} />
-            ))}
-          <Head height={height - overview} />
-        </g>
-      </svg>
+        <svg
+          width={width.value}
+          height={height}
+          aria-hidden="true"
+          onPointerDown={(event) => {
+            event.currentTarget.setPointerCapture(event.pointerId);
+            seek(event);
+          }}
+          onPointerMove={(event) => {
+            if (event.buttons === 1) seek(event);
+          }}
+        >
+          <defs>
+            <pattern id="bar-hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+              <path d="M0 0v7" class="hatch" />
+            </pattern>
+          </defs>
+          {axis.value.isWindow && <Overview />}
+          <g transform={`translate(0 ${overview})`}>
+            <Ruler />
+            {!isShort && rows.map((lane, index) => <LaneView key={lane.key} lane={lane} y={RULER + index * LANE} />)}
+            <Head height={height - overview} />
+          </g>
+        </svg>
+      </div>
+      {!isShort &&
+        rows.map(
+          (lane, index) => lane.agent && <LaneFold key={lane.key} lane={lane} top={overview + RULER + index * LANE} />,
+        )}
     </div>
+  );
+}
+
+/** The lanes of a sub-agent unfold below its own. */
+function LaneFold({ lane: { name, agent, depth }, top }: { lane: Lane; top: number }) {
+  if (!agent) return null;
+  const { id, isOpen } = agent;
+  return (
+    <button
+      type="button"
+      class="lane-fold"
+      style={{ top: `${top}px`, left: `${depth * INDENT}px` }}
+      aria-expanded={isOpen}
+      aria-label={`${isOpen ? 'Fold' : 'Unfold'} the lanes of ${name}, ${id}`}
+      onClick={() => setFold(laneFold(id), !isOpen)}
+    >
+      <Icon name={isOpen ? 'open' : 'closed'} size={10} />
+    </button>
   );
 }
 
@@ -242,18 +282,21 @@ function Ruler() {
   );
 }
 
-function LaneView({ name, bars, y }: { name: string; bars: readonly Bar[]; y: number }) {
+/** As much of a name as its column takes. */
+const shortName = (name: string, most: number): string => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
+function LaneView({ lane: { name, bars, depth, agent }, y }: { lane: Lane; y: number }) {
   const { from, to } = axis.value;
   return (
     <g class="lane">
       {name !== '' && <path class="hairline" d={`M${LEFT} ${y + 0.5}H${width.value}`} />}
-      <text class="lane-name" x="12" y={y + 15}>
-        {name}
+      <text class={agent ? 'lane-name is-agent' : 'lane-name'} x={(agent ? 18 : 12) + depth * INDENT} y={y + 15}>
+        {shortName(name, 10 - depth)}
       </text>
       {bars
         .filter((bar) => bar.from <= to && (bar.to ?? to) >= from)
         .map((bar) => (
-          <BarView key={`${bar.from} ${bar.label}`} bar={bar} y={y} next={nextOf(bars, bar)} />
+          <BarView key={`${bar.kind} ${bar.from} ${bar.label}`} bar={bar} y={y} next={nextOf(bars, bar)} />
         ))}
     </g>
   );

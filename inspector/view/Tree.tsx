@@ -1,14 +1,16 @@
 /** Conversations and what lives in them. */
 import { useSignal } from '@preact/signals';
-import { foldLog, runStateAt } from '../model/facts.ts';
+import { runStateAt } from '../model/facts.ts';
 import type { ActorView } from '../model/observed.ts';
 import { type MarkName, markOfRun, runRows, type TreeRow } from '../model/tree.ts';
 import { charts } from '../state/layouts.ts';
 import type { Conversation } from '../state/store.ts';
 import {
   chosen,
+  conversationNamed,
   conversations,
   facts,
+  factsOf,
   folds,
   last,
   moment,
@@ -28,7 +30,7 @@ function markOfOther({ entries, observed, of, status }: Conversation): MarkName 
     const alive = [...(observed?.actors.values() ?? [])].some((actor) => actor.status === 'active');
     return alive && status !== 'gone' ? 'running' : 'done';
   }
-  const run = foldLog(entries).runs.at(-1);
+  const run = factsOf(entries).runs.at(-1);
   return run ? markOfRun(runStateAt(run, entries.length - 1)) : 'idle';
 }
 
@@ -78,7 +80,8 @@ function Row({ row }: { row: TreeRow }) {
       style={{ '--depth': row.depth }}
       onClick={() => {
         if (row.icon === 'branch') {
-          if (row.child !== undefined && conversations.value.has(row.child)) openConversation(row.child);
+          const child = row.child === undefined ? undefined : conversationNamed(row.child);
+          if (child) openConversation(child.id);
         } else chosen.value = row.key;
       }}
       onKeyDown={(event) => {
@@ -121,7 +124,7 @@ const matches = (words: string, text: string): boolean => text.toLowerCase().inc
 export function Tree() {
   const search = useSignal('');
   const all = [...conversations.value.values()].filter(
-    ({ parent }) => parent === undefined || !conversations.value.has(parent.conversation),
+    ({ parent }) => parent === undefined || !conversationNamed(parent.conversation),
   );
   const others = all.filter(({ id }) => id !== open.value?.id && (search.value === '' || matches(search.value, id)));
   const rows = ownRows().filter(
@@ -188,7 +191,7 @@ export function Tree() {
             <span class="fact">
               {other.of === 'xstate'
                 ? ''
-                : foldLog(other.entries).runs.filter(({ isResumed }) => !isResumed).length || ''}
+                : factsOf(other.entries).runs.filter(({ isResumed }) => !isResumed).length || ''}
             </span>
           </div>
         ))}

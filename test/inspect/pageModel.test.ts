@@ -2,20 +2,22 @@
 import { describe, expect, it } from 'vitest';
 import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
+import { lanesOf } from '../../inspector/model/lanes.ts';
 import { leavesOf } from '../../inspector/model/observed.ts';
 import { readLog } from '../../inspector/model/readLog.ts';
 import { cyclesAt } from '../../inspector/model/steps.ts';
-import { axisOf } from '../../inspector/model/timeAxis.ts';
+import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
 import { walker } from '../../inspector/model/walk.ts';
 import type { LogEntry } from '../../machines/index.ts';
 import * as machines from '../../machines/index.ts';
 import { chartPicture } from '../../src/cli/chartsCommand.ts';
-import { createAgent } from '../../src/index.ts';
+import { createAgent, memoryStore, subAgents } from '../../src/index.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { type Script, scriptedModel } from '../../src/testing/index.ts';
+import { byTask, logOf, spawn } from '../support/family.ts';
 import { approvedTool } from './approved.ts';
 
 const run = walker(chartOf(machines.runMachine));
@@ -207,6 +209,67 @@ describe('the time line', () => {
     expect(from).toBeLessThan(5000);
     expect(to).toBeGreaterThan(5000);
     expect(x.at(-1)).toBeLessThanOrEqual(1300);
+  });
+});
+
+describe('lanes of sub-agents', () => {
+  it('have a bar a run among the entries of the parent by time, their waits, and unfold into lanes of their own', async () => {
+    const store = memoryStore();
+    const note = { type: 'tool-call', callId: 'call_1', name: approvedTool.name, args: '{"text":"x"}' } as const;
+    const model = byTask({ go: [[spawn('s', 'alpha', 'beta')]], alpha: [[note]], beta: ['Nothing.'] });
+    const agent = createAgent({ model, tools: [approvedTool, subAgents({})], store });
+    const conversation = await agent.open('c');
+    await conversation.send('go').result;
+    const entries = conversation.log();
+    const facts = foldLog(entries);
+    await agent.close();
+    const children = [...facts.calls.values()].flatMap((call) => call.children);
+    const logs = new Map(await Promise.all(children.map(async ({ id }) => [id, await logOf(store, id)] as const)));
+    expect(children.map(({ name, task }) => [name, task])).toEqual([
+      ['a', 'alpha'],
+      ['b', 'beta'],
+    ]);
+    const lanes = (open: string[], known = true) =>
+      lanesOf(entries, facts, {
+        now: (entries.at(-1)?.at ?? 0) + 1000,
+        logOf: (id) => (known ? { entries: logs.get(id) ?? [], facts: foldLog(logs.get(id) ?? []) } : undefined),
+        isOpen: (id) => open.includes(id),
+      });
+    const [alpha, beta] = lanes([]).filter(({ agent: of }) => of !== undefined);
+    expect(alpha?.bars.map(({ kind, to }) => [kind, to === undefined])).toEqual([
+      ['agent', false],
+      ['person', true],
+    ]);
+    expect(beta?.bars.map(({ label }) => label)).toEqual(['beta']);
+    const began = children[0]?.from ?? 0;
+    for (const { from } of alpha?.bars ?? []) expect(from).toBeGreaterThanOrEqual(began - 1);
+    const opened = lanes([children[0]?.id ?? '']);
+    expect(opened.map(({ name, depth }) => `${depth} ${name}`)).toEqual([
+      '0 model',
+      '0 tools',
+      '0 you',
+      '0 a',
+      '1 model',
+      '1 tools',
+      '1 you',
+      '0 b',
+    ]);
+    // Where the log of one is not there, its parent's says from when to when it was at work.
+    const [, , , bare] = lanes([], false);
+    expect(bare).toMatchObject({ name: 'a', bars: [{ kind: 'agent', from: began, label: 'alpha' }] });
+    expect(bare?.agent).toBeUndefined();
+  });
+
+  it('stand between two entries where their time is, and behind the last as long as it goes on', () => {
+    const at = (time: number, seq: number) =>
+      ({ seq, at: time, conversationId: 'c', runId: 'r', type: 'run-started' }) as const;
+    const entries = [100, 200, 200, 400].map(at);
+    expect([50, 100, 150, 200, 300, 400, 500, 900].map((time) => placeOf(entries, time, 600))).toEqual([
+      0, 0, 0.5, 2, 2.5, 3, 3.5, 4,
+    ]);
+    const axis = axisOf(entries, 1000, 3, 200);
+    expect(pixelsOf(axis, 2.5)).toBeCloseTo(((axis.x[2] ?? 0) + (axis.x[3] ?? 0)) / 2);
+    expect(pixelsOf(axis, 4)).toBeCloseTo((axis.x[3] ?? 0) + axis.now);
   });
 });
 
