@@ -150,3 +150,43 @@ export function pressCancel(at: number): void {
     },
   );
 }
+
+/** An event of a chart that is about to be sent: asked for once, and confirmed. */
+export const sending = signal<{ readonly key: string; readonly refused: string } | undefined>(undefined);
+
+/** What a conversation takes from outside by itself; all else of it comes from its log. */
+const ACTS: Readonly<Record<string, 'resume' | 'cancel'>> = {
+  'resume.requested': 'resume',
+  'cancel.requested': 'cancel',
+};
+
+/** Whether a click may send the event: `actor` of an app that takes events, or the conversation's own chart. */
+export function maySend(type: string, chart: string, actor: string | undefined): boolean {
+  if (!mayControl()) return false;
+  if (open.value?.of === 'runchart') return chart === 'CONVERSATION' && Object.hasOwn(ACTS, type);
+  // Machines that came as JSON name what no one sends by words with a space.
+  return open.value?.takesEvents === true && actor !== undefined && !/^xstate\.|\*| /.test(type);
+}
+
+/** Answers why it was refused. */
+export async function sendEvent(type: string, actor: string | undefined, fields: string): Promise<string | undefined> {
+  const conversation = open.value?.id;
+  if (conversation === undefined || !mayControl()) return 'nothing can be sent here';
+  try {
+    const act = ACTS[type];
+    const given: unknown = fields.trim() === '' ? {} : JSON.parse(fields);
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) return 'expected an object of fields';
+    if (act && open.value?.of === 'runchart') await ask({ type: act, conversation });
+    else
+      await ask({
+        type: 'event',
+        conversation,
+        actor: actor ?? '',
+        event: { ...(given as { [field: string]: Json }), type },
+      });
+    said.value = `${type} sent`;
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

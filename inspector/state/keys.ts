@@ -12,6 +12,7 @@ import {
   isSettled,
   mayControl,
   pressCancel,
+  sending,
 } from './deciding.ts';
 import { exportLog, exportTest } from './exporting.ts';
 import { chooseFile } from './files.ts';
@@ -157,6 +158,7 @@ function onKey(event: KeyboardEvent): void {
     chosenState.value = undefined;
     editing.value = undefined;
     giving.value = undefined;
+    sending.value = undefined;
     if (isTyping(event.target)) (event.target as HTMLElement).blur();
     return;
   }

@@ -159,8 +159,9 @@ function record(message: Recorded, changed: Map<string, Conversation>): void {
       learnChart(message.chart, message.drawn);
       return;
     case 'conversation': {
-      const { conversation, of, parent, unread = [] } = message;
-      if (of !== 'file') return set(conversation, { of, ...(parent && { parent }) });
+      const { conversation, of, parent, takesEvents, unread = [] } = message;
+      if (of !== 'file')
+        return set(conversation, { of, ...(parent && { parent }), ...(takesEvents && { takesEvents }) });
       // Where in the file they stand is not told.
       const broken = unread.map((why) => ({ line: 0, why, text: '', behind: 0 }));
       return set(conversation, { of: 'runchart', source: 'file', broken });

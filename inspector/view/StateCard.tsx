@@ -6,6 +6,7 @@ import { type CallFacts, callAt } from '../model/facts.ts';
 import { callMs } from '../model/steps.ts';
 import { type MarkName, markOfCall } from '../model/tree.ts';
 import { duration, telling } from '../model/words.ts';
+import { maySend, sendEvent, sending } from '../state/deciding.ts';
 import { charts } from '../state/layouts.ts';
 import { chosenState, coverage, cursor, facts, isPast, lastRun, moment, now, open, seqOf } from '../state/store.ts';
 import { crumbs, outcomeOf, type Subject, standingOf, subject } from '../state/subject.ts';
@@ -13,6 +14,8 @@ import { Mark } from './marks.tsx';
 
 interface Accepted {
   readonly key: string;
+  /** As it is sent. */
+  readonly type: string;
   readonly event: string;
   readonly guard: string;
   readonly target: string;
@@ -28,6 +31,7 @@ function acceptedBy(chart: string, id: string): Accepted[] {
       .filter(({ event, targets }) => event !== '' && (source === id || targets.length > 0))
       .map(({ event, index, guard = '', targets }) => ({
         key: `${source} ${event} ${index}`,
+        type: event,
         event: event.replace(/^xstate\.done\.(actor|state)\./, 'done: '),
         guard,
         target: targets.map((target) => tree.states.get(target)?.key ?? target).join(', '),
@@ -105,16 +109,65 @@ export function StateCard() {
         <div class="accepts">
           <p>{isPast.value ? 'Accepted here' : isActive ? 'Accepts now' : 'Would accept'}</p>
           {rows.length === 0 && <p class="quiet">nothing: it is left at once, or for good</p>}
-          {rows.map(({ key, event, guard, target }) => (
-            <div key={key} class="accepted">
-              <span class="what">{event}</span>
-              <span class="guard">{guard}</span>
-              <span class={target === '' ? 'target stays' : 'target'}>{target === '' ? 'stays' : `→ ${target}`}</span>
-            </div>
+          {rows.map((row) => (
+            <AcceptedRow key={row.key} row={row} one={one} isActive={isActive} />
           ))}
         </div>
       )}
     </aside>
+  );
+}
+
+/** A click asks for the event, a second one sends it. */
+function AcceptedRow({ row, one, isActive }: { row: Accepted; one: Subject; isActive: boolean }) {
+  const { key, event, guard, target, type } = row;
+  const actor = one.actor?.id;
+  const words = (
+    <>
+      <span class="what">{event}</span>
+      <span class="guard">{guard}</span>
+      <span class={target === '' ? 'target stays' : 'target'}>{target === '' ? 'stays' : `→ ${target}`}</span>
+    </>
+  );
+  if (!isActive || !maySend(type, one.chart, actor)) return <div class="accepted">{words}</div>;
+  const armed = sending.value?.key === `${one.key} ${key}` ? sending.value : undefined;
+  const arm = (refused = ''): void => {
+    sending.value = { key: `${one.key} ${key}`, refused };
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class="accepted is-sendable"
+        aria-expanded={armed !== undefined}
+        onClick={() => {
+          if (armed) sending.value = undefined;
+          else arm();
+        }}
+      >
+        {words}
+      </button>
+      {armed && (
+        <form
+          class="send"
+          onSubmit={async (submitted) => {
+            submitted.preventDefault();
+            const fields = new FormData(submitted.currentTarget).get('fields');
+            const refused = await sendEvent(type, actor, typeof fields === 'string' ? fields : '');
+            if (refused === undefined) sending.value = undefined;
+            else arm(refused);
+          }}
+        >
+          {one.actor && open.value?.of === 'xstate' && (
+            <input name="fields" class="mono" aria-label={`Fields of ${type} as JSON`} placeholder={'{ "field": … }'} />
+          )}
+          <button type="submit" class="button">
+            Send {event}
+          </button>
+          {armed.refused !== '' && <p class="refused">{armed.refused}</p>}
+        </form>
+      )}
+    </>
   );
 }
 

@@ -33,6 +33,12 @@ interface ObservedApp {
   tell(event: InspectionEvent): void;
 }
 
+/** As much as is used of an actor of an app. */
+interface AppActorRef {
+  getSnapshot(): { context?: unknown; can?(event: { type: string }): boolean };
+  send(event: { type: string }): void;
+}
+
 const asIs = (value: object): object => value;
 
 export class Observed {
@@ -101,16 +107,33 @@ export class Observed {
       const actor = actors.find(actorId) as { getSnapshot(): { context?: unknown } } | undefined;
       if (actor) return excerpt(redact(actor.getSnapshot().context), CONTEXT);
     }
+    const actor = this.#appActor(actorId);
+    return actor ? excerpt(actor.getSnapshot().context, CONTEXT) : null;
+  }
+
+  #appActor(actorId: string): AppActorRef | undefined {
     for (const ref of this.#appActors) {
-      const actor = ref.deref()?.find(actorId) as { getSnapshot(): { context?: unknown } } | undefined;
-      if (actor) return excerpt(actor.getSnapshot().context, CONTEXT);
+      const actor = ref.deref()?.find(actorId) as AppActorRef | undefined;
+      if (actor) return actor;
       if (!ref.deref()) this.#appActors.delete(ref);
     }
-    return null;
+    return undefined;
+  }
+
+  /** What a conversation does comes from its log: actors of apps alone are sent events. */
+  #sendToApp({ actor: id, event }: Extract<Control, { type: 'event' }>): Json {
+    const actor = this.#appActor(id);
+    if (!actor) throw new RunchartError('not_found', 'expected a living actor of an XState app of this process');
+    const takes = !event.type.startsWith('xstate.') && (actor.getSnapshot().can?.(event) ?? true);
+    if (!takes)
+      throw new RunchartError('configuration', `expected an event that the actor takes now, got ${event.type}`);
+    actor.send(event);
+    return { sent: true };
   }
 
   /** Rejects with what the conversation says, and with RunchartError, code `not_found`. */
   async control(request: Control): Promise<Json> {
+    if (request.type === 'event') return this.#sendToApp(request);
     const { conversation: id } = request;
     const asked = this.#find(id);
     // A decision on a sub-agent's call continues the conversation above it.
@@ -251,7 +274,7 @@ export class Observed {
     const conversation = this.nextName(typeof logic?.id === 'string' ? logic.id : id);
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation, nextId, redact: asIs });
-    this.#records.add({ type: 'conversation', conversation, of: 'xstate' });
+    this.#records.add({ type: 'conversation', conversation, of: 'xstate', takesEvents: true });
     const app: ObservedApp = { actors, tell: inspectedActors(actors) };
     this.#apps.set(system, app);
     this.#appActors.add(new WeakRef(actors));

@@ -39,6 +39,8 @@ export type RecordedFact =
       of: 'runchart' | 'xstate' | 'file';
       /** Of a stored log: what could not be read. */
       unread?: readonly string[];
+      /** Of an app: its actors take events from a page; one that is connected by its own inspector only tells. */
+      takesEvents?: true;
       parent?: { conversation: string; callId: string };
     }
   /** `parent`: another actor. `chart`: none for what is no machine (a promise, a callback). `name`: its id within its parent. */
@@ -113,6 +115,8 @@ export type Control =
   | { type: 'decide'; conversation: string; decision: Decision }
   | { type: 'settle'; conversation: string; callId: string; how: Settlement }
   | { type: 'resume' | 'cancel'; conversation: string }
+  /** To an actor of an app that takes events. Answers `{ sent: true }`; refused where the actor does not take it as it stands. */
+  | { type: 'event'; conversation: string; actor: string; event: { type: string; [field: string]: Json } }
   /** Without `kind` as the conversation's policy says. */
   | { type: 'send'; conversation: string; content: string; kind?: 'steer' | 'followUp' };
 
@@ -146,6 +150,7 @@ const CONTROLS: Readonly<Record<Control['type'], (given: { readonly [field: stri
   settle: ({ callId, how }) => isId(callId) && isObject(how),
   resume: () => true,
   cancel: () => true,
+  event: ({ actor, event }) => isId(actor) && isObject(event) && isId(event.type),
   send: ({ content, kind }) =>
     typeof content === 'string' && (kind === undefined || kind === 'steer' || kind === 'followUp'),
 };

@@ -291,6 +291,30 @@ describe('apps of XState', () => {
     expect(of(records, 'stopped').at(-1)).toMatchObject({ status: 'done' });
   });
 
+  it('take events that they accept as they stand, and no others; actors of a conversation take none', async () => {
+    const { records, observed } = observing();
+    const app = createActor(light, { inspect: observed.observe }).start();
+    const agent = kept(createAgent({ model: scripted([]), inspect: observed.observe }));
+    await agent.open('c');
+    const [root, conversation] = ['x', 'c'].map((name) =>
+      of(records, 'actor').find((each) => (name === 'c') === (each.conversation === 'c')),
+    );
+    const send = (actor = '', type = '') =>
+      observed.control({ type: 'event', conversation: '', actor, event: { type } });
+    expect(await send(root?.actor, 'NEXT')).toEqual({ sent: true });
+    expect(app.getSnapshot().value).toEqual({ green: 'steady' });
+    await expect(send(root?.actor, 'STEADY')).rejects.toThrow('an event that the actor takes now, got STEADY');
+    await expect(send(root?.actor, 'xstate.stop')).rejects.toThrow('got xstate.stop');
+    expect(app.getSnapshot().status).toBe('active');
+    await expect(send(conversation?.actor, 'cancel.requested')).rejects.toThrow('of an XState app of this process');
+    await expect(send('a99', 'GO')).rejects.toThrow('of an XState app of this process');
+    expect(
+      of(records, 'conversation')
+        .filter(({ takesEvents }) => takesEvents)
+        .map((each) => each.of),
+    ).toEqual(['xstate']);
+  });
+
   it('whose configuration came as JSON are drawn as the machine itself is', () => {
     const drawn = chartOfConfig(JSON.parse(JSON.stringify(light.config)));
     expect(drawn).toEqual(chartOf(light));

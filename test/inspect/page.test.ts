@@ -8,11 +8,13 @@ import { extname, join, relative } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import { assign, createActor, createMachine } from 'xstate';
+import { createAgent, subAgents } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import type { PageFiles } from '../../src/inspect/pageFiles.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
+import { byTask, spawn } from '../support/family.ts';
 import { call, type Reply, scripted } from '../support/model.ts';
 import { proves, volume } from '../support/tier.ts';
 import { approvedTool } from './approved.ts';
@@ -237,6 +239,86 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     await late.locator('.pill').getByText('completed').waitFor();
     expect(await late.locator('#steps').textContent()).toBe(await page.locator('#steps').textContent());
   });
+
+  it.skipIf(!proves)(
+    'decides a call of a sub-agent at the conversation that began it, in the light theme too, and shows its lane',
+    async () => {
+      const { server, observed } = await inspector(true);
+      const page = await open(server, (made) => made.emulateMedia({ colorScheme: 'light' }));
+      const model = byTask({
+        go: [[spawn('s', 'alpha', 'beta')], 'All done.'],
+        alpha: [asks(), 'Noted.'],
+        beta: ['No.'],
+      });
+      const agent = createAgent({ model, tools: [approvedTool, subAgents({})], inspect: observed.observe });
+      opened.push(agent);
+      const conversation = await agent.open('live');
+      await conversation.send('go').result;
+      const card = page.getByRole('group', { name: 'note asks to run' });
+      await card.getByText('a note').waitFor();
+      const colour = (selector: string, name: string): Promise<string> =>
+        page
+          .locator(selector)
+          .first()
+          .evaluate((element, property) => getComputedStyle(element).getPropertyValue(property), name);
+      expect(await colour('body', 'background-color')).toBe('rgb(255, 255, 255)');
+      expect(await colour('.decision', 'border-color')).toBe('rgb(185, 113, 0)');
+      await page.keyboard.press('Shift+T');
+      expect(await colour('body', 'background-color')).toBe('rgb(18, 19, 22)');
+      await page.getByRole('button', { name: 'Unfold the lanes of a,' }).click();
+      expect(await page.locator('.lane-name').allTextContents()).toEqual([
+        'model',
+        'tools',
+        'you',
+        'a',
+        'model',
+        'tools',
+        'you',
+        'b',
+      ]);
+      await card.getByRole('button', { name: 'Allow' }).click();
+      await page.locator('.pill').getByText('completed').waitFor();
+      expect(await page.locator('.bar.is-agent').count()).toBe(3);
+      await page.locator('.tree-row', { hasText: 'a alpha' }).click();
+      await page.locator('#steps').getByText('Noted.').waitFor();
+    },
+  );
+
+  it.skipIf(!proves)(
+    'sends an event that a state of an app accepts by a click that is confirmed, with control alone',
+    async () => {
+      const lamp = createMachine({
+        id: 'lamp',
+        initial: 'off',
+        context: { level: 0 },
+        states: {
+          off: { on: { SWITCH: { target: 'on', actions: assign({ level: ({ event }) => event.level ?? 1 }) } } },
+          on: { on: { SWITCH: 'off', DIM: { guard: ({ event }) => event.level > 0 } } },
+        },
+      });
+      const { server, observed } = await inspector(true);
+      const app = createActor(lamp, { inspect: observed.observe }).start();
+      const page = await open(server);
+      const row = page.locator('.accepted', { hasText: 'SWITCH' });
+      await row.click();
+      expect(app.getSnapshot().value).toBe('off');
+      await page.getByLabel('Fields of SWITCH as JSON').fill('{ "level": 7 }');
+      await page.getByRole('button', { name: 'Send SWITCH' }).click();
+      await page.locator('.state.is-active[data-state="lamp.on"]').waitFor();
+      expect(app.getSnapshot().context).toEqual({ level: 7 });
+      await page.locator('.accepted', { hasText: 'DIM' }).click();
+      await page.getByLabel('Fields of DIM as JSON').fill('{ "level": 0 }');
+      await page.keyboard.press('Enter');
+      await page.locator('.refused').getByText('expected an event that the actor takes now, got DIM').waitFor();
+      await page.keyboard.press('Escape');
+      expect(await page.locator('.refused').count()).toBe(0);
+      const { server: readOnly, observed: watched } = await inspector(false);
+      createActor(lamp, { inspect: watched.observe }).start();
+      const other = await open(readOnly);
+      await other.locator('.accepted', { hasText: 'SWITCH' }).waitFor();
+      expect(await other.locator('button.accepted').count()).toBe(0);
+    },
+  );
 
   it.skipIf(!proves)(
     'says that the connection is lost, may be read meanwhile, and catches up when it is back',
