@@ -3,7 +3,7 @@
  * function of what stands there and of what is to stand there; nothing above the foot is ever touched.
  */
 import { printable, type Span } from '../screen.ts';
-import { charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './rows.ts';
+import { characterAround, charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './rows.ts';
 
 export interface Foot {
   readonly rows: readonly Row[];
@@ -24,7 +24,7 @@ export interface FootContent {
 
 /** At most as many rows as a terminal has: of what is under way the latest, of what is typed what is around the cursor. */
 export function footOf({ lines, question, line }: FootContent, width: number, most: number): Foot {
-  const typed = typedRows(question, line, width);
+  const typed = typedRows(question, aroundCursor(line, width * most), width);
   const room = Math.max(1, Math.min(typed.rows.length, most));
   const first = Math.min(Math.max(0, typed.cursor.row - room + 1), typed.rows.length - room);
   const shown = typed.rows.slice(first, first + room);
@@ -33,12 +33,29 @@ export function footOf({ lines, question, line }: FootContent, width: number, mo
   return { rows: [...above, ...shown], cursor: { row: above.length + row - first, column } };
 }
 
-function typedRows(question: Span, line: FootContent['line'], width: number): Foot {
-  const rows = rowsOf({ spans: [question], margin: FOREIGN }, width);
+interface TypedText {
+  readonly text: string;
+  readonly cursor: number;
+  /** The beginning of what is typed is in it, and the question before that. */
+  readonly isFromStart: boolean;
+}
+
+/** Of a long text what may be seen: so much before the cursor and behind it. Where it begins stays while the cursor moves a little. */
+function aroundCursor({ text, cursor }: FootContent['line'], units: number): TypedText {
+  const to = characterAround(text, cursor + units).from;
+  const near = (Math.floor(cursor / units) - 1) * units;
+  if (near <= 0) return { text: text.slice(0, to), cursor, isFromStart: true };
+  const end = text.indexOf('\n', near);
+  const from = end !== -1 && end < cursor - units ? end + 1 : characterAround(text, near).from;
+  return { text: text.slice(from, to), cursor: cursor - from, isFromStart: false };
+}
+
+function typedRows(question: Span, line: TypedText, width: number): Foot {
+  const rows = line.isFromStart ? rowsOf({ spans: [question], margin: FOREIGN }, width) : [];
   const last = rows.pop();
   // A row ends without the space that keeps what is typed away from the question.
-  let spans: Span[] = [...(last?.spans ?? []), ['plain', ' ']];
-  let column = (last?.width ?? 0) + 1;
+  let spans: Span[] = last ? [...last.spans, ['plain', ' ']] : [['plain', FOREIGN]];
+  let column = last ? last.width + 1 : FOREIGN.length;
   let cursor = { row: 0, column };
   const broken = (): void => {
     rows.push({ spans, width: column });

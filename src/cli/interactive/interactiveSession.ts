@@ -4,7 +4,7 @@
  */
 import { type Actor, createActor, type SimulatedClock } from 'xstate';
 
-import type { LogEntry, PendingCall } from '../../../machines/internal.ts';
+import type { PendingCall } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
@@ -18,7 +18,7 @@ import type { ConversationTerminal, TerminalSource, TerminalView } from './conve
 import { type AskedCall, type PromptAct, type PromptDecision, promptMachine } from './prompt.machine.ts';
 import { ownLine, type TextLine } from './rows.ts';
 import { completedCommand, contextLine, costLines, helpLines, slashCommand, unknownCommand } from './slashCommands.ts';
-import { queuedLine, secondsText, spinner, TranscriptRenderer } from './transcript.ts';
+import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer } from './transcript.ts';
 
 const BY = 'terminal';
 const LISTED = 10;
@@ -39,6 +39,8 @@ export class InteractiveSession implements TerminalSource {
   readonly #terminal: ConversationTerminal;
   readonly #history: string[] = [];
   #opened: Opened | undefined;
+  /** What is asked for while a session is being opened is meant for that one. */
+  #opening: Promise<void> | undefined;
   /** Takes back what is queued. */
   #queued = new AbortController();
   /** The call that is asked about. */
@@ -72,7 +74,15 @@ export class InteractiveSession implements TerminalSource {
   }
 
   /** Opens a session, new where none is named, in place of the one that is open. Rejects where it cannot be opened, and leaves that one open then. */
-  async open(id: string | undefined): Promise<void> {
+  open(id: string | undefined): Promise<void> {
+    const opened = this.#open(id).finally(() => {
+      this.#opening = undefined;
+    });
+    this.#opening = opened.catch(() => undefined);
+    return opened;
+  }
+
+  async #open(id: string | undefined): Promise<void> {
     const conversation = await this.#made.agent.open(id ?? newSessionId());
     try {
       mustWorkIn(conversation, this.#made.cwd);
@@ -262,6 +272,7 @@ export class InteractiveSession implements TerminalSource {
   // ---- what the chart asks for ----
 
   async #do(act: Exclude<PromptAct, { type: 'leave' }>): Promise<void> {
+    if (this.#opening) await this.#opening;
     const conversation = this.#opened?.conversation;
     if (!conversation) return;
     const { signal } = this.#queued;
@@ -380,13 +391,4 @@ export class InteractiveSession implements TerminalSource {
     const { agent, cwd } = this.#made;
     return (await agent.list()).filter((each) => each.cwd === cwd && each.id !== this.id).slice(0, LISTED);
   }
-}
-
-/** Where the latest request begins. */
-function lastRequestAt(entries: readonly LogEntry[]): number {
-  for (let at = entries.length - 1; at > 0; at -= 1) {
-    const entry = entries[at];
-    if (entry?.type === 'user-message' && entry.kind !== 'steer') return at;
-  }
-  return 0;
 }

@@ -2,7 +2,7 @@
  * The line that is typed: a text, a cursor, and the lines of before. Rule: a pure function of line and key; the cursor never stands
  * inside a character, and a draft is not lost by looking at earlier lines.
  */
-import { charactersOf } from './rows.ts';
+import { characterAround, charactersOf } from './rows.ts';
 
 export interface EditedLine {
   readonly text: string;
@@ -50,9 +50,13 @@ function replaced(line: EditedLine, from: number, to: number, text: string): Edi
 const ordered = (one: number, other: number): [number, number] => [Math.min(one, other), Math.max(one, other)];
 type Place = (line: EditedLine) => number;
 
-const before: Place = ({ text, cursor }) => cursor - (charactersOf(text.slice(0, cursor)).at(-1)?.length ?? 0);
-const after: Place = ({ text, cursor }) => cursor + (charactersOf(text.slice(cursor))[0]?.length ?? 0);
-const wordBefore: Place = ({ text, cursor }) => cursor - (/\S*\s*$/u.exec(text.slice(0, cursor))?.[0].length ?? 0);
+const before: Place = ({ text, cursor }) => (cursor === 0 ? 0 : characterAround(text, cursor - 1).from);
+const after: Place = ({ text, cursor }) => characterAround(text, cursor).to;
+const wordBefore: Place = ({ text, cursor }) => {
+  let at = text.slice(0, cursor).trimEnd().length;
+  while (at > 0 && /\S/u.test(text[at - 1] ?? '')) at -= 1;
+  return at;
+};
 const wordAfter: Place = ({ text, cursor }) => cursor + (/^\s*\S*/u.exec(text.slice(cursor))?.[0].length ?? 0);
 const lineStart: Place = ({ text, cursor }) => text.lastIndexOf('\n', cursor - 1) + 1;
 const lineEnd: Place = ({ text, cursor }) => {

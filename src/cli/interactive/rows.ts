@@ -38,9 +38,20 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 const ASCII = /^[ -~]*$/;
 export const widthOf = (text: string): number => (ASCII.test(text) ? text.length : stringWidth(text));
 
+/** Runs of ASCII, whose characters are one unit each, and what else there is with its neighbours, which may belong to it. */
+const RUNS = /(?:[\n -~](?![^\n -~]))+|(?:[\n -~]?[^\n -~]+)+[\n -~]?/g;
+
 /** The characters of a text as a reader counts them. */
 export const charactersOf = (text: string): string[] =>
-  ASCII.test(text) ? text.split('') : Array.from(graphemes.segment(text), ({ segment }) => segment);
+  (text.match(RUNS) ?? []).flatMap((run) =>
+    /^[\n -~]*$/.test(run) ? run.split('') : Array.from(graphemes.segment(run), ({ segment }) => segment),
+  );
+
+/** Where the character begins, and the one behind it, in which a text has this unit. */
+export function characterAround(text: string, at: number): { from: number; to: number } {
+  const found = graphemes.segment(text).containing(at);
+  return found ? { from: found.index, to: found.index + found.segment.length } : { from: at, to: at };
+}
 
 const TAB = '    ';
 const safeText = (text: string): string => printable(text).replaceAll('\t', TAB).replaceAll('\n', '\\n');

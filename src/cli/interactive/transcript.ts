@@ -274,3 +274,12 @@ export const spinner = (now: number): string => TURNING[Math.floor(now / 100) % 
 /** Messages that wait, as they are listed until they are delivered. */
 export const queuedLine = (kind: 'steer' | 'followUp', text: string): TextLine =>
   ownLine(['dim', `+ ${kind === 'steer' ? 'steer' : 'later'}: ${printableLine(firstLine(text, TEXT_MAX))}`]);
+
+/** Where the latest request begins. */
+export function lastRequestAt(entries: readonly LogEntry[]): number {
+  for (let at = entries.length - 1; at > 0; at -= 1) {
+    const entry = entries[at];
+    if (entry?.type === 'user-message' && entry.kind !== 'steer') return at;
+  }
+  return 0;
+}

@@ -94,6 +94,23 @@ async function talkWith({ made, model, ran }: Awaited<ReturnType<typeof agentOf>
 
 const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
 
+test('what is typed before the session is open is its first request, and not lost', async () => {
+  const { made, model } = await agentOf(['hello']);
+  const lines: string[] = [];
+  const session = new InteractiveSession(made, (source) => {
+    const terminal = new ListTerminal(source);
+    Object.assign(terminal, { lines });
+    return terminal;
+  });
+  onTestFinished(() => session.close());
+  const opened = session.open(undefined);
+  session.submit('early', false);
+  await opened;
+  await expect.poll(() => lines.join('\n'), { interval: 5 }).toContain('■ completed');
+  expect(lines).toContain('> early');
+  expect(model.calls).toHaveLength(1);
+});
+
 describe('approvals', () => {
   test('a yes runs the call, "always" runs the next ones unasked, and what was being typed comes back', async () => {
     const { terminal, source, lines, ran, shows, asks, isIdle } = await talk(

@@ -106,6 +106,14 @@ describe('the line that is typed', () => {
   });
 });
 
+/** The beginning of a row, so many columns of it. */
+function columnsOf(row: string, columns: number): string {
+  let text = '';
+  for (const { segment } of new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(row))
+    if (widthOf(text + segment) <= columns) text += segment;
+  return text;
+}
+
 const words = fc.array(
   fc.constantFrom('a', 'word', 'looooooooooong', '日本語', '👩‍🚀', '\u001b[2J', '\t', '  ', '\u202e', 'x\r'),
   { maxLength: 30 },
@@ -205,5 +213,26 @@ describe('the foot of the terminal', () => {
     expect(of('ab\u001b[2J', 2)).toEqual([['> ab\\x1b[2J'], { row: 0, column: 4 }]);
     expect(of('0123456789abcdef', 10)).toEqual([['> 0123456789', '  abcdef'], { row: 1, column: 2 }]);
     expect(of('a\nb\nc\nd', 0, 2)).toEqual([['> a', '  b'], { row: 0, column: 2 }]);
+  });
+
+  test('a text of 100,000 characters is typed in as fast as a short one, and what is around the cursor is shown', () => {
+    const texts = ['日本語 wörld 👩‍🚀 '.repeat(7_000), 'y'.repeat(100_000), 'a line of many\n'.repeat(7_000)];
+    const started = performance.now();
+    for (const text of texts) {
+      let line = lineWith(text);
+      for (const pressed of ['left', 'left', 'a', 'backspace', 'right', 'right', 'z']) {
+        line = editedBy(line, key(pressed), HISTORY) ?? line;
+        const { rows, cursor } = footOf({ lines: [], question: ['cyan', '>'], line }, 20, 5);
+        expect(rows).toHaveLength(5);
+        const shown = rows.map((row) => rowText(row).slice(2));
+        expect(line.text.replaceAll('\n', '')).toContain(shown.join(''));
+        expect(line.text.slice(0, line.cursor).endsWith(columnsOf(shown[cursor.row] ?? '', cursor.column - 2))).toBe(
+          true,
+        );
+      }
+      expect(shown(typed(line, key('w', { ctrl: true })))).toContain('|');
+    }
+    // A layout of the whole takes hundreds of times as long.
+    expect(performance.now() - started).toBeLessThan(5_000);
   });
 });
