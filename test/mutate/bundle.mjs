@@ -1,6 +1,7 @@
 /**
- * The judge and all charts as one text, with every mistake of `sources.mjs` in it and none made; run once for each
- * mistake. Rule: each run has modules of its own, so nothing that one mistake left is seen by the next.
+ * The judge and all charts as one text, with every mistake of `sources.mjs` in it and none made. Rule: functions keep
+ * nothing from one call to the next, so a mistake in one is made and taken back in one run of the text; what is mistaken
+ * while modules load has a run of its own.
  */
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -37,20 +38,55 @@ export async function written() {
 }
 
 let script;
-/** The judge with the mistake `on` made; 0 is none. `hits` learns where a mistake could have shown. */
-export function loaded(code, on, hits) {
+function run(code, ...questions) {
   script ??= new Script(`(function (require, module, exports, __m, __any) {${code}\n})`);
   const module = { exports: {} };
-  const made = (id) => id === on;
-  const anyMade = (first, last) => on >= first && on <= last;
-  const noted = (id) => {
-    hits[id] = 1;
-    return id === on;
-  };
-  const anyNoted = (first, last) => {
-    hits.fill(1, first, last + 1);
-    return anyMade(first, last);
-  };
-  script.runInThisContext()(require, module, module.exports, ...(hits ? [noted, anyNoted] : [made, anyMade]));
+  script.runInThisContext()(require, module, module.exports, ...questions);
   return module.exports;
+}
+
+/** A judge of its own with the mistake `on` made; 0 is none. */
+export const loaded = (code, on) =>
+  run(
+    code,
+    (id) => id === on,
+    (first, last) => on >= first && on <= last,
+  );
+
+/**
+ * One judge in which mistakes are made and taken back. What is passed counts by place: mistakes that stand in one place
+ * are passed together, and have the number of the first.
+ */
+export function switched(code, count) {
+  let on = 0;
+  const row = new Uint8Array((count >> 3) + 1);
+  const rows = new Map();
+  const pass = (id) => {
+    row[id >> 3] |= 1 << (id & 7);
+  };
+  const judge = run(
+    code,
+    (id) => {
+      pass(id);
+      return id === on;
+    },
+    (first, last) => {
+      pass(first);
+      return on >= first && on <= last;
+    },
+  );
+  return {
+    judge,
+    make: (id) => {
+      on = id;
+    },
+    /** Which places were passed since this was asked last. */
+    passed: () => {
+      const key = Buffer.from(row.buffer).toString('latin1');
+      const found = rows.get(key) ?? row.slice();
+      rows.set(key, found);
+      row.fill(0);
+      return found;
+    },
+  };
 }

@@ -1,6 +1,7 @@
 /**
- * Judges charts that may hold a mistake. Rule: the paths come from the chart as it is here, with its mistake; what is
- * known of the right one is its digest of each start, and what the documents say.
+ * Judges charts that may hold a mistake. Rule: what is known of the right ones is what each question was answered, the
+ * digest of each start, and what the documents say; where a mistake changes what a chart keeps, the paths come from the
+ * chart as it then is.
  */
 import type { AnyStateMachine } from 'xstate';
 import { charts } from '../paths/charts.ts';
@@ -9,9 +10,10 @@ import { digestOf, hashOf, recordOf, stepsOf } from '../paths/digest.ts';
 import type { Drawn } from '../paths/drawn.ts';
 import { logs } from '../paths/logs.ts';
 import { runs } from '../paths/runs.ts';
-import { type ChartInvariant, type Trace, tracesOf } from '../paths/trace.ts';
+import { type Trace, tracesOf } from '../paths/trace.ts';
 import { rebuilt } from '../support/rebuilt.ts';
 import { chartMutants } from './mutants.ts';
+import { batchOf, firstBroken, isIn, type Passed, type Question, startOf } from './steps.ts';
 
 /** One start of one chart. */
 export interface Place {
@@ -19,6 +21,8 @@ export interface Place {
   start: number;
 }
 export interface Known extends Place {
+  readonly questions: readonly Question[];
+  readonly traces: readonly Trace[];
   /** A hash of each step, and one of all with what comes behind them. */
   steps: readonly string[];
   all: string;
@@ -61,76 +65,59 @@ function beginnings(root: AnyStateMachine['root']): string[] {
 }
 
 /** What the chart does from one start, as it is. */
-export function know(place: Place): Known {
+function know(place: Place, passed: () => Passed): Known {
   const subjects = drawnAt(place.chart);
   if (subjects) {
-    return { ...place, steps: [...subjects.answers(place.start)].map(({ hash }) => hash), all: '', passed: [] };
+    const questions = batchOf(subjects, place.start, passed);
+    return { ...place, questions, traces: [], steps: [], all: '', passed: [] };
   }
-  const traces = [...explored(place)];
-  const id = charts[place.chart]?.machine.id ?? '';
+  const judged = charts[place.chart];
+  const machine = ready[place.chart];
+  if (!judged || !machine) throw new Error(`no chart ${place.chart}`);
+  const { questions, traces, records } = startOf(machine, judged, judged.cases.inputs[place.start], passed);
   const values: unknown[] = traces.flatMap(({ state, situation }) => [state.value, ...situation.through]);
-  const passed = new Set(values.flatMap(flat).map((name) => `${id}.${name}`));
-  const root = charts[place.chart]?.machine.root;
-  const records = traces.map(recordOf);
+  const names = new Set(values.flatMap(flat).map((name) => `${judged.machine.id}.${name}`));
   const steps = records.map((record) => hashOf([record]));
-  return {
-    ...place,
-    steps,
-    all: hashOf(stepsOf(traces, records)),
-    passed: [...(root ? beginnings(root) : []), ...passed],
-  };
+  const all = hashOf(stepsOf(traces, records));
+  return { ...place, questions, traces, steps, all, passed: [...beginnings(judged.machine.root), ...names] };
+}
+
+/** Everything that is known, the smallest first: what is drawn, then the starts of charts. */
+export function knowAll(passed: () => Passed): Known[] {
+  const sizeOf = ({ chart, start, steps }: Known): number => (chart < 0 ? start - 1_000 : steps.length);
+  return places()
+    .map((place) => know(place, passed))
+    .sort((a, b) => sizeOf(a) - sizeOf(b));
 }
 
 /** The digests by file, as they would be committed. */
-export const digests = (): [file: string, text: string][] => [
-  ...charts.map(({ machine }, chart): [string, string] => [machine.id, digest(chart)]),
-  ...drawns.map(({ name, digest }): [string, string] => [name, digest()]),
-];
-function digest(chart: number): string {
-  const { machine, cases } = charts[chart] ?? {};
-  if (!machine || !cases) return '';
-  return digestOf(
-    machine.id,
-    cases.inputs.map((_, start) => [...explored({ chart, start })]),
-  );
+export function digests(known: readonly Known[]): [file: string, text: string][] {
+  const tracesFrom = (chart: number): (readonly Trace[])[] => {
+    const own = known.filter((place) => place.chart === chart);
+    return own.sort((a, b) => a.start - b.start).map(({ traces }) => traces);
+  };
+  return [
+    ...charts.map(({ machine }, chart): [string, string] => [machine.id, digestOf(machine.id, tracesFrom(chart))]),
+    ...drawns.map(({ name, digest }): [string, string] => [name, digest()]),
+  ];
 }
 
-function firstBroken(invariants: readonly ChartInvariant[], trace: Trace): string | undefined {
-  for (const { holds, says } of invariants) {
-    try {
-      holds(trace);
-    } catch {
-      return says;
+/** A clause that does not hold for the charts as they are. */
+export function control(known: readonly Known[]): string | undefined {
+  for (const { chart, traces, questions } of known) {
+    const invariants = charts[chart]?.invariants ?? [];
+    for (const trace of traces) {
+      const broken = firstBroken(invariants, trace);
+      if (broken) return broken;
     }
+    const broken = chart < 0 && questions.find(({ again, seen }) => seen !== '' && again().broken());
+    if (broken) return broken.seen;
   }
   return undefined;
 }
 
 /** How many steps are gone through, where the digest has found the mistake before the clauses. */
 const STEPS_MAX = 800;
-
-/** What is said of a batch, and whether it is as it was. */
-function judgeDrawn({ answers, clauses, name }: Drawn, { start, steps }: Known, verdict: Verdict): number {
-  let last: unknown;
-  let index = 0;
-  for (const { subject, hash } of answers(start)) {
-    if (hash !== steps[index]) verdict.digest ??= name;
-    index += 1;
-    if (subject !== last) verdict.invariant ??= clauses.find((clause) => breaks(clause, subject))?.says;
-    last = subject;
-    if (verdict.digest && verdict.invariant) return index;
-  }
-  return index;
-}
-
-function breaks({ holds }: Drawn['clauses'][number], subject: unknown): boolean {
-  try {
-    holds(subject as never);
-    return false;
-  } catch {
-    return true;
-  }
-}
 
 /** What a mistake changes from one start. A step that is as it was, behind steps that were, breaks no clause now. */
 function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | undefined, most: number): number {
@@ -158,16 +145,74 @@ function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | u
   return all.length;
 }
 
+/** How many answers that are not what they were are looked at for a clause. */
+const LOOKED_AT = 30;
+
+/** What a mistake in a function changes at once, and whether from there on the chart has to be followed. */
+function askAgain({ chart, start, questions }: Known, place: number, verdict: Verdict): { moved: boolean } {
+  const changed = new Set<Trace>();
+  // What comes behind a changed step comes from another state now.
+  const isBehind = (trace: Trace | undefined): boolean =>
+    changed.size > 0 && trace !== undefined && (changed.has(trace) || isBehind(trace.before));
+  let moved = false;
+  let looked = 0;
+  for (const { passed, seen, trace, again } of questions) {
+    if (!isIn(passed, place) || isBehind(trace?.before)) continue;
+    try {
+      const now = again();
+      if (now.moved) moved = true;
+      if (now.seen !== seen) {
+        verdict.digest ??= `${chart} ${start + 1}`;
+        verdict.invariant ??= now.broken();
+        looked += 1;
+      }
+      if (trace && (now.moved || now.seen !== seen)) changed.add(trace);
+    } catch (error) {
+      verdict.digest ??= `${chart} ${start + 1}`;
+      verdict.invariant ??= `B24: the chart broke: ${String(error).slice(0, 80)}`;
+    }
+    if (verdict.invariant || looked >= LOOKED_AT) break;
+  }
+  return { moved };
+}
+
+/** A mistake in a function: what it changes where its place is passed, and then what comes of what it changes there. */
+export function judgeFunction(known: readonly Known[], place: number, atMost: number): Verdict & { unreached?: true } {
+  const passing = known.filter(({ questions }) => questions.some(({ passed }) => isIn(passed, place)));
+  if (passing.length === 0) return { unreached: true };
+  const verdict: Verdict = {};
+  const moved: Known[] = [];
+  for (const at of passing) {
+    if (askAgain(at, place, verdict).moved) moved.push(at);
+    if (verdict.digest) return verdict;
+  }
+  return judge(moved, atMost);
+}
+
+/** A mistake made while the modules were loading, these ones: everything is asked of them. */
+export function judgeLoaded(known: readonly Known[], atMost: number): Verdict {
+  const starts: Known[] = [];
+  for (const { chart, start, questions, ...rest } of known) {
+    const subjects = drawnAt(chart);
+    if (!subjects) {
+      starts.push({ chart, start, questions, ...rest });
+      continue;
+    }
+    const changed = batchOf(subjects, start, () => new Uint8Array()).find(
+      ({ seen }, at) => seen !== questions[at]?.seen,
+    );
+    if (changed) return { digest: subjects.name, invariant: changed.again().broken() };
+  }
+  return judge(starts, atMost);
+}
+
 /** Looks from one start after the other, until both have found the mistake, or no more steps may be taken. */
 export function judge(known: readonly Known[], atMost: number, machine?: AnyStateMachine): Verdict {
   const verdict: Verdict = {};
   let left = STEPS_MAX;
   for (const place of known) {
     try {
-      const subjects = drawnAt(place.chart);
-      // What is drawn takes less time than a step of a chart.
-      if (subjects) left -= judgeDrawn(subjects, place, verdict) / 20;
-      else left -= judgeStart(place, verdict, machine, left);
+      left -= judgeStart(place, verdict, machine, left);
     } catch (error) {
       verdict.digest ??= `${place.chart} ${place.start}`;
       verdict.invariant ??= `B24: the chart broke: ${String(error).slice(0, 80)}`;
@@ -176,19 +221,6 @@ export function judge(known: readonly Known[], atMost: number, machine?: AnyStat
     if (STEPS_MAX - left > atMost) return verdict;
   }
   return verdict;
-}
-
-/** A clause that does not hold for the charts as they are. */
-export function control(): string | undefined {
-  for (const [chart, { invariants, cases }] of charts.entries()) {
-    for (const start of cases.inputs.keys()) {
-      for (const trace of explored({ chart, start })) {
-        const broken = firstBroken(invariants, trace);
-        if (broken) return broken;
-      }
-    }
-  }
-  return undefined;
 }
 
 export interface ChartMutantName {

@@ -287,7 +287,10 @@ export async function mistaken(root) {
   for (const [file, text] of await behaviour(root, files)) {
     const places = placesIn(file, text);
     const { text: asked, next } = written(text, places, mistakes.length);
-    for (const place of places) mistakes.push(...place.mistakes);
+    for (const { mistakes: own } of places) {
+      const place = mistakes.length;
+      mistakes.push(...own.map((mistake) => ({ ...mistake, place })));
+    }
     if (next !== mistakes.length) throw new Error(`${file}: numbers do not fit`);
     texts.set(join(root, file), asked);
   }

@@ -1,33 +1,67 @@
-/** Judges one mistake after the other. Rule: what it is told of the right charts is all that it compares with. */
+/** Judges one mistake after the other. Rule: what it has seen of the right charts is all that it compares with. */
+import { readFile } from 'node:fs/promises';
+import { Script } from 'node:vm';
 import { parentPort, workerData } from 'node:worker_threads';
-import { loaded } from './bundle.mjs';
+import { loaded, switched } from './bundle.mjs';
 
 // XState throws and catches inside each pure transition; nobody reads where.
 Error.stackTraceLimit = 0;
+/** In milliseconds, for one mistake; what takes longer does not end. */
+const LONGEST = 120_000;
 
-const { code, known, hits } = workerData;
-const unchanged = loaded(code, 0);
-const sizeOf = ({ place: { chart, start, steps } }) => (chart < 0 ? start - 1_000 : steps.length);
-/** The starts at which a mistake can show: what is drawn, then the starts of charts, the smallest first. */
-const bySize = known.map((place, index) => ({ place, hit: hits[index] })).sort((a, b) => sizeOf(a) - sizeOf(b));
+const { code, count } = workerData;
+const { judge, make, passed } = switched(code, count);
+const atLoad = passed();
+const isAtLoad = (place) => ((atLoad[place >> 3] >> (place & 7)) & 1) === 1;
+const known = judge.knowAll(passed);
 
-function inSource({ id, atMost }) {
-  const reached = bySize.filter(({ hit }) => hit[id]).map(({ place }) => place);
-  if (reached.length === 0) return { unreached: true };
+/** What is wrong with the charts as they are. */
+async function wrong() {
+  const stale = [];
+  for (const [file, text] of judge.digests(known)) {
+    const committed = await readFile(new URL(`../paths/digests/${file}.txt`, import.meta.url), 'utf8');
+    if (text !== committed) stale.push(file);
+  }
+  if (stale.length > 0) return `digests that are not those of the charts: ${stale}. See docs/CONTRIBUTING.md`;
+  const broken = judge.control(known);
+  return broken && `the charts as they are break: ${broken}`;
+}
+
+function inSource({ id, place, atMost }) {
   try {
-    return loaded(code, id).judge(reached, atMost);
+    if (isAtLoad(place)) return loaded(code, id).judgeLoaded(known, atMost);
+    make(id);
+    return judge.judgeFunction(known, place, atMost);
   } catch (error) {
+    if (error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
     return { digest: 'loading', invariant: `B24: the chart broke: ${error.message}` };
+  } finally {
+    make(0);
   }
 }
 
 function inChart({ chart, index, source, atMost }) {
-  const own = bySize.filter(({ place }) => place.chart === chart);
-  const passing = own.filter(({ place }) => place.passed.includes(source));
-  const first = (passing.length > 0 ? passing : own).map(({ place }) => place);
-  return unchanged.judgeMutant(chart, index, first, atMost);
+  const own = known.filter((place) => place.chart === chart);
+  const passing = own.filter(({ passed }) => passed.includes(source));
+  return judge.judgeMutant(chart, index, passing.length > 0 ? passing : own, atMost);
+}
+
+const asked = new Script('__judged()');
+/** A verdict, also of what would never end. */
+function verdictOf(job) {
+  globalThis.__judged = () => (job.id === undefined ? inChart(job) : inSource(job));
+  try {
+    return asked.runInThisContext({ timeout: LONGEST });
+  } catch (error) {
+    if (error.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    make(0);
+    return { digest: 'it does not end' };
+  }
 }
 
 parentPort.on('message', (job) => {
-  parentPort.postMessage({ job, verdict: job.id === undefined ? inChart(job) : inSource(job) });
+  const began = performance.now();
+  const verdict = verdictOf(job);
+  parentPort.postMessage({ job, verdict, ms: performance.now() - began });
 });
+parentPort.postMessage({ wrong: workerData.controls ? await wrong() : undefined });

@@ -109,13 +109,27 @@ function withoutLost(entries: readonly NewEntry[], event: Came | undefined): rea
   return left;
 }
 
+/** Asks a chart with stubs for children: all that a way through it depends on. */
+export class Walk extends Explorer {
+  constructor(machine: AnyStateMachine, { cases, projection }: Cases) {
+    super({ machine: withStubs(machine), cases, projection });
+  }
+
+  takes({ state }: Situation, event: Came): boolean {
+    return state.status === 'active' && state.can(event as never);
+  }
+}
+
 /**
  * The start, and then each edge that can be reached from it, the shortest ways first. Where a step changes only what no
  * guard reads, what comes next is looked at once more behind it.
  */
-export function* tracesOf(machine: AnyStateMachine, chart: Cases, input: unknown): Generator<Trace> {
-  const { cases, projection } = chart;
-  const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
+export function* tracesOf(
+  machine: AnyStateMachine,
+  chart: Cases,
+  input: unknown,
+  explorer = new Walk(machine, chart),
+): Generator<Trace> {
   const start = new Trace(machine, input, explorer.start(input));
   start.vertex = explorer.key(start.situation);
   yield start;
@@ -141,13 +155,11 @@ export function* tracesOf(machine: AnyStateMachine, chart: Cases, input: unknown
 
 const error = { code: 'disk', message: 'no space left' };
 /** What comes where the store refuses what a step has logged, until the end of what then ends is stored. */
-function* lostBehind(step: Trace, nextOf: (trace: Trace, event: Came) => Trace, explorer: Explorer): Generator<Trace> {
-  const { state } = step.situation;
-  const lost = step.log;
-  if (state.status !== 'active' || !state.can({ type: 'append.failed', error, lost } as never)) return;
+function* lostBehind(step: Trace, nextOf: (trace: Trace, event: Came) => Trace, explorer: Walk): Generator<Trace> {
+  const refused = { type: 'append.failed', error, lost: step.log };
+  if (!explorer.takes(step.situation, refused)) return;
   // Open: a message that was taken back is off the chart's queue, also where the log could not be told so.
   if (step.now('message-returned').length > 0) return;
-  const refused = { type: 'append.failed', error, lost };
   const ended = nextOf(step, refused);
   ended.vertex = `${step.vertex} refused`;
   yield ended;

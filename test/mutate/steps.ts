@@ -1,0 +1,124 @@
+/**
+ * Everything that the charts and functions as they are were asked, on all ways and of all drawn subjects, each with the
+ * places of the sources that it passed. Rule: a mistake can show only where its place is passed, so it is asked again
+ * there and nowhere else.
+ */
+import type { AnyStateMachine } from 'xstate';
+import type { Situation } from '../../src/testing/situation.ts';
+import type { Judged } from '../paths/charts.ts';
+import { hashOf, recordOf } from '../paths/digest.ts';
+import { type Drawn, json } from '../paths/drawn.ts';
+import { type Came, type ChartInvariant, Trace, tracesOf, Walk } from '../paths/trace.ts';
+
+/** A set of places, a bit each. */
+export type Passed = Uint8Array;
+export const isIn = (passed: Passed, place: number): boolean => (((passed[place >> 3] ?? 0) >> (place & 7)) & 1) === 1;
+
+export interface Question {
+  readonly passed: Passed;
+  /** What anyone sees of the answer: the record of a step, what a fold says. Empty where that is nothing. */
+  readonly seen: string;
+  /** The step, where it is one. */
+  readonly trace?: Trace;
+  again(): Again;
+}
+export interface Again {
+  readonly seen: string;
+  /** What the chart keeps for later, or what can come next, is another than it was. */
+  readonly moved: boolean;
+  /** The first clause that does not hold of it. */
+  broken(): string | undefined;
+}
+
+export function firstBroken(invariants: readonly ChartInvariant[], trace: Trace): string | undefined {
+  return invariants.find(({ holds }) => breaks(() => holds(trace)))?.says;
+}
+
+function breaks(holds: () => void): boolean {
+  try {
+    holds();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** A walk that notes what it asks between its steps. */
+class Noting extends Walk {
+  readonly questions: Question[] = [];
+  readonly #passed: () => Passed;
+
+  constructor(machine: AnyStateMachine, { cases }: Judged, passed: () => Passed) {
+    super(machine, cases);
+    this.#passed = passed;
+  }
+
+  override events(situation: Situation): ReturnType<Walk['events']> {
+    return this.#noted(() => super.events(situation));
+  }
+
+  override takes(situation: Situation, event: Came): boolean {
+    return this.#noted(() => super.takes(situation, event));
+  }
+
+  #noted<T>(ask: () => T): T {
+    this.#passed();
+    const was = ask();
+    const again = (): Again => ({ seen: '', moved: json(ask()) !== json(was), broken: () => undefined });
+    this.questions.push({ passed: this.#passed(), seen: '', again });
+    return was;
+  }
+}
+
+export interface Start {
+  readonly questions: readonly Question[];
+  readonly traces: readonly Trace[];
+  readonly records: readonly string[];
+}
+/** Each step of a chart from one start, and what is asked between them. */
+export function startOf(machine: AnyStateMachine, judged: Judged, input: unknown, passed: () => Passed): Start {
+  const walk = new Noting(machine, judged, passed);
+  const { questions } = walk;
+  const traces: Trace[] = [];
+  const records: string[] = [];
+  passed();
+  for (const trace of tracesOf(machine, judged.cases, input, walk)) {
+    const { situation, before, event } = trace;
+    const key = walk.key(situation);
+    const record = recordOf(trace);
+    const again = (): Again => {
+      // A copy: a walk looks each step up that it has taken.
+      const next = before && event ? walk.next({ ...before.situation }, event) : walk.start(input);
+      const step = new Trace(machine, input, next, event, before);
+      const moved = walk.key(next) !== key || json(next.state.context) !== json(situation.state.context);
+      return { seen: hashOf([recordOf(step)]), moved, broken: () => firstBroken(judged.invariants, step) };
+    };
+    traces.push(trace);
+    records.push(record);
+    questions.push({ passed: passed(), seen: hashOf([record]), trace, again });
+  }
+  return { questions, traces, records };
+}
+
+/** What each fold says of each subject of a batch, and that each clause holds of it. */
+export function batchOf(drawn: Drawn, batch: number, passed: () => Passed): readonly Question[] {
+  const { clauses, folds, seedsOf, subjectOf, ask } = drawn;
+  const questions: Question[] = [];
+  const note = (answer: () => Omit<Again, 'moved'>): void => {
+    passed();
+    const { seen } = answer();
+    questions.push({ passed: passed(), seen, again: () => ({ ...answer(), moved: false }) });
+  };
+  for (const seed of seedsOf(batch)) {
+    const broken = (): string | undefined =>
+      clauses.find(({ holds }) => breaks(() => holds(subjectOf(seed) as never)))?.says;
+    for (const fold of folds) note(() => ({ seen: ask(fold, subjectOf(seed), seed), broken }));
+    for (const { holds, says } of clauses) {
+      note(() => {
+        const seen = breaks(() => holds(subjectOf(seed) as never)) ? says : '';
+        return { seen, broken: () => seen || undefined };
+      });
+    }
+  }
+  return questions;
+}
