@@ -6,6 +6,7 @@ import { cards } from './state/deciding.ts';
 import { listenForDrops, openText } from './state/files.ts';
 import { listenForKeys } from './state/keys.ts';
 import { connect, dialChannel, dialServer } from './state/live.ts';
+import { theme } from './state/preferences.ts';
 import {
   clock,
   cursor,
@@ -18,7 +19,6 @@ import {
   said,
   speed,
   stateAt,
-  theme,
   windowSize,
 } from './state/store.ts';
 import './style.css';

@@ -16,6 +16,7 @@ import {
 } from './deciding.ts';
 import { exportLog, exportTest } from './exporting.ts';
 import { chooseFile } from './files.ts';
+import { lettersAreOn, switchTheme } from './preferences.ts';
 import {
   chosen,
   chosenState,
@@ -30,8 +31,8 @@ import {
   last,
   moveTo,
   playing,
+  redactionsAreOpen,
   step,
-  switchTheme,
   tab,
   windowSize,
 } from './store.ts';
@@ -155,6 +156,7 @@ function zoomBy(by: number): void {
 function onKey(event: KeyboardEvent): void {
   if (event.key === 'Escape') {
     helpIsOpen.value = false;
+    redactionsAreOpen.value = false;
     chosenState.value = undefined;
     editing.value = undefined;
     giving.value = undefined;
@@ -165,6 +167,7 @@ function onKey(event: KeyboardEvent): void {
   if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.defaultPrevented) return;
   const onButton = event.target instanceof HTMLButtonElement && (event.key === 'Enter' || event.key === ' ');
   if (onButton) return;
+  if (!lettersAreOn.value && /^\S$/u.test(event.key)) return;
   if (event.timeStamp - went < GO_MS && go(event.key)) {
     went = 0;
     return event.preventDefault();

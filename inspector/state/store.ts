@@ -9,6 +9,7 @@ import type { InFlight } from '../../src/live.ts';
 import { foldLog, type LogFacts, type RunState, runStateAt } from '../model/facts.ts';
 import type { Observed } from '../model/observed.ts';
 import type { BrokenLine } from '../model/readLog.ts';
+import { type Redaction, redactionsOf } from '../model/redactions.ts';
 import type { Moment } from '../model/steps.ts';
 
 export interface Conversation {
@@ -46,6 +47,10 @@ export const dockIsOpen = signal<boolean | undefined>(undefined);
 export const coverage = signal(false);
 export const helpIsOpen = signal(false);
 export const treeIsOpen = signal(false);
+export const redactionsAreOpen = signal(false);
+/** Which of the panels a narrow window shows. */
+export type NarrowTab = 'chart' | 'steps' | 'events' | 'time';
+export const narrowTab = signal<NarrowTab>('chart');
 export const playing = signal(false);
 export const speed = signal(1);
 export const chosenState = signal<string | undefined>(undefined);
@@ -53,17 +58,7 @@ export const folds = signal<ReadonlyMap<string, boolean>>(new Map());
 /** A short sentence in the status bar, said aloud too. */
 export const said = signal('');
 export const windowSize = signal({ width: innerWidth, height: innerHeight });
-
-const storedTheme = (): 'dark' | 'light' | undefined => {
-  const value = localStorage.getItem('runchart-theme');
-  return value === 'dark' || value === 'light' ? value : undefined;
-};
-export const theme = signal(storedTheme());
-export function switchTheme(): void {
-  const isDark = theme.value ? theme.value === 'dark' : !matchMedia('(prefers-color-scheme: light)').matches;
-  theme.value = isDark ? 'light' : 'dark';
-  localStorage.setItem('runchart-theme', theme.value);
-}
+export const isNarrow = computed(() => windowSize.value.width < 1024);
 
 const NOTHING: readonly LogEntry[] = [];
 export const open = computed(() => (openId.value === undefined ? undefined : conversations.value.get(openId.value)));
@@ -80,14 +75,14 @@ export const facts = computed(() => factsOf(entries.value));
 export const conversationNamed = (id: string): Conversation | undefined =>
   conversations.value.get(id) ??
   [...conversations.value.values()].find(({ entries: [first] }) => first?.conversationId === id);
-let looked: { first: LogEntry | undefined; upTo: number; found: boolean } | undefined;
-/** Something that must not be seen was taken out. What was looked at is not looked at again. */
-export const isRedacted = computed(() => {
+let looked: { first: LogEntry | undefined; upTo: number; found: readonly Redaction[] } | undefined;
+/** What must not be seen and was taken out. What was looked at is not looked at again. */
+export const redactions = computed(() => {
   const list = entries.value;
-  if (!looked || looked.first !== list[0]) looked = { first: list[0], upTo: 0, found: false };
-  for (; !looked.found && looked.upTo < list.length; looked.upTo++) {
-    looked.found = JSON.stringify(list[looked.upTo]).includes('[redacted]');
-  }
+  if (!looked || looked.first !== list[0]) looked = { first: list[0], upTo: 0, found: [] };
+  const more = redactionsOf(list, looked.upTo);
+  looked.upTo = list.length;
+  if (more.length > 0) looked.found = [...looked.found, ...more];
   return looked.found;
 });
 export const last = computed(() => entries.value.length - 1);

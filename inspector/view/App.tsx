@@ -1,14 +1,30 @@
 /** The page: its panels, and which of them a width has room for. */
 
+import type { ComponentChildren } from 'preact';
+import { callMs } from '../model/steps.ts';
 import { plural } from '../model/words.ts';
-import { isPast, open, type Tab, tab, windowSize } from '../state/store.ts';
+import { cardKey, cards } from '../state/deciding.ts';
+import {
+  isNarrow,
+  isPast,
+  moment,
+  type NarrowTab,
+  narrowTab,
+  open,
+  type Tab,
+  tab,
+  windowSize,
+} from '../state/store.ts';
 import { ChartPanel } from './ChartPanel.tsx';
+import { Decision } from './Decision.tsx';
 import { Events, eventsTitle } from './Events.tsx';
 import { Crumbs, StatusBar, TopBar } from './Frame.tsx';
+import { Redactions } from './Redactions.tsx';
 import { Sequence } from './Sequence.tsx';
+import { Split, sizeOf } from './Split.tsx';
 import { Help, Start } from './Start.tsx';
 import { cycleCount, Steps } from './Steps.tsx';
-import { Player, TimeLine } from './TimeLine.tsx';
+import { Player, TimeLine, timeLineHeight } from './TimeLine.tsx';
 import { Tree } from './Tree.tsx';
 
 const NAMES: Readonly<Record<Tab, string>> = { steps: 'Steps', events: 'Events', sequence: 'Sequence' };
@@ -34,18 +50,15 @@ function Right({ isWide }: { isWide: boolean }) {
         ) : (
           <div class="tabs" role="tablist">
             {(Object.keys(NAMES) as Tab[]).map((name) => (
-              <button
+              <TabButton
                 key={name}
-                type="button"
-                role="tab"
-                aria-selected={shown === name}
-                class={shown === name ? 'is-on' : ''}
-                onClick={() => {
+                isOn={shown === name}
+                choose={() => {
                   tab.value = name;
                 }}
               >
                 {NAMES[name]}
-              </button>
+              </TabButton>
             ))}
           </div>
         )}
@@ -58,41 +71,134 @@ function Right({ isWide }: { isWide: boolean }) {
   );
 }
 
-export function App() {
-  const isWide = windowSize.value.width >= 1760 && open.value?.of === 'runchart';
+const NARROW: Readonly<Record<NarrowTab, string>> = { chart: 'Chart', steps: 'Steps', events: 'Events', time: 'Time' };
+
+/** One column: what waits for a person stays on top, all else is behind tabs. */
+function Narrow() {
+  const { of } = open.value ?? {};
+  const names = (Object.keys(NARROW) as NarrowTab[]).filter(
+    (name) => name === 'chart' || (of === undefined ? name === 'steps' : of === 'runchart' || name === 'events'),
+  );
+  const shown = names.includes(narrowTab.value) ? narrowTab.value : 'chart';
+  const waits = isPast.value ? [] : cards();
   return (
-    <div class={`page${isWide ? ' is-wide' : ''}${isPast.value ? ' is-past' : ''}`}>
-      <TopBar />
-      <div class="middle">
-        <Tree />
+    <div class="narrow">
+      <Tree />
+      {waits.length > 0 && (
+        <section class="on-top" aria-label="Decisions">
+          {waits.map((card) => (
+            <Decision key={cardKey(card.call, card.suspension)} card={card} ms={callMs(card.call, moment.value)} />
+          ))}
+        </section>
+      )}
+      <div class="panel-head">
+        <div class="tabs" role="tablist">
+          {names.map((name) => (
+            <TabButton
+              key={name}
+              isOn={shown === name}
+              choose={() => {
+                narrowTab.value = name;
+              }}
+            >
+              {of === undefined && name === 'steps' ? 'Start' : NARROW[name]}
+            </TabButton>
+          ))}
+        </div>
+      </div>
+      {shown === 'chart' && (
         <main>
           <Crumbs />
           <ChartPanel />
         </main>
-        <Right isWide={isWide} />
-        {isWide && (
-          <section class="events-panel" aria-label="Events">
-            <div class="panel-head">
-              <b>Events</b>
-              <span class="right quiet">{eventsTitle()}</span>
-            </div>
-            <Events />
-          </section>
-        )}
-      </div>
+      )}
+      {shown === 'steps' && (of === undefined ? <Start /> : <Steps />)}
+      {shown === 'events' && <Events />}
+      {shown === 'time' && (
+        <div class="dock">
+          <Player />
+          <TimeLine />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function TabButton({ isOn, choose, children }: { isOn: boolean; choose(): void; children: ComponentChildren }) {
+  return (
+    <button type="button" role="tab" aria-selected={isOn} class={isOn ? 'is-on' : ''} onClick={choose}>
+      {children}
+    </button>
+  );
+}
+
+function Panels({ isWide }: { isWide: boolean }) {
+  const [tree, right] = [sizeOf('tree'), sizeOf('right')];
+  const events = isWide ? sizeOf('events') : 0;
+  const hasTree = windowSize.value.width >= 1360;
+  const columns = [`${hasTree ? tree : 48}px`, 'minmax(0, 1fr)', `${right}px`, ...(isWide ? [`${events}px`] : [])];
+  const rail = hasTree ? tree : 48;
+  return (
+    <div class="middle" style={{ gridTemplateColumns: columns.join(' ') }}>
+      <Tree />
+      <main>
+        <Crumbs />
+        <ChartPanel />
+      </main>
+      <Right isWide={isWide} />
+      {isWide && (
+        <section class="events-panel" aria-label="Events">
+          <div class="panel-head">
+            <b>Events</b>
+            <span class="right quiet">{eventsTitle()}</span>
+          </div>
+          <Events />
+        </section>
+      )}
+      {hasTree && <Split name="tree" size={tree} others={right + events} grows={1} place={`${tree}px`} />}
+      <Split name="right" size={right} others={rail + events} grows={-1} place={`calc(100% - ${right + events}px)`} />
+      {isWide && (
+        <Split name="events" size={events} others={rail + right} grows={-1} place={`calc(100% - ${events}px)`} />
+      )}
+    </div>
+  );
+}
+
+function Dock() {
+  if (open.value?.of !== 'runchart') {
+    return (
       <div class="dock">
-        {open.value?.of === 'runchart' ? (
-          <>
-            <Player />
-            <TimeLine />
-          </>
-        ) : (
-          <p class="dock-empty">
-            {open.value ? 'This app keeps no log, so there is no time line.' : 'The time line of the run shows here.'}
-          </p>
-        )}
+        <p class="dock-empty">
+          {open.value ? 'This app keeps no log, so there is no time line.' : 'The time line of the run shows here.'}
+        </p>
       </div>
+    );
+  }
+  return (
+    <div class="dock">
+      <Split name="dock" size={timeLineHeight.value} others={0} grows={-1} />
+      <Player />
+      <TimeLine />
+    </div>
+  );
+}
+
+export function App() {
+  const isWide = windowSize.value.width >= 1760 && open.value?.of === 'runchart';
+  const looks = ['page', isWide ? 'is-wide' : '', isPast.value ? 'is-past' : ''];
+  return (
+    <div class={looks.join(' ')} style={{ '--tree': `${sizeOf('tree')}px` }}>
+      <TopBar />
+      {isNarrow.value ? (
+        <Narrow />
+      ) : (
+        <>
+          <Panels isWide={isWide} />
+          <Dock />
+        </>
+      )}
       <StatusBar />
+      <Redactions />
       <Help />
     </div>
   );

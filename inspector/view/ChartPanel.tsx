@@ -5,11 +5,11 @@ import { type ZoomBehavior, zoom, zoomIdentity } from 'd3-zoom';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
 import { type Drawing, drawingOf, shownFor } from '../model/litPath.ts';
+import { covered } from '../state/covered.ts';
 import { charts, layoutOf, toggleState } from '../state/layouts.ts';
 import { chosenState, coverage, entries } from '../state/store.ts';
 import { outcomeOf, standing, subject } from '../state/subject.ts';
 import { ChartDrawing } from './ChartDrawing.tsx';
-import { covered } from './Coverage.tsx';
 import { StateCard } from './StateCard.tsx';
 
 const LEAST = 0.85;

@@ -4,6 +4,7 @@ import { diffLines } from 'diff';
 import { useEffect, useState } from 'preact/hooks';
 import type { Json } from '../../machines/vocabulary.ts';
 import type { CallFacts } from '../model/facts.ts';
+import { STAND_IN } from '../model/redactions.ts';
 import { duration } from '../model/words.ts';
 import {
   type Card,
@@ -23,7 +24,6 @@ import { groupIcon, Icon, Key, Mark } from './marks.tsx';
 import { Arguments } from './Steps.tsx';
 
 const argsOf = ({ call, suspension }: Card): Json => suspension.args ?? call.args;
-const REDACTED = /\[redacted\]/;
 
 export function Decision({ card, ms }: { card: Card; ms: number }) {
   const { call, suspension } = card;
@@ -182,7 +182,7 @@ function Editor({ card }: { card: Card }) {
   const run = async (): Promise<void> => {
     const read = parsed(text);
     if ('why' in read) return refuse(read.why);
-    if (REDACTED.test(text))
+    if (text.includes(STAND_IN))
       return refuse('[redacted] stands for a value that this page never had: it cannot be sent as one');
     refuse((await decide(card, { action: 'edit', args: read.value })) ?? '');
   };

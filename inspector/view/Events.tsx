@@ -37,7 +37,11 @@ export const toggleEntry = (index: number): void => {
   opened.value = next;
 };
 
-const FIELD_LINES = 6;
+export const showEntry = (index: number): void => {
+  if (!opened.value.has(index)) toggleEntry(index);
+};
+
+const FIELD_LINES = 12;
 const fieldsOf = (entry: LogEntry): [string, string[]][] => {
   const { seq: _, at: __, conversationId: ___, type: ____, runId: _____, ...fields } = entry;
   return Object.entries(fields).map(([name, value]) => {

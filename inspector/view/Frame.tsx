@@ -1,8 +1,10 @@
 /** What frames the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
 import type { MarkName } from '../model/tree.ts';
 import { cost, count, duration, plural } from '../model/words.ts';
+import { coverageWords } from '../state/covered.ts';
 import { cards, mayControl } from '../state/deciding.ts';
 import { chooseFile } from '../state/files.ts';
+import { lettersAreOn } from '../state/preferences.ts';
 import {
   chosen,
   clock,
@@ -13,12 +15,13 @@ import {
   facts,
   helpIsOpen,
   isPast,
-  isRedacted,
   last,
   moment,
   open,
   type PageState,
   reading,
+  redactions,
+  redactionsAreOpen,
   said,
   seqOf,
   stateAt,
@@ -26,7 +29,6 @@ import {
 } from '../state/store.ts';
 import { crumbs, selectedKey, stateWord } from '../state/subject.ts';
 import { drawing, fitAsked } from './ChartPanel.tsx';
-import { coverageWords } from './Coverage.tsx';
 import { Icon, Key, Mark, toneOf } from './marks.tsx';
 
 const STATES: Readonly<Record<PageState, readonly [MarkName, string]>> = {
@@ -196,6 +198,12 @@ export function Crumbs() {
 }
 
 function keysNow(): [string[], string][] {
+  if (!lettersAreOn.value)
+    return [
+      [['←', '→'], 'entry'],
+      [['space'], 'play'],
+      [['Home', 'End'], 'first, last'],
+    ];
   if (!open.value)
     return [
       [['O'], 'open log'],
@@ -243,10 +251,16 @@ export function StatusBar() {
         {reading.value || said.value}
       </span>
       <span class="right">
-        {open.value && isRedacted.value && (
-          <span>
+        {open.value && redactions.value.length > 0 && (
+          <button
+            type="button"
+            aria-expanded={redactionsAreOpen.value}
+            onClick={() => {
+              redactionsAreOpen.value = !redactionsAreOpen.value;
+            }}
+          >
             <Icon name="lock" size={12} /> redacted
-          </span>
+          </button>
         )}
         {at.state === 'open' && !at.control && open.value && <span>read-only</span>}
         {open.value?.broken.length ? (

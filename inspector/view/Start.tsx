@@ -1,5 +1,6 @@
 /** What stands where nothing runs yet, and the list of keys. */
 import { chooseFile, copy, isServed } from '../state/files.ts';
+import { lettersAreOn, switchLetters } from '../state/preferences.ts';
 import { helpIsOpen } from '../state/store.ts';
 import { Icon, Key } from './marks.tsx';
 
@@ -90,12 +91,16 @@ export function Help() {
           Close <Key>esc</Key>
         </button>
       </header>
-      <dl>
+      <label class="switch">
+        <input type="checkbox" checked={lettersAreOn.value} onChange={switchLetters} />
+        Keys that are a single letter, digit or sign
+      </label>
+      <dl class={lettersAreOn.value ? '' : 'is-off'}>
         {KEYS.map(([keys, words]) => (
           <div key={keys}>
             <dt>
               {keys.split(' ').map((key) => (
-                <Key key={key}>{key}</Key>
+                <kbd key={key}>{key}</kbd>
               ))}
             </dt>
             <dd>{words}</dd>

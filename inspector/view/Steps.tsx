@@ -6,7 +6,7 @@ import { type CycleRows, cyclesAt, type StepRow } from '../model/steps.ts';
 import { markOfCall } from '../model/tree.ts';
 import { cost, count, duration, telling } from '../model/words.ts';
 import { cards, cardsBelow, waitsWithin } from '../state/deciding.ts';
-import { cursor, entries, facts, isPast, lastRun, moment, now, open } from '../state/store.ts';
+import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../state/store.ts';
 import { Decision, Settlement } from './Decision.tsx';
 import { groupIcon, Icon, Mark } from './marks.tsx';
 
@@ -145,7 +145,9 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
   const { call, state, ms } = row;
   const suspension = waitingAt(call, cursor.value);
   const card = suspension && { call, suspension };
-  if (card && !waitsWithin(card)) return <Decision card={card} ms={ms} />;
+  // In a narrow window what waits stands above.
+  const isAbove = isNarrow.value && !isPast.value;
+  if (card && !waitsWithin(card) && !isAbove) return <Decision card={card} ms={ms} />;
   if (state === 'unknown') return <Settlement call={call} />;
   return (
     <div class={`call is-${state}`}>
@@ -159,6 +161,7 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
       {isOpen && <CallDetail call={call} />}
       {card &&
         !isPast.value &&
+        !isAbove &&
         cardsBelow(card).map((below) => <Decision key={below.call.callId} card={below} ms={ms} />)}
     </div>
   );

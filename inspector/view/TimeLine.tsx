@@ -7,6 +7,7 @@ import { type Axis, axisOf, pixelsOf } from '../model/timeAxis.ts';
 import { markOfRun } from '../model/tree.ts';
 import { count, duration } from '../model/words.ts';
 import { exportTest, forkHere } from '../state/exporting.ts';
+import { sizes } from '../state/preferences.ts';
 import {
   conversationNamed,
   cursor,
@@ -18,6 +19,7 @@ import {
   follow,
   isFollowing,
   isMoving,
+  isNarrow,
   isPast,
   last,
   moveTo,
@@ -35,6 +37,7 @@ import { Icon, Key, MarkAt } from './marks.tsx';
 
 const LEFT = 84;
 const LANE = 22;
+const PLAYER = 34;
 const BAR = 15;
 const RULER = 34;
 const INDENT = 8;
@@ -128,6 +131,11 @@ export function Player() {
   );
 }
 
+/** As high as its lanes, up to this. */
+export const timeLineHeight = computed(
+  () => sizes.value.dock ?? Math.round(Math.max(70, windowSize.value.height * 0.3 - PLAYER)),
+);
+
 function seek(event: PointerEvent): void {
   const target = event.currentTarget as SVGSVGElement;
   const at = event.clientX - target.getBoundingClientRect().left - LEFT;
@@ -149,7 +157,8 @@ export function TimeLine() {
     return () => observer.disconnect();
   }, []);
   const rows = lanes.value;
-  const isShort = dockIsOpen.value === undefined ? windowSize.value.height < 840 : !dockIsOpen.value;
+  const isShort =
+    !isNarrow.value && (dockIsOpen.value === undefined ? windowSize.value.height < 840 : !dockIsOpen.value);
   const overview = axis.value.isWindow ? 12 : 0;
   const height = overview + RULER + (isShort ? 2 : rows.length * LANE + 6);
   const entry = entries.value[cursor.value];
@@ -158,7 +167,7 @@ export function TimeLine() {
       class="time-line"
       id="time"
       ref={box}
-      style={{ maxHeight: `${Math.max(70, windowSize.value.height * 0.3 - 34)}px` }}
+      style={{ maxHeight: isNarrow.value ? 'none' : `${timeLineHeight.value}px` }}
     >
       <div
         class="scrubber"

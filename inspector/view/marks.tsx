@@ -1,6 +1,7 @@
 /** Marks say how something is, icons what it is. Rule: every state has a shape of its own, so that it is told without colour. */
 import type { JSX } from 'preact';
 import type { MarkName } from '../model/tree.ts';
+import { lettersAreOn } from '../state/preferences.ts';
 
 export type Tone = 'run' | 'wait' | 'done' | 'fail' | 'stop' | 'none';
 
@@ -132,4 +133,6 @@ export function Icon({ name, size = 14 }: { name: IconName; size?: number }) {
 export const groupIcon = (group: string): IconName =>
   group === 'read-group' ? 'file' : group === 'write-group' ? 'pencil' : group === 'bash-group' ? 'prompt' : 'box';
 
-export const Key = ({ children }: { children: string }) => <kbd>{children}</kbd>;
+/** Keys that are switched off are not told. */
+export const Key = ({ children }: { children: string }) =>
+  lettersAreOn.value || children.replace('⇧', '').length > 1 ? <kbd>{children}</kbd> : null;

@@ -285,6 +285,90 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
   );
 
   it.skipIf(!proves)(
+    'keeps the sizes to which panels were dragged and the switch of single-letter keys between visits',
+    async () => {
+      const { server } = await inspector();
+      const page = await open(server);
+      await drop(page, await madeLog());
+      await page.locator('.pill').getByText('completed').waitFor();
+      const size = async (selector: string) => {
+        const { width = 0, height = 0 } = (await page.locator(selector).boundingBox()) ?? {};
+        return [Math.round(width), Math.round(height)];
+      };
+      const drag = async (name: string, x: number, y: number): Promise<void> => {
+        const box = await page.getByRole('separator', { name }).boundingBox();
+        const [left, top] = [(box?.x ?? 0) + (box?.width ?? 0) / 2, (box?.y ?? 0) + (box?.height ?? 0) / 2];
+        await page.mouse.move(left, top);
+        await page.mouse.down();
+        await page.mouse.move(left + x, top + y, { steps: 3 });
+        await page.mouse.up();
+      };
+      await drag('Width of the tree', 60, 0);
+      await drag('Width of the panel at the right', -92, 0);
+      await drag('Height of the time line', 0, 500);
+      const separator = page.getByRole('separator', { name: 'Width of the tree' });
+      await separator.press('ArrowLeft');
+      expect([await size('.tree'), await size('.right-panel'), await size('#time')]).toEqual([
+        [268, expect.any(Number)],
+        [500, expect.any(Number)],
+        [1440, 70],
+      ]);
+      await page.keyboard.press('?');
+      await page.getByLabel('Keys that are a single letter, digit or sign').click();
+      await page.keyboard.press('Escape');
+      await page.reload();
+      await page.waitForSelector('.state');
+      await drop(page, await madeLog());
+      await page.locator('.pill').getByText('completed').waitFor();
+      expect((await size('.tree'))[0]).toBe(268);
+      await page.keyboard.press('k');
+      await page.keyboard.press('?');
+      expect(await page.locator('.help').count()).toBe(0);
+      await page.locator('.pill').getByText('completed').waitFor();
+      await page.keyboard.press('ArrowLeft');
+      await page.locator('.pill').getByText('entry').waitFor();
+      await separator.dblclick();
+      expect((await size('.tree'))[0]).toBe(224);
+    },
+  );
+
+  it.skipIf(!proves)(
+    'lists what is redacted and leads to its entries; a narrow window has tabs, and what waits stays on top',
+    async () => {
+      const { server, observed } = await inspector(true);
+      const page = await open(server);
+      const model = scripted([asks('token sk-secret, twice sk-secret'), 'Done.']);
+      const agent = createAgent({ model, tools: [approvedTool], secrets: ['sk-secret'], inspect: observed.observe });
+      opened.push(agent);
+      const conversation = await agent.open('live');
+      await conversation.send('Take a note of sk-secret').result;
+      await page.getByRole('button', { name: 'redacted' }).click();
+      const list = page.getByLabel('Redacted values');
+      await list.getByText('content[0].text').waitFor();
+      await list.getByText('item.args.text').click();
+      await page.locator('.event.is-at .event-detail').getByText('[redacted], twice [redacted]').waitFor();
+      await page.keyboard.press('l');
+      await page.setViewportSize({ width: 900, height: 800 });
+      expect(await page.getByRole('tab').allInnerTexts()).toEqual(['Chart', 'Steps', 'Events', 'Time']);
+      for (const [name, selector] of [
+        ['Steps', '#steps h3'],
+        ['Events', '.event.is-at'],
+        ['Time', '.scrubber'],
+        ['Chart', '.state.is-outcome'],
+      ] as const) {
+        await page.getByRole('tab', { name }).click();
+        await page.locator(selector).first().waitFor();
+        expect(await page.getByRole('group', { name: 'note asks to run' }).count()).toBe(1);
+      }
+      await page.getByRole('button', { name: 'Allow' }).click();
+      await page.locator('.pill').getByText('completed').waitFor();
+      expect(await page.locator('.decision').count()).toBe(0);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(wide).toBeLessThanOrEqual(900);
+    },
+  );
+
+  it.skipIf(!proves)(
     'sends an event that a state of an app accepts by a click that is confirmed, with control alone',
     async () => {
       const lamp = createMachine({

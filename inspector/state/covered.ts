@@ -1,9 +1,9 @@
 /** What all runs of all open conversations have entered and taken of a chart, laid over it. */
 import { computed } from '@preact/signals';
 import { runPath, type Standing, standingAt } from '../model/chartPath.ts';
-import { charts } from '../state/layouts.ts';
-import { conversations, coverage, factsOf } from '../state/store.ts';
-import { subject } from '../state/subject.ts';
+import { charts } from './layouts.ts';
+import { conversations, coverage, factsOf } from './store.ts';
+import { subject } from './subject.ts';
 
 export const covered = computed((): Standing | undefined => {
   const chart = subject.value?.chart ?? 'RUN';
