@@ -68,6 +68,16 @@ const RUNS_BY_SUBCOMMAND: { readonly [name: string]: RegExp } = {
   find: /^-(exec|execdir|ok|okdir)$/,
   fd: /^(-x|-X|--exec|--exec-batch)$/,
 };
+/** Words of their own before what they run: a host, a file, a directory. */
+const OPERANDS: { readonly [name: string]: number } = {
+  ssh: 1,
+  flock: 1,
+  chroot: 1,
+  su: 1,
+  runuser: 1,
+  taskset: 1,
+  chrt: 1,
+};
 const NESTED_MAX = 8;
 
 /** The readings of a command that runs its arguments: from each place where the inner one may begin. */
@@ -78,13 +88,16 @@ function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord
   let at = runs ? 1 : pattern ? words.findIndex(({ value }) => pattern.test(value)) + 1 : 0;
   const found = [words];
   if (at === 0 || depth > NESTED_MAX) return found;
+  let operands = Object.hasOwn(OPERANDS, name) ? (OPERANDS[name] ?? 0) : 0;
   for (; at < words.length; at += 1) {
     const value = words[at]?.value ?? '';
     if (value.startsWith('-')) continue;
     found.push(...readingsOf(words.slice(at), depth + 1));
     // It may have been the value of an option, a variable or a duration: the command then stands behind it.
     const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=|^[\d.]+[smhd]?$/.test(value);
-    if (!isOwn && !/^(docker|podman|kubectl)$/.test(name)) break;
+    if (isOwn || /^(docker|podman|kubectl)$/.test(name)) continue;
+    if (operands === 0) break;
+    operands -= 1;
   }
   return found;
 }
@@ -166,7 +179,9 @@ export function wantsExactRule(given: readonly ShellWord[]): boolean {
   if (INTERPRETERS.test(command)) return runsText(values, args);
   if (command === 'find' || command === 'fd')
     return args.some(({ value, isLiteral, isGlob, isQuoted }) =>
-      isLiteral || isGlob ? FIND_RUNS.test(value) || /^(-x|-X|--exec)/.test(value) : !isQuoted || value.startsWith('-'),
+      isLiteral
+        ? FIND_RUNS.test(value) || /^(-x|-X|--exec)/.test(value)
+        : value.startsWith('-') || !(isGlob || isQuoted),
     );
   if (command === 'xargs') return first === undefined || first.startsWith('-') || wantsExactRule(args);
   if (command === 'git') return gitRunsMore(args);
@@ -175,9 +190,20 @@ export function wantsExactRule(given: readonly ShellWord[]): boolean {
   if (command === 'test' || command === '[') return values.some((value) => /^-[vR]$/.test(value));
   const second = values.find((value) => !value.startsWith('-'));
   if (/^(docker|podman|kubectl|nerdctl)$/.test(command)) return /^(exec|run|compose|debug)$/.test(second ?? '');
-  if (/^(npm|pnpm|yarn)$/.test(command))
-    return /^(exec|x|dlx)$/.test(second ?? '') || values.includes('--script-shell');
+  if (/^(npm|pnpm|yarn)$/.test(command)) return /^(exec|x|dlx)$/.test(second ?? '') || values.some(movesNpm);
   return false;
+}
+
+const NPM_OPTIONS: readonly string[] = [
+  ...['--script-shell', '--node-options', '--prefix', '--userconfig', '--globalconfig', '--cwd', '--dir', '--shell'],
+];
+
+/** It has npm work elsewhere, or by other means. npm takes any beginning of an option, with one or two dashes. */
+function movesNpm(value: string, at: number, values: readonly string[]): boolean {
+  const end = values.indexOf('--');
+  if (!value.startsWith('-') || (end !== -1 && at > end)) return false;
+  const option = (value.split('=')[0] ?? '').replace(/^-(?=[^-]{2})/, '--');
+  return option === '-C' || (option.length > 4 && NPM_OPTIONS.some((long) => long.startsWith(option)));
 }
 
 const VERSIONS: { readonly [option: string]: RegExp } = {
@@ -252,5 +278,5 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
     }
     if (at > 8) break;
   }
-  return texts.filter((text) => /\s/.test(text));
+  return texts.filter((text) => /\s/.test(text)).flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
 }

@@ -15,19 +15,24 @@ interface ReadingCommand {
   descends?: RegExp;
   /** Without the option it does so too, and passes over hidden files. */
   walks?: true;
+  /** Its language reads more than the files that are named where a word holds this. */
+  refuses?: RegExp;
 }
 
 const LETTERS = /^-[a-zA-Z0-9]+$|^--[a-z-]+(=[\w.,:+-]*)?$/;
 const NONE = /^$/;
 const HEADS = /^-(\d+|[nc]\+?-?\d*|[qvz]+)$|^--(lines|bytes|quiet|silent|verbose)(=\+?-?\d+)?$/;
+/** Those that follow links out of the working directory are not among them, here and below. */
+const UNLINKED = /^-[a-zA-KM-Z0-9]+$|^--(?!d)[a-z-]+(=[\w.,:+-]*)?$/;
 const GREPS =
-  /^-[a-zA-Z0-9]+$|^--(include|exclude|exclude-dir|color|colour|context|after-context|before-context|max-count|regexp|type|glob|iglob|max-depth|sort)=\S*$|^--[a-z-]+$/;
+  /^-[a-zA-QS-Z0-9]+$|^--(include|exclude|exclude-dir|color|colour|context|after-context|before-context|max-count|regexp|type|glob|iglob|max-depth|sort)=\S*$|^--(?!d)[a-z-]+$/;
+const GREPS_BELOW = /^-[a-zA-Z0-9]*[rd]|^--[rd]/;
 
 const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   cat: { options: LETTERS },
   head: { options: HEADS },
   tail: { options: HEADS },
-  ls: { options: LETTERS },
+  ls: { options: UNLINKED },
   pwd: { options: /^-[LP]$/, wordsMax: 0 },
   cd: { options: NONE, wordsMax: 1 },
   echo: { options: /^/, words: 'anything' },
@@ -42,7 +47,7 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   nl: { options: LETTERS },
   stat: { options: LETTERS },
   file: { options: /^-[bikLhprsz]+$|^--(brief|mime|mime-type|mime-encoding)$/ },
-  du: { options: LETTERS },
+  du: { options: UNLINKED },
   df: { options: LETTERS },
   basename: { options: LETTERS, words: 'none' },
   dirname: { options: LETTERS, words: 'none' },
@@ -61,28 +66,28 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   sort: { options: /^-[bdfgiMhnRrVcCmsuz]+$|^-[kt]\S*$/ },
   uniq: { options: /^-[cdDiuz]+$|^-[fsw]\d*$/, wordsMax: 1 },
   comm: { options: /^-[123]+$/ },
-  diff: { options: /^-[a-zA-Z0-9]+$|^--(color|unified|brief|stat)(=\S*)?$/, descends: /^-[a-zA-Z]*[rN]/ },
+  diff: { options: /^-[a-qs-zA-Z0-9]+$|^--(color|unified|brief|stat)(=\S*)?$/ },
   cmp: { options: LETTERS },
-  grep: { options: GREPS, words: 'afterPattern', descends: /^-[a-zA-Z0-9]*[rR]|^--(dereference-)?recursive/ },
-  egrep: { options: GREPS, words: 'afterPattern', descends: /^-[a-zA-Z0-9]*[rR]|^--(dereference-)?recursive/ },
-  fgrep: { options: GREPS, words: 'afterPattern', descends: /^-[a-zA-Z0-9]*[rR]|^--(dereference-)?recursive/ },
+  grep: { options: GREPS, words: 'afterPattern', descends: GREPS_BELOW },
+  egrep: { options: GREPS, words: 'afterPattern', descends: GREPS_BELOW },
+  fgrep: { options: GREPS, words: 'afterPattern', descends: GREPS_BELOW },
   rg: {
-    options: /^(?!--(pre|hostname-bin|search-zip))(-[a-yA-Z0-9.]+|--[a-z-]+(=\S*)?)$/,
+    options: /^(?!--(pre|hostname-bin|search-zip|fo|(ignore-)?file(=|$)))(-[a-yA-KM-Z0-9.]+|--[a-z-]+(=\S*)?)$/,
     words: 'afterPattern',
     descends: /^--(hidden|no-ignore|unrestricted)|^-[a-zA-Z0-9]*[.u]/,
     walks: true,
   },
   find: {
     options:
-      /^-(name|iname|path|ipath|type|maxdepth|mindepth|size|mtime|mmin|newer|not|o|a|or|and|print|print0|printf|empty|L|H|P|regex|iregex|prune|depth|xdev|perm|user|group)$/,
+      /^-(name|iname|path|ipath|type|maxdepth|mindepth|size|mtime|mmin|newer|not|o|a|or|and|print|print0|printf|empty|H|P|regex|iregex|prune|depth|xdev|perm|user|group)$/,
   },
-  tree: { options: /^-[adfilLsthDprugI]+$|^--(dirsfirst|gitignore|noreport)$/ },
+  tree: { options: /^-[adfiLsthDprugI]+$|^--(dirsfirst|gitignore|noreport)$/ },
   sha256sum: { options: /^--?(b|t|tag)$/ },
   sha1sum: { options: /^--?(b|t|tag)$/ },
   md5sum: { options: /^--?(b|t|tag)$/ },
   seq: { options: /^-[sw]\S*$|^-?\d+$/, words: 'none' },
   sleep: { options: NONE, words: 'none' },
-  jq: { options: /^-[rcsenSaj]+$/, words: 'afterPattern' },
+  jq: { options: /^-[rcsenSaj]+$/, words: 'afterPattern', refuses: /\b(import|include|env|modulemeta)\b|\$(ENV|__)/ },
   od: { options: LETTERS },
   hexdump: { options: LETTERS },
   column: { options: LETTERS },
@@ -95,6 +100,8 @@ export interface Reading {
   paths: readonly ShellWord[];
   /** It reads the files below the directories among them, and which. */
   descends: false | 'all' | 'visible';
+  /** It reads no more than these where they are files. `areAll`: else those of them that are there count. */
+  unless?: { words: readonly ShellWord[]; areAll: boolean };
 }
 
 /** Undefined for a command that is not known to read only. `words`: without wrappers, the name a literal without a path. */
@@ -112,7 +119,7 @@ export function readingOf(words: readonly ShellWord[]): Reading | undefined {
 
 const NOTHING: Reading = { paths: [], descends: false };
 function fits(
-  { options, words, wordsMax = Number.POSITIVE_INFINITY, descends, walks }: ReadingCommand,
+  { options, words, wordsMax = Number.POSITIVE_INFINITY, descends, walks, refuses }: ReadingCommand,
   args: readonly ShellWord[],
 ): Reading | undefined {
   const plain: ShellWord[] = [];
@@ -125,7 +132,7 @@ function fits(
     // Unquoted, it may become an option.
     if (!word.isLiteral && !word.isGlob && !word.isQuoted && words !== 'anything') return undefined;
   }
-  if (plain.length > wordsMax) return undefined;
+  if (plain.length > wordsMax || args.some(({ value }) => refuses?.test(value))) return undefined;
   const all = descends !== undefined && args.some(({ value }) => descends.test(value));
   const below = all ? 'all' : walks ? 'visible' : false;
   if (words === 'none' || words === 'anything') return { paths: [], descends: false };
@@ -142,6 +149,7 @@ const GIT_READS: { readonly [subcommand: string]: RegExp } = {
   show: /^(-p|-s|-q|-w|-U\d+|--[a-z][a-z-]*(=.*)?)$/s,
   branch: /^(-a|-r|-v|-vv|-av|-avv|--list|--all|--remotes|--show-current|--verbose|--merged|--no-merged)$/,
 };
+const IN_COMMIT = /^[^:{}]*:[^/(!^:]/;
 const BEFORE_NAMES = /^(--list|-l)$/;
 
 /** Without options that write, run or leave the repository; those are refused before, for every command of git. */
@@ -158,11 +166,44 @@ function gitReading(args: readonly ShellWord[]): Reading | undefined {
   // A name makes a branch unless a list is asked for.
   if (subcommand?.value === 'branch' && names.length > 0 && !given.some(({ value }) => BEFORE_NAMES.test(value)))
     return undefined;
-  // A revision and a path look alike.
-  return { paths: [...names, ...(end === -1 ? [] : rest.slice(end + 1))], descends: false };
+  // A revision and a path look alike; a range of lines names its file.
+  const ranges = given.filter(({ value }) => value.startsWith('-L'));
+  const marked = end === -1 ? undefined : rest.slice(end + 1);
+  const paths = [...names, ...ranges, ...(marked ?? [])];
+  // What a commit holds at one path, and no more.
+  const isOne = subcommand?.value === 'show' && names.length > 0 && names.every(({ value }) => IN_COMMIT.test(value));
+  if (isOne || !showsFiles(subcommand?.value ?? '', given)) return { paths, descends: false };
+  const isAll = given.some(({ value }) => value.startsWith('--full'));
+  return {
+    paths,
+    descends: 'all',
+    ...(!isAll && { unless: { words: marked ?? names, areAll: marked !== undefined } }),
+  };
 }
 
 const isOption = ({ value }: ShellWord): boolean => value.startsWith('-');
+
+const SUMMARY =
+  /^(-s|--(stat|numstat|shortstat|dirstat|summary|compact-summary|name-only|name-status|raw|no-patch|quiet)(=.*)?)$/;
+/** Options with which a list of commits stays one. In full: git takes beginnings, too, of options that show more. */
+const LISTING = new RegExp(
+  `^(-(\\d+|n\\d*|i|[SG].*)|--(${[
+    ...['cached', 'staged', 'oneline', 'graph', 'all', 'reverse', 'follow', '(no-)?merges', 'first-parent', 'parents'],
+    ...['(topo|date|author-date)-order', 'left-right', 'cherry(-pick|-mark)?', 'no-(color|decorate|renames|notes)'],
+    ...['no-(ext-diff|textconv)', 'find-renames', 'walk-reflogs', 'abbrev-commit', 'relative-date', 'invert-grep'],
+    ...['all-match', '(decorate|branches|tags|remotes|author|committer|grep|since|after|until|before|skip)(=.*)?'],
+    ...['(max-count|format|pretty|abbrev|date|color|diff-filter)(=.*)?'],
+  ].join('|')}))$`,
+  's',
+);
+
+/** `log` shows commits, and what is in files where an option asks for it; `diff` and `show` do so unless one sums up. */
+function showsFiles(subcommand: string, options: readonly ShellWord[]): boolean {
+  const sums = options.some(({ value }) => SUMMARY.test(value));
+  const lists = options.every(({ value }) => SUMMARY.test(value) || LISTING.test(value));
+  if (subcommand === 'log') return !lists;
+  return ['diff', 'show'].includes(subcommand) && !(sums && lists);
+}
 
 /** `sed -n '1,40p' file`: lines by number, nothing else. */
 function sedReading([flag, script, ...files]: readonly ShellWord[]): Reading | undefined {

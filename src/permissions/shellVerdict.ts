@@ -3,6 +3,7 @@
  * for the line. Rule: every part must be allowed for the line to be; a doubt about the line asks at best; deny rules are
  * tried on everything that was found, and on the raw text where it could not be read.
  */
+import { stat } from 'node:fs/promises';
 import {
   allowForm,
   baseName,
@@ -31,7 +32,7 @@ import {
   type SimpleCommand,
 } from './shellSyntax.ts';
 import { type Finding, findingOf, type JudgedVerdict, type RuleSet, strictest } from './verdict.ts';
-import { candidatesOf, globStaysInside, mayMatch, pathspecs } from './wordPaths.ts';
+import { candidatesOf, globStaysInside, mayBecomeOption, mayMatch, pathspecs } from './wordPaths.ts';
 
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;
@@ -53,6 +54,8 @@ interface Places {
   subjects: ReadonlyMap<string, readonly PathSubject[]>;
   /** Globs that match nothing outside the working directory. */
   insideGlobs: ReadonlySet<string>;
+  /** Of the words that name something that is there: is it a file? */
+  areFiles: ReadonlyMap<string, boolean>;
 }
 
 async function placesOf(line: ShellLine, around: Surroundings): Promise<Places> {
@@ -67,10 +70,17 @@ async function placesOf(line: ShellLine, around: Surroundings): Promise<Places> 
   }
   const insideGlobs = new Set<string>();
   for (const { value, isGlob } of words) {
+    for (const directory of isGlob ? directories : [])
+      if (await mayBecomeOption(value, directory)) doubts.push('the name of a file may become an option');
     const stays = (directory: string): Promise<boolean> => globStaysInside(value, directory, around);
     if (isGlob && (await Promise.all(directories.map(stays))).every(Boolean)) insideGlobs.add(value);
   }
-  return { doubts, subjects, insideGlobs };
+  const areFiles = new Map<string, boolean>();
+  for (const [path, [subject]] of subjects) {
+    const found = subject?.real === undefined ? undefined : await stat(subject.real).catch(() => undefined);
+    if (found) areFiles.set(path, found.isFile());
+  }
+  return { doubts, subjects, insideGlobs, areFiles };
 }
 
 /** A change of directory may happen or not, so each path is judged in every directory the line may be in. */
@@ -233,12 +243,21 @@ class LineJudge {
     return subjects.every((path) => subject.pattern.matches(path, this.#around, true));
   }
 
+  #areFiles({ words, areAll }: NonNullable<Reading['unless']>): boolean {
+    const found = words.flatMap(({ value, isLiteral }) => {
+      const is = isLiteral ? this.#places.areFiles.get(value) : false;
+      return is === undefined && !areAll ? [] : [is === true];
+    });
+    return found.length > 0 && found.every(Boolean);
+  }
+
   /** Everything it may read is known, and lies inside, or where a rule allows to read. */
-  #mayRead({ paths, descends }: Reading): boolean {
+  #mayRead({ paths, descends, unless }: Reading): boolean {
     const { deny, ask, allow } = this.#rules;
+    const isBounded = unless && this.#areFiles(unless);
     const mayHide = ({ subject, covers }: Rule): boolean =>
       subject.kind === 'path' && covers('read') && (descends === 'all' || subject.pattern.seesVisible);
-    if (descends !== false && [...deny, ...ask].some(mayHide)) return false;
+    if (descends !== false && !isBounded && [...deny, ...ask].some(mayHide)) return false;
     return paths.every((word) => {
       if (!word.isLiteral && !word.isGlob) return false;
       if (word.isGlob && !this.#places.insideGlobs.has(word.value)) return false;

@@ -26,6 +26,8 @@ export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, ho
     const at = value.indexOf(mark);
     if (at !== -1 && at < value.length - 1) found.push(value.slice(at + 1).replace(/^~(?=\/)/, home));
   }
+  const last = value.lastIndexOf(':');
+  if (last > value.indexOf(':')) found.push(value.slice(last + 1));
   if (/^-[^-]./.test(value)) found.push(value.slice(2));
   // What git is told of a path before it, unless it is told to leave that path out.
   const magic = /^:\((?![^)]*exclude)[^)]*\)(.+)$/s.exec(value)?.[1];
@@ -65,6 +67,15 @@ export function mayMatch(glob: string, last: string, dots: boolean): boolean {
     if (a !== undefined && b !== undefined && (a.endsWith(b) || b.endsWith(a))) return true;
   }
   return false;
+}
+
+/** A file whose name begins like an option is among what the glob may become, and the command may take it for one. */
+export async function mayBecomeOption(glob: string, directory: string): Promise<boolean> {
+  const at = glob.search(GLOB);
+  const head = glob.slice(0, at);
+  if (head !== '' && !head.startsWith('-')) return false;
+  const names = await readdir(directory).catch(() => []);
+  return names.some((name) => name.startsWith('-') && name.startsWith(head));
 }
 
 /** Nothing that the glob can match leads out of the working directory, by a link or by `..` behind a match. */

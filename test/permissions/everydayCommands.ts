@@ -17,6 +17,8 @@ export const TEAM_RULES: PermissionOptions = {
     'bash(node scripts/*)',
     'bash(git add *)',
     'bash(git commit *)',
+    'bash(git diff *)',
+    'bash(git show *)',
     'bash(git fetch *)',
     'bash(git stash *)',
     'bash(git checkout *)',

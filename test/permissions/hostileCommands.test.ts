@@ -1,4 +1,6 @@
 /** Commands that mean to get around the rules, each with the outcome it has: hostile-inputs F. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../src/index.ts';
 import { permissions } from '../../src/node.ts';
@@ -49,6 +51,9 @@ const ROWS: readonly [id: string, command: string, expected: Outcome | readonly 
   ['H-212', 'env -i A=1 rm x', 'deny'],
   ['H-212', 'sudo -u root rm x', 'deny'],
   ['H-212', 'time rm x', 'deny'],
+  ['H-212', 'flock lock rm x', 'deny'],
+  ['H-212', 'ssh host rm x', 'deny'],
+  ['H-212', "env --split-string='rm x'", 'deny'],
   ['H-213', 'bash -c "rm x"', 'deny'],
   ['H-213', 'eval "rm x"', 'deny'],
   ['H-213', "sh <<< 'rm x'", 'deny'],
@@ -60,6 +65,9 @@ const ROWS: readonly [id: string, command: string, expected: Outcome | readonly 
   ['H-214', 'find . -delete', 'ask'],
   ['H-214', 'find . -fprint x', 'ask'],
   ['H-214', 'find . $X', 'ask'],
+  ['H-214', 'find . -d*', 'ask'],
+  ['H-211', 'npm test --script-sh=./x', 'ask'],
+  ['H-211', 'npm test --prefix ../ws-evil', 'ask'],
   ['H-216', 'git status\rrm -rf x', 'ask'],
   ['H-219', `${'true && '.repeat(60)}rm x`, 'deny'],
   ['H-219', `${'true && '.repeat(300)}rm x`, 'deny'],
@@ -204,8 +212,50 @@ describe('hostile commands', () => {
   });
 
   it('what git is told to leave out is not shown, and a revision is no path outside', async () => {
-    for (const command of ["git log -p -- . ':!.env'", 'git log main..HEAD~3 ^dev', 'git diff origin/main...HEAD'])
+    for (const command of [
+      "git log -p -- . ':!.env'",
+      'git log main..HEAD~3 ^dev',
+      'git diff --stat origin/main...HEAD',
+    ])
       expect(await outcomeOf(command), command).toBe('allow');
+  });
+
+  it('H-225 git shows the files of a commit unasked only where no rule hides one, or where files are named that are none of them', async () => {
+    const hiding = { deny: ['read(**/.env)'] };
+    const whole = `git diff|git diff HEAD~1|git diff --cached|git diff -- .|git diff sub|git diff -- README.md sub|git diff HEAD~1:. HEAD:.
+      |git diff -- gone.txt|git diff --stat -p|git diff --check|git show|git show HEAD|git show HEAD:|git show --stat --patch
+      |git show HEAD HEAD:README.md|git log -p|git log --pat|git log --cc|git log -L1,5:README.md|git log --full-diff -p README.md`;
+    const some = `git diff --stat|git diff --name-only HEAD~1|git diff README.md|git diff HEAD~1 -- src/a.ts|git show --stat HEAD
+      |git show HEAD:README.md|git log --oneline -5|git log --author=me --since=yesterday|git log -p -- src/a.ts|git log -p HEAD README.md`;
+    const linesOf = (text: string): string[] => text.split('|').map((line) => line.trim());
+    for (const command of linesOf(whole)) expect(await outcomeOf(command, hiding), command).toBe('ask');
+    for (const command of linesOf(some)) expect(await outcomeOf(command, hiding), command).toBe('allow');
+    for (const command of ['git log -L1,5:.env', 'git log -L :main:.env', 'git show HEAD:sub/.env'])
+      expect(await outcomeOf(command, hiding), command).toBe('deny');
+    for (const command of ['git diff', 'git show HEAD', 'git log -p'])
+      expect(await outcomeOf(command, {}), command).toBe('allow');
+    expect(await outcomeOf('npm test -- --prefix x')).toBe('allow');
+    expect(await outcomeOf('git diff', { ...hiding, allow: ['bash(git diff *)'] })).toBe('allow');
+  });
+
+  it('what follows links, or reads what it is not given, is no reading command', async () => {
+    const leaving = `grep -R x .|grep --deref x .|rg -L x|rg --follow x|rg --file=d/s x|rg --ignore-file=d/s x|find -L .|tree -l|ls -LR|diff -r . docs
+      |jq -n env|jq -n '$ENV'|jq -n 'import "s" as $x {search: "./d"}; $x'`;
+    for (const command of leaving.split('|')) expect(await outcomeOf(command.trim(), {}), command).toBe('ask');
+    for (const command of ['grep -rn x .', 'rg --files', 'ls -lR', 'jq .a package.json'])
+      expect(await outcomeOf(command, {}), command).toBe('allow');
+    expect(await outcomeOf('grep -d recurse KEY .', { deny: ['read(**/.env)'] })).toBe('ask');
+  });
+
+  it('H-214 a glob that may become an option makes a doubt, whatever allows the command', async () => {
+    const place = await workspace();
+    const said = (command: string) => explain(HOSTILE_RULES, 'Bash', { command }, place);
+    expect((await said('find *')).outcome).toBe('allow');
+    await writeFile(join(place, '-delete'), '');
+    for (const command of ['find *', 'find . -d*', 'git log *', 'wc *'])
+      expect((await said(command)).outcome, command).toBe('ask');
+    for (const command of ['find src/*', 'wc -l src/*.ts'])
+      expect((await said(command)).outcome, command).toBe('allow');
   });
 
   it('the parts of a line are told one by one', async () => {
