@@ -59,9 +59,12 @@ export const bundlerPlugin = (changed) => ({
   },
 });
 
-/** For Vite. */
+const fileOf = (id) => id.split('?')[0];
+/** For Vite. What is kept of a file between runs is known by what the disk holds: a file that is changed here is not kept. */
 export const testPlugin = (changed) => ({
   name: 'defect',
   enforce: 'pre',
-  load: (id) => changed.get(id.split('?')[0]),
+  load: (id) => changed.get(fileOf(id)),
+  configureVitest: ({ experimental_defineCacheKeyGenerator: keep }) =>
+    keep(({ id }) => (changed.has(fileOf(id)) ? false : undefined)),
 });

@@ -11,7 +11,15 @@ interface Defect {
 }
 const here = import.meta.dirname;
 const { defects } = (await import(join(here, 'all.mjs'))) as { defects: readonly Defect[] };
-const { planted } = (await import(join(here, 'plant.mjs'))) as { planted(edits: Defect['edits']): Map<string, string> };
+type Keep = (file: { id: string }) => false | undefined;
+interface Plant {
+  planted(edits: Defect['edits']): Map<string, string>;
+  testPlugin(changed: Map<string, string>): {
+    load(id: string): string | undefined;
+    configureVitest(context: { experimental_defineCacheKeyGenerator(keep: Keep): void }): void;
+  };
+}
+const { planted, testPlugin } = (await import(join(here, 'plant.mjs'))) as Plant;
 
 it('each defect stands in words that the sources have exactly once, and changes them', () => {
   const unfit = defects.flatMap(({ id, edits }) => {
@@ -43,4 +51,14 @@ it('each has a witness that is there, and every folder of the sources has one at
     .filter((folder) => !folders.some((file) => file.startsWith(folder)));
   expect(missing).toEqual([]);
   expect(defects.length).toBeGreaterThanOrEqual(120);
+});
+
+it('what is planted is loaded in place of the file, and is not kept for the run that comes next', () => {
+  const { load, configureVitest } = testPlugin(new Map([['/a.ts', 'planted']]));
+  const kept: (false | undefined)[] = [];
+  configureVitest({
+    experimental_defineCacheKeyGenerator: (keep) => kept.push(keep({ id: '/a.ts?v=1' }), keep({ id: '/b.ts' })),
+  });
+  expect([load('/a.ts?v=1'), load('/b.ts')]).toEqual(['planted', undefined]);
+  expect(kept).toEqual([false, undefined]);
 });

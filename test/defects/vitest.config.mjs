@@ -14,5 +14,7 @@ export default defineConfig({
     testTimeout: edits.length > 0 ? 15_000 : 60_000,
     hookTimeout: edits.length > 0 ? 15_000 : 60_000,
     bail: edits.length > 0 ? 1 : 0,
+    // A hunt loads what the one before it has loaded, but for the file of the defect.
+    experimental: { fsModuleCache: true },
   },
 });
