@@ -3,10 +3,10 @@ import { proves } from './test/support/tier.ts';
 
 /** What replaces modules or system calls, or counts what its process holds: each file has a process of its own. */
 const APART = [
-  'test/stores/**/*.test.ts',
-  'test/tools/**/*.test.ts',
-  'test/content/**/*.test.ts',
-  'test/package/**/*.test.ts',
+  'test/package/*.test.ts',
+  'test/content/withoutSharp.test.ts',
+  'test/stores/jsonl{,Append,FullDisk,Links,Races,Refusals,Rubbish,Size,Versions}.test.ts',
+  'test/tools/coding/{bashEnvironment,bashOutput,grep,processTree,read}.test.ts',
 ];
 /** Processes of the built package. */
 const BUILT = ['test/e2e/**/*.test.ts'];
@@ -19,6 +19,8 @@ export default defineConfig({
     testTimeout: proves ? 600_000 : 60_000,
     hookTimeout: proves ? 600_000 : 60_000,
     expect: { poll: { timeout: 20_000 } },
+    // What was transformed is kept in node_modules: the next project, run or planted defect takes it from there.
+    experimental: { fsModuleCache: true },
     // Every core: the default leaves one out, which on a machine of two is half of them.
     maxWorkers: '100%',
     projects: [
