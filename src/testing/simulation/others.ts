@@ -6,6 +6,7 @@ import { modelMessages } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { forkConversation } from '../../conversation/fork.ts';
+import { sameJson } from './watch/sameJson.ts';
 import type { Told } from './watch/told.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
@@ -79,7 +80,7 @@ export class Others {
     this.#world.hold(this.rests, 'I6', told);
     if (!conversation || this.#store.misled.size > 0) return;
     const log = this.#store.logOf(conversation.id);
-    const same = JSON.stringify(conversation.messages()) === JSON.stringify(modelMessages(log));
+    const same = sameJson(conversation.messages(), modelMessages(log));
     this.#world.hold(same, 'READ', () => `the messages of ${conversation.id} are not those of its log`);
   }
 

@@ -3,10 +3,8 @@
  * was shown goes away; only what nobody has answered yet may still be replaced in its place.
  */
 import type { Message } from '../../../machines/internal.ts';
+import { sameJson } from './watch/sameJson.ts';
 import { SUMMARY } from './world/simulatedReply.ts';
-
-const same = (a: Message | undefined, b: Message | undefined): boolean =>
-  a === b || JSON.stringify(a) === JSON.stringify(b);
 
 const lastWords = (messages: readonly Message[]): number => messages.map(({ role }) => role).lastIndexOf('assistant');
 
@@ -20,7 +18,7 @@ function rewritten(before: readonly Message[], now: readonly Message[]): number 
   for (const [index, message] of before.entries()) {
     const later = now[index];
     const mayChange = index > answered && (message.role === 'tool' || isQuoted(message));
-    if (mayChange ? message.role !== later?.role : !same(message, later)) return index;
+    if (mayChange ? message.role !== later?.role : !sameJson(message, later)) return index;
   }
   return undefined;
 }
@@ -37,7 +35,7 @@ export const summariesIn = ([first]: readonly Message[]): string[] => {
 /** Behind a summary the newest messages follow as they were; those that no request has shown yet may be all that is left. */
 function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
   const places = requests.flatMap((before) =>
-    before.flatMap((message, index) => (same(message, kept[0]) ? [before.slice(index)] : [])),
+    before.flatMap((message, index) => (sameJson(message, kept[0]) ? [before.slice(index)] : [])),
   );
   return places.length === 0 || places.some((shown) => rewritten(shown, kept) === undefined);
 }

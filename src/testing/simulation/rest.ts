@@ -2,13 +2,14 @@
  * What holds of a conversation at rest. Rule: it is held against the durable log alone: every run has its end, every
  * call its outcome or its wait, every message its place, and the views are those of the log.
  */
-import type { Json, LogEntry, Message } from '../../../machines/internal.ts';
+import type { Json, Message } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { project } from '../../projector/index.ts';
 import type { Host } from './host.ts';
 import type { WatchedCall } from './watch/callWatch.ts';
 import { callKey } from './watch/facts.ts';
 import { pairingFaults } from './watch/pairing.ts';
+import { sameJson } from './watch/sameJson.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
 
@@ -173,7 +174,7 @@ export class Rest {
     // What is summed up is in the words of a model.
     if (madeAt < this.#store.watchOf(CONVERSATION).summedUpTo) return;
     const shown = messages.some((message) => {
-      if (message.role === 'tool') return message.callId === callId && sameContent(message.content, result);
+      if (message.role === 'tool') return message.callId === callId && sameJson(message.content, result);
       return message.role === 'user' && textOf(message.content).includes(JSON.stringify(callId));
     });
     this.#world.hold(shown, 'INV-2', () => `the model is not shown the result of ${callId}`);
@@ -191,7 +192,7 @@ export class Rest {
   #holdsLog(conversation: Conversation): void {
     const log = this.#store.logOf(CONVERSATION);
     const told = conversation.log();
-    const same = told.length === log.length && told.every((entry, index) => sameEntry(entry, log[index]));
+    const same = told.length === log.length && told.every((entry, index) => sameJson(entry, log[index]));
     this.#world.hold(same, 'I22', () => 'the log that is shown is not the durable one');
   }
 
@@ -199,7 +200,7 @@ export class Rest {
   holdsViews(conversation: Conversation): void {
     const log = this.#store.logOf(CONVERSATION);
     const view = project(log);
-    const same = JSON.stringify(view) === JSON.stringify(conversation.view());
+    const same = sameJson(view, conversation.view());
     this.#world.hold(same || this.#store.misled.size > 0, 'INV-9', () => 'the live view is not that of the log');
     const { cycles } = view;
     const early = project(log.slice(0, Math.floor(log.length / 2))).cycles;
@@ -214,8 +215,6 @@ export class Rest {
 
 const GO_ON = { role: 'user' as const, content: [{ type: 'text' as const, text: '' }] };
 
-const sameEntry = (a: LogEntry, b: LogEntry | undefined): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
-const sameContent = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
 const textOf = (content: Message['content']): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 const sorted = (state: { readonly [key: string]: Json }): string =>

@@ -3,6 +3,7 @@ import type { Decision, Json, LogEntry, StoredPart } from '../../../../machines/
 import { isObject } from '../../../validation.ts';
 import type { World } from '../world/world.ts';
 import { callKey } from './facts.ts';
+import { sameJson } from './sameJson.ts';
 
 /** A tool at work, in the process with this number. */
 export interface Execution {
@@ -170,7 +171,7 @@ export class CallWatch {
     const due = rewritten ?? editedBy(call.decisions.get(call.suspension));
     // A start that is repeated runs on what it ran on before, as a fork's does on what was copied.
     const isCopy = this.#world.facts.forks.has(entry.conversationId);
-    if (args !== undefined && (isCopy || JSON.stringify(args) === JSON.stringify(due))) call.waiting = args;
+    if (args !== undefined && (isCopy || sameJson(args, due))) call.waiting = args;
     const key = call.keyOf.get(call.suspension);
     const used = key === undefined && call.keys.includes(idempotencyKey);
     const fits = !used && (key === undefined || key === idempotencyKey);

@@ -8,6 +8,7 @@ import type { SimulatedStore } from '../world/store.ts';
 import type { World } from '../world/world.ts';
 import { type Execution, editedBy, type WatchedCall } from './callWatch.ts';
 import { callKey } from './facts.ts';
+import { sameJson } from './sameJson.ts';
 
 /** How a simulated tool is declared, and what it does besides saying something. */
 export interface Kind {
@@ -84,16 +85,16 @@ export class Ledger {
     if (decision?.action === 'deny') world.violate('I9', `${callId} runs though it was denied`);
     if (kind.needsApproval) world.hold(decision !== undefined, 'I38', () => `${name} runs unasked`);
     const durable = call.decisions.get(call.suspension);
-    const same = decision === undefined || JSON.stringify(decision) === JSON.stringify(durable);
+    const same = decision === undefined || sameJson(decision, durable);
     world.hold(same, 'I16', () => `${callId} runs on another decision than the durable one`);
   }
 
   /** What runs is what a person edited last, or else what the model wrote, but for what a check made of it since. */
   #holdsArgs(call: WatchedCall, args: Json, { callId, conversationId, decision }: ToolContext): void {
     const world = this.#world;
-    const shown = JSON.stringify(args);
-    world.hold(shown === JSON.stringify(call.args), 'I12', () => `${callId} sees other arguments than the log says`);
+    world.hold(sameJson(args, call.args), 'I12', () => `${callId} sees other arguments than the log says`);
     const due = world.facts.rewritten.get(callKey(conversationId, callId)) ?? editedBy(decision) ?? call.waiting;
-    world.hold(shown === JSON.stringify(due), 'I18', () => `${callId} runs on ${shown}, due is ${JSON.stringify(due)}`);
+    const told = (): string => `${callId} runs on ${JSON.stringify(args)}, due is ${JSON.stringify(due)}`;
+    world.hold(sameJson(args, due), 'I18', told);
   }
 }

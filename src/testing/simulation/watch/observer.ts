@@ -9,6 +9,7 @@ import type { Live } from '../../../live.ts';
 import { project } from '../../../projector/index.ts';
 import type { SimulatedStore } from '../world/store.ts';
 import { CONVERSATION, type World } from '../world/world.ts';
+import { sameJson } from './sameJson.ts';
 
 /** The view costs more than all the rest: it is held at every so many looks. */
 const LOOKS_A_VIEW = 16;
@@ -80,12 +81,11 @@ export class Observer {
     if (this.#life !== world.life || this.#store.misled.size > 0) return;
     const conversation = this.#conversation;
     const log = conversation.log();
-    const shown = JSON.stringify(conversation.messages());
-    world.hold(shown === JSON.stringify(modelMessages(log)), 'READ', () => 'the messages are not those of the log');
+    const same = sameJson(conversation.messages(), modelMessages(log));
+    world.hold(same, 'READ', () => 'the messages are not those of the log');
     if (log.length === this.#store.logOf(CONVERSATION).length) this.#holdsOpen();
     if (this.#looks % LOOKS_A_VIEW !== 0) return;
-    const view = JSON.stringify(conversation.view());
-    world.hold(view === JSON.stringify(project(log)), 'INV-9', () => 'a view is not that of the log');
+    world.hold(sameJson(conversation.view(), project(log)), 'INV-9', () => 'a view is not that of the log');
   }
 
   /** The calls and messages that wait are those of the log. */

@@ -5,6 +5,7 @@ export const SECRET = 'sk-simulated-secret-0123456789';
 export function holdsSecret(value: unknown): boolean {
   if (typeof value === 'string') return value.includes(SECRET);
   if (typeof value !== 'object' || value === null) return false;
-  for (const [key, child] of Object.entries(value)) if (key.includes(SECRET) || holdsSecret(child)) return true;
+  for (const key in value)
+    if (key.includes(SECRET) || holdsSecret((value as { [key: string]: unknown })[key])) return true;
   return false;
 }
