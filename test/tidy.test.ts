@@ -17,7 +17,7 @@ const machines = filesUnder('machines');
 const src = filesUnder('src');
 const tests = filesUnder('test');
 /** The inspector's page. */
-const page = filesUnder('inspector').filter((file) => file !== 'inspector/vite.config.ts');
+const page = filesUnder('inspector').filter((file) => !/^inspector\/vite\.(file\.)?config\.ts$/.test(file));
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 /** What a file imports: paths from the root for its own, names for packages. */

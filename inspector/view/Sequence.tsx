@@ -1,6 +1,7 @@
 /** One request as a sequence diagram. */
 import { useState } from 'preact/hooks';
 import { LIFE_LINES, type LifeLine, mermaidOf, type SequenceRow, sequenceOf } from '../model/sequence.ts';
+import { oneLine } from '../model/words.ts';
 import { copy } from '../state/files.ts';
 import { cursor, entries, facts, lastRun, moveTo } from '../state/store.ts';
 
@@ -8,6 +9,8 @@ const APART = 88;
 const ROW = 20;
 const TOP = 44;
 const LEFT = 44;
+const WIDTH = LEFT * 2 + APART * 3;
+const LETTER = 5.6;
 const x = (line: LifeLine): number => LEFT + LIFE_LINES.indexOf(line) * APART;
 
 export function Sequence() {
@@ -30,7 +33,7 @@ export function Sequence() {
           Copy as mermaid
         </button>
       </div>
-      <svg width={LEFT * 2 + APART * 3} height={height} role="img" aria-label={`Sequence diagram of cycle ${number}`}>
+      <svg width={WIDTH} height={height} role="img" aria-label={`Sequence diagram of cycle ${number}`}>
         <defs>
           <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
             <path d="M0 0v6" class="hatch" />
@@ -55,17 +58,20 @@ export function Sequence() {
 function Row({ row, y }: { row: SequenceRow; y: number }) {
   if (row.kind === 'round') {
     return (
-      <text class="round-word" x={LEFT + APART * 3.4} y={y + 5} text-anchor="end">
-        {row.words}
-      </text>
+      <g>
+        <path class="hairline" d={`M0 ${y + 1.5}H${WIDTH - 44}`} />
+        <text class="round-word" x={WIDTH} y={y + 5} text-anchor="end">
+          {row.words}
+        </text>
+      </g>
     );
   }
   if (row.kind === 'wait') {
     return (
       <g>
-        <rect class="wait-bar" x={x('you') - 5} y={y - 14} width="10" height="22" rx="2" />
-        <rect x={x('you') - 5} y={y - 14} width="10" height="22" rx="2" fill="url(#hatch)" />
-        <text class="wait-word" x={x('you') + 10} y={y + 2}>
+        <rect class="wait-bar" x={x('you') - 5} y={y - 13} width="10" height="18" rx="2" />
+        <rect x={x('you') - 5} y={y - 13} width="10" height="18" rx="2" fill="url(#hatch)" />
+        <text class="wait-word" x={x('you') + 10} y={y}>
           {row.words}
         </text>
       </g>
@@ -80,7 +86,7 @@ function Row({ row, y }: { row: SequenceRow; y: number }) {
       <path d={`M${from} ${y}H${to - way * 5}`} />
       <path class="head" d={`M${to} ${y}l${-way * 6} -3.2v6.4Z`} />
       <text x={middle} y={y - 4}>
-        {row.words.length > 44 ? `${row.words.slice(0, 43)}…` : row.words}
+        {oneLine(row.words, Math.floor((WIDTH - middle) / LETTER))}
       </text>
     </g>
   );

@@ -114,7 +114,7 @@ function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean;
         toggle();
       }}
     >
-      <Icon name={isOpen ? 'open' : 'closed'} size={10} />
+      <Icon name={isOpen ? 'open' : 'closed'} size={9} />
     </button>
   );
 }
@@ -137,7 +137,7 @@ export function Tree() {
       <div class="panel-head">
         <b>Conversations</b>
         <label class="search">
-          <Icon name="search" />
+          <Icon name="search" size={12} />
           <input
             id="search"
             aria-label="Search conversations and actors"

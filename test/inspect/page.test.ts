@@ -184,6 +184,29 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     },
   );
 
+  it.skipIf(!proves)('is one file as well, which reads a log and lays charts out without any server', async () => {
+    const configFile = new URL('../../inspector/vite.file.config.ts', import.meta.url).pathname;
+    const outDir = mkdtempSync(join(tmpdir(), 'runchart-file-'));
+    await build({ configFile, build: { outDir, minify: false } });
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    opened.push({ close: () => rmSync(outDir, { recursive: true }) }, context);
+    const page = await context.newPage();
+    const asked: string[] = [];
+    page.on('request', (request) => void asked.push(new URL(request.url()).protocol));
+    page.on('pageerror', (error) => faults.push(`${error.stack}`));
+    page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+    await page.goto(`file://${outDir}/inspector.html`);
+    await page.getByText('Open a log, or start an agent').waitFor();
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    await page.locator('[data-state="RUN.active.LlmCall"] .fold').click();
+    await page.locator('[data-state="RUN.active.LlmCall.backingOff"]').waitFor();
+    await page.getByRole('button', { name: 'Make a test' }).click();
+    await page.getByText(/^test (copied|saved)/).waitFor();
+    expect(readdirSync(outDir)).toEqual(['inspector.html']);
+    expect([...new Set(asked)].filter((protocol) => !['file:', 'data:', 'blob:'].includes(protocol))).toEqual([]);
+  });
+
   it.skipIf(!proves)('tells the broken lines of a file with their reasons, and shows the rest', async () => {
     const { server } = await inspector();
     const page = await open(server);
