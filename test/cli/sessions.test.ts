@@ -1,6 +1,6 @@
 /** Sessions by name: which one is meant, which are near, how they are listed, completed and removed. */
-import { execFileSync } from 'node:child_process';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
@@ -112,9 +112,58 @@ describe('sessions', () => {
       '--resume',
       '',
     ]);
-    expect(completionScript('fish', program)).toContain("-n '__fish_seen_subcommand_from serve' -l port");
     expect(() => completionScript('cmd', program)).toThrow('one of bash, zsh, fish');
   });
+});
+
+describe.each([
+  [
+    'zsh',
+    // What the completion system of zsh gives and takes.
+    `compdef() { :; }; _files() { print directories; }; compadd() { print -r -- "\${(@P)2}"; }`,
+    `try() { words=("$@"); CURRENT=$#; _runchart; }
+     try runchart -r ''; try runchart --permission-mode ''; try runchart --cwd ''; try runchart serve ''; try runchart rm ''; try runchart ''`,
+  ],
+  [
+    'fish',
+    '',
+    `for typed in '-r ' '--permission-mode ' '--cwd /nowhere' 'serve --' 'rm ' '';  string join -- ' ' (complete -C"runchart $typed" | string split -f1 \\t | sort); echo; end`,
+  ],
+] as const)('completion in %s', (shell, before, after) => {
+  const program = new Command('runchart')
+    .option('-r, --resume [id]')
+    .option('--permission-mode <mode>')
+    .option('--cwd <directory>');
+  program.command('serve').option('--port <number>');
+  program.command('rm');
+  const said = async (): Promise<string[]> => {
+    const bin = await mkdtemp(join(tmpdir(), 'runchart-bin-'));
+    onTestFinished(() => rm(bin, { recursive: true, force: true }));
+    await writeFile(join(bin, 'runchart'), "#!/bin/sh\nprintf 'trip\\nrent\\n'\n", { mode: 0o755 });
+    const env = { PATH: `${bin}:${process.env.PATH}`, HOME: bin };
+    const script = `${before}\n${completionScript(shell, program)}\n${after}`;
+    return execFileSync(shell, [shell === 'zsh' ? '-f' : '-N', '-c', script], { encoding: 'utf8', env })
+      .split('\n')
+      .filter((line) => line !== '');
+  };
+
+  test('the script names commands, options and where ids come from', () => {
+    const script = completionScript(shell, program);
+    for (const word of ['serve', 'rm', 'port', 'resume', 'sessions --all --ids']) expect(script).toContain(word);
+  });
+
+  test.skipIf(spawnSync(shell, ['-c', 'true']).status !== 0)(
+    'ids, modes, directories, options and commands are offered',
+    async () => {
+      const words = (await said()).map((line) => line.split(' ').sort().join(' '));
+      expect(words[0]).toBe('rent trip');
+      expect(words[1]).toBe('acceptEdits bypass default dontAsk plan');
+      if (shell === 'zsh') expect(words[2]).toBe('directories');
+      expect(words).toContain('--port');
+      expect(words).toContain('rent trip');
+      expect(words.at(-1)).toContain('rm serve');
+    },
+  );
 });
 
 describe('the names that are near', () => {

@@ -106,7 +106,7 @@ if (proves)
       return [code, program.stdout, program.stderr];
     };
     expect(await said('sessions', '--ids')).toEqual([0, 'rent\n', '']);
-    expect((await said('completion', 'zsh'))[1]).toContain('complete -F _runchart runchart');
+    expect((await said('completion', 'zsh'))[1]).toContain('compdef _runchart runchart');
     expect(await said('rm', 'rent')).toEqual([0, '', 'removed rent\n']);
     expect(await said('sessions', '--ids')).toEqual([0, '', '']);
   });

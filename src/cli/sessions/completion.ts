@@ -2,8 +2,9 @@
  * `runchart completion`: a script for a shell that completes commands, options and the ids of sessions. Rule: what is offered comes from the
  * program itself when it is asked for; an id is offered only where a session may be named.
  */
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
 import { ConfigurationError } from '../../errors.ts';
+import { PERMISSION_MODES } from '../../permissions/verdict.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -11,33 +12,39 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const;
 interface Words {
   commands: readonly string[];
   /** Of the program and of each command by its name. */
-  options: ReadonlyMap<string, readonly string[]>;
+  options: ReadonlyMap<string, readonly Option[]>;
 }
 
 function wordsOf(program: Command): Words {
-  const longNames = (command: Command): string[] => command.options.flatMap(({ long }) => (long ? [long] : []));
   return {
     commands: program.commands.map((command) => command.name()),
     options: new Map([
-      ['', longNames(program)],
-      ...program.commands.map((command) => [command.name(), longNames(command)] as const),
+      ['', program.options],
+      ...program.commands.map((command) => [command.name(), command.options] as const),
     ]),
   };
 }
+
+const longNames = (options: readonly Option[]): string[] => options.flatMap(({ long }) => (long ? [long] : []));
 
 /** The script for a shell. Throws ConfigurationError for a shell that it knows nothing of. */
 export function completionScript(shell: string, program: Command): string {
   const words = wordsOf(program);
   if (shell === 'bash') return bash(words);
-  if (shell === 'zsh') return `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`;
+  if (shell === 'zsh') return zsh(words);
   if (shell === 'fish') return fish(words);
   throw new ConfigurationError(`expected a shell, one of ${SHELLS.join(', ')}; got ${shell}`);
 }
 
+const MODES = PERMISSION_MODES.join(' ');
+/** Commands that take the id of a session. */
+const TAKE_IDS = ['rm', 'replay', 'inspect'];
 const IDS = 'command runchart sessions --all --ids 2>/dev/null';
 
 function bash({ commands, options }: Words): string {
-  const cases = [...options].map(([name, names]) => `    ${name === '' ? "''" : name}) words='${names.join(' ')}' ;;`);
+  const cases = [...options].map(
+    ([name, known]) => `    ${name === '' ? "''" : name}) words='${longNames(known).join(' ')}' ;;`,
+  );
   return `# runchart: put this into your .bashrc as   source <(runchart completion bash)
 _runchart() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command='' words=''
@@ -47,7 +54,7 @@ _runchart() {
   done
   case "$before" in
     -r|--resume|--session) words="$(${IDS})" ;;
-    --permission-mode) words='default acceptEdits plan dontAsk bypass' ;;
+    --permission-mode) words='${MODES}' ;;
     --store|--cwd) COMPREPLY=($(compgen -d -- "$current")); return ;;
     completion) words='${SHELLS.join(' ')}' ;;
     *)
@@ -56,7 +63,7 @@ ${cases.map((line) => `    ${line}`).join('\n')}
       esac
       case "$command" in
         '') words="$words ${commands.join(' ')}" ;;
-        rm|replay) words="$words $(${IDS})" ;;
+        ${TAKE_IDS.join('|')}) words="$words $(${IDS})" ;;
       esac ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -65,19 +72,63 @@ complete -F _runchart runchart
 `;
 }
 
+/** zsh has arrays of its own for what is typed; the script of bash means something else there. */
+function zsh({ commands, options }: Words): string {
+  const cases = [...options].map(
+    ([name, known]) => `        ${name === '' ? "''" : name}) offered=(${longNames(known).join(' ')}) ;;`,
+  );
+  return `#compdef runchart
+# runchart: put this into your .zshrc as   source <(runchart completion zsh)
+_runchart() {
+  local before="\${words[CURRENT-1]}" name chosen=''
+  local -a offered
+  for name in "\${(@)words[2,CURRENT-1]}"; do
+    case "$name" in ${commands.join('|')}) chosen="$name"; break ;; esac
+  done
+  case "$before" in
+    -r|--resume|--session) offered=(\${(f)"$(${IDS})"}) ;;
+    --permission-mode) offered=(${MODES}) ;;
+    --store|--cwd) _files -/; return ;;
+    completion) offered=(${SHELLS.join(' ')}) ;;
+    *)
+      case "$chosen" in
+${cases.join('\n')}
+      esac
+      case "$chosen" in
+        '') offered+=(${commands.join(' ')}) ;;
+        ${TAKE_IDS.join('|')}) offered+=(\${(f)"$(${IDS})"}) ;;
+      esac ;;
+  esac
+  compadd -a offered
+}
+(( \${+functions[compdef]} )) || { autoload -Uz compinit && compinit; }
+compdef _runchart runchart
+`;
+}
+
+/** What stands behind an option that takes a value; those that take none go on with the next word. */
+function fishValue({ long, required, optional }: Option): string {
+  if (long === '--resume' || long === '--session') return ` -xa '(${IDS})'`;
+  if (long === '--permission-mode') return ` -xa '${MODES}'`;
+  if (long === '--store' || long === '--cwd') return " -xa '(__fish_complete_directories)'";
+  return required || optional ? ' -x' : '';
+}
+
 function fish({ commands, options }: Words): string {
   const none = `not __fish_seen_subcommand_from ${commands.join(' ')}`;
-  const lines = [...options].flatMap(([name, names]) =>
-    names.map((option) => {
+  const lines = [...options].flatMap(([name, known]) =>
+    known.flatMap((option) => {
+      const { long, short } = option;
+      if (long == null) return [];
       const when = name === '' ? none : `__fish_seen_subcommand_from ${name}`;
-      const takesId = option === '--resume' || option === '--session';
-      return `complete -c runchart -n '${when}' -l ${option.slice(2)}${takesId ? ` -xa '(${IDS})'` : ''}`;
+      const letter = short == null ? '' : ` -s ${short.slice(1)}`;
+      return [`complete -c runchart -n '${when}'${letter} -l ${long.slice(2)}${fishValue(option)}`];
     }),
   );
   return `# runchart: save this as ~/.config/fish/completions/runchart.fish
 complete -c runchart -f
 complete -c runchart -n '${none}' -a '${commands.join(' ')}'
-complete -c runchart -n '__fish_seen_subcommand_from rm replay' -a '(${IDS})'
+complete -c runchart -n '__fish_seen_subcommand_from ${TAKE_IDS.join(' ')}' -a '(${IDS})'
 complete -c runchart -n '__fish_seen_subcommand_from completion' -a '${SHELLS.join(' ')}'
 ${lines.join('\n')}
 `;
