@@ -4,16 +4,18 @@
  * chart as it then is.
  */
 import type { AnyStateMachine } from 'xstate';
+import { acts } from '../paths/acts.ts';
 import { charts } from '../paths/charts.ts';
 import { conversations } from '../paths/conversations.ts';
+import { counts } from '../paths/counts.ts';
 import { digestOf, hashOf, recordOf, stepsOf } from '../paths/digest.ts';
 import type { Drawn } from '../paths/drawn.ts';
 import { logs } from '../paths/logs.ts';
 import { runs } from '../paths/runs.ts';
-import { type Trace, tracesOf } from '../paths/trace.ts';
+import { type Trace, tracesOf, type Walk } from '../paths/trace.ts';
 import { rebuilt } from '../support/rebuilt.ts';
 import { chartMutants } from './mutants.ts';
-import { batchOf, firstBroken, isIn, type Passed, type Question, startOf } from './steps.ts';
+import { batchOf, differBehind, firstBroken, isIn, type Passed, type Question, startOf } from './steps.ts';
 
 /** One start of one chart. */
 export interface Place {
@@ -22,6 +24,7 @@ export interface Place {
 }
 export interface Known extends Place {
   readonly questions: readonly Question[];
+  readonly walk?: Walk;
   readonly traces: readonly Trace[];
   /** A hash of each step, and one of all with what comes behind them. */
   steps: readonly string[];
@@ -36,7 +39,7 @@ export interface Verdict {
 }
 
 /** In place of a chart, counted down from -1: what functions say of drawn subjects, by batch. */
-const drawns: readonly Drawn[] = [logs, runs, conversations];
+const drawns: readonly Drawn[] = [logs, runs, conversations, acts, counts];
 const drawnAt = (chart: number): Drawn | undefined => drawns[-1 - chart];
 export const places = (): Place[] => [
   ...charts.flatMap(({ cases }, chart) => cases.inputs.map((_, start) => ({ chart, start }))),
@@ -74,12 +77,12 @@ function know(place: Place, passed: () => Passed): Known {
   const judged = charts[place.chart];
   const machine = ready[place.chart];
   if (!judged || !machine) throw new Error(`no chart ${place.chart}`);
-  const { questions, traces, records } = startOf(machine, judged, judged.cases.inputs[place.start], passed);
+  const { walk, questions, traces, records } = startOf(machine, judged, judged.cases.inputs[place.start], passed);
   const values: unknown[] = traces.flatMap(({ state, situation }) => [state.value, ...situation.through]);
   const names = new Set(values.flatMap(flat).map((name) => `${judged.machine.id}.${name}`));
   const steps = records.map((record) => hashOf([record]));
   const all = hashOf(stepsOf(traces, records));
-  return { ...place, questions, traces, steps, all, passed: [...beginnings(judged.machine.root), ...names] };
+  return { ...place, walk, questions, traces, steps, all, passed: [...beginnings(judged.machine.root), ...names] };
 }
 
 /** Everything that is known, the smallest first: what is drawn, then the starts of charts. */
@@ -145,52 +148,87 @@ function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | u
   return all.length;
 }
 
-/** How many answers that are not what they were are looked at for a clause. */
-const LOOKED_AT = 30;
+/** How many answers that are not what they were are looked at for a clause: one more takes longer than all the rest. */
+const LOOKED_AT = 1;
 
-/** What a mistake in a function changes at once, and whether from there on the chart has to be followed. */
-function askAgain({ chart, start, questions }: Known, place: number, verdict: Verdict): { moved: boolean } {
+/** What a mistake in a function changes at once, and from where on the chart has to be followed. */
+interface Changes {
+  moved: (readonly [was: Trace, now: Trace])[];
+  /** Something else can come. */
+  comes: boolean;
+}
+function askAgain({ chart, start, questions }: Known, place: number, verdict: Verdict): Changes {
   const changed = new Set<Trace>();
   // What comes behind a changed step comes from another state now.
   const isBehind = (trace: Trace | undefined): boolean =>
     changed.size > 0 && trace !== undefined && (changed.has(trace) || isBehind(trace.before));
-  let moved = false;
+  const changes: Changes = { moved: [], comes: false };
   let looked = 0;
   for (const { passed, seen, trace, again } of questions) {
     if (!isIn(passed, place) || isBehind(trace?.before)) continue;
     try {
       const now = again();
-      if (now.moved) moved = true;
       if (now.seen !== seen) {
         verdict.digest ??= `${chart} ${start + 1}`;
         verdict.invariant ??= now.broken();
         looked += 1;
-      }
+      } else if (now.moved && trace && now.trace) changes.moved.push([trace, now.trace]);
+      else if (now.moved) changes.comes = true;
       if (trace && (now.moved || now.seen !== seen)) changed.add(trace);
     } catch (error) {
       verdict.digest ??= `${chart} ${start + 1}`;
-      verdict.invariant ??= `B24: the chart broke: ${String(error).slice(0, 80)}`;
+      verdict.invariant ??= brokeWith(error);
     }
     if (verdict.invariant || looked >= LOOKED_AT) break;
   }
-  return { moved };
+  return changes;
 }
 
-/** A mistake in a function: what it changes where its place is passed, and then what comes of what it changes there. */
-export function judgeFunction(known: readonly Known[], place: number, atMost: number): Verdict & { unreached?: true } {
+const brokeWith = (error: unknown): string => `B24: the chart broke: ${String(error).slice(0, 80)}`;
+
+/**
+ * A mistake in a function: what it changes where its place is passed, and then what comes of what it changes there.
+ * `asItWas` asks without the mistake.
+ */
+export function judgeFunction(
+  known: readonly Known[],
+  place: number,
+  atMost: number,
+  asItWas: <T>(ask: () => T) => T,
+): Verdict & { unreached?: true } {
   const passing = known.filter(({ questions }) => questions.some(({ passed }) => isIn(passed, place)));
   if (passing.length === 0) return { unreached: true };
   const verdict: Verdict = {};
-  const moved: Known[] = [];
+  const changed: [Known, Changes][] = [];
   for (const at of passing) {
-    if (askAgain(at, place, verdict).moved) moved.push(at);
+    const changes = askAgain(at, place, verdict);
+    if (changes.moved.length > 0 || changes.comes) changed.push([at, changes]);
     if (verdict.digest) return verdict;
   }
-  return judge(moved, atMost);
+  let left = atMost;
+  const spend = (): boolean => {
+    left -= 1;
+    return left >= 0;
+  };
+  for (const [{ chart, start, walk }, { moved }] of changed) {
+    const told = (now: Trace): void => {
+      verdict.digest = `${chart} ${start + 1}`;
+      verdict.invariant = firstBroken(charts[chart]?.invariants ?? [], now);
+    };
+    try {
+      if (walk && differBehind(walk, moved, asItWas, spend, told)) return verdict;
+    } catch (error) {
+      return { digest: `${chart} ${start + 1}`, invariant: brokeWith(error) };
+    }
+  }
+  const others = changed.flatMap(([at, { comes }]) => (comes ? [at] : []));
+  return judge(others, left);
 }
 
-/** A mistake made while the modules were loading, these ones: everything is asked of them. */
-export function judgeLoaded(known: readonly Known[], atMost: number): Verdict {
+/** A mistake made while the modules were loading, these ones: everything is asked of them, what is `near` it first. */
+export function judgeLoaded(known: readonly Known[], near: readonly number[], atMost: number): Verdict {
+  const isNear = ({ questions }: Known): boolean =>
+    questions.some(({ passed }) => near.some((place) => isIn(passed, place)));
   const starts: Known[] = [];
   for (const { chart, start, questions, ...rest } of known) {
     const subjects = drawnAt(chart);
@@ -203,7 +241,8 @@ export function judgeLoaded(known: readonly Known[], atMost: number): Verdict {
     );
     if (changed) return { digest: subjects.name, invariant: changed.again().broken() };
   }
-  return judge(starts, atMost);
+  const first = starts.filter(isNear);
+  return judge([...first, ...starts.filter((each) => !first.includes(each))], atMost);
 }
 
 /** Looks from one start after the other, until both have found the mistake, or no more steps may be taken. */
@@ -215,7 +254,7 @@ export function judge(known: readonly Known[], atMost: number, machine?: AnyStat
       left -= judgeStart(place, verdict, machine, left);
     } catch (error) {
       verdict.digest ??= `${place.chart} ${place.start}`;
-      verdict.invariant ??= `B24: the chart broke: ${String(error).slice(0, 80)}`;
+      verdict.invariant ??= brokeWith(error);
     }
     if (verdict.digest && (verdict.invariant || left <= 0)) return verdict;
     if (STEPS_MAX - left > atMost) return verdict;

@@ -51,12 +51,14 @@ const perChart = ids.map(() => 0);
 for (const { chart, name, what, source } of judge.mutantNames()) {
   job(name, { chart, index: perChart[chart]++, source, group: `${ids[chart]} ${what}` });
 }
+const placesOf = new Map();
+for (const { file, place } of mistakes.slice(1)) placesOf.set(file, [...(placesOf.get(file) ?? []), place]);
 for (const [id, mistake] of mistakes.entries()) {
   if (!mistake) continue;
   const { file, owner, what, was, line, place } = mistake;
   // Wherever its function moves, a mistake keeps its name.
   const group = file.replace(/^machines\//, '');
-  job(`${owner}: ${what}: ${was}`, { id, place, group, at: `${group}:${line}` });
+  job(`${owner}: ${what}: ${was}`, { id, place, near: placesOf.get(file), group, at: `${group}:${line}` });
 }
 const named = values.names && new Set((await readFile(values.names, 'utf8')).split('\n'));
 const every = Number(values.every);

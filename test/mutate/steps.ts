@@ -26,6 +26,8 @@ export interface Again {
   readonly seen: string;
   /** What the chart keeps for later, or what can come next, is another than it was. */
   readonly moved: boolean;
+  /** The step as it is now, where it is one. */
+  readonly trace?: Trace;
   /** The first clause that does not hold of it. */
   broken(): string | undefined;
 }
@@ -70,7 +72,11 @@ class Noting extends Walk {
   }
 }
 
+/** A key that is missing is as good as one that is undefined. */
+const keptIn = ({ state }: Situation): string => JSON.stringify(state.context);
+
 export interface Start {
+  readonly walk: Walk;
   readonly questions: readonly Question[];
   readonly traces: readonly Trace[];
   readonly records: readonly string[];
@@ -90,14 +96,51 @@ export function startOf(machine: AnyStateMachine, judged: Judged, input: unknown
       // A copy: a walk looks each step up that it has taken.
       const next = before && event ? walk.next({ ...before.situation }, event) : walk.start(input);
       const step = new Trace(machine, input, next, event, before);
-      const moved = walk.key(next) !== key || json(next.state.context) !== json(situation.state.context);
-      return { seen: hashOf([recordOf(step)]), moved, broken: () => firstBroken(judged.invariants, step) };
+      const moved = walk.key(next) !== key || keptIn(next) !== keptIn(situation);
+      const broken = (): string | undefined => firstBroken(judged.invariants, step);
+      return { seen: hashOf([recordOf(step)]), moved, trace: step, broken };
     };
     traces.push(trace);
     records.push(record);
     questions.push({ passed: passed(), seen: hashOf([record]), trace, again });
   }
-  return { questions, traces, records };
+  return { walk, questions, traces, records };
+}
+
+/**
+ * Goes on from steps whose chart keeps something else than it did, beside the chart as it was, until the two are told
+ * apart; true where they are. `asItWas` asks without the mistake.
+ */
+export function differBehind(
+  walk: Walk,
+  moved: readonly (readonly [was: Trace, now: Trace])[],
+  asItWas: <T>(ask: () => T) => T,
+  spend: () => boolean,
+  told: (now: Trace) => void,
+): boolean {
+  const keyOf = (was: Trace, now: Trace): string =>
+    `${asItWas(() => walk.key(was.situation))} ${walk.key(now.situation)}`;
+  const reached = new Map(moved.map(([was, now]) => [keyOf(was, now), [was, now] as const]));
+  const nextOf = (trace: Trace, event: Came): Trace =>
+    // A copy: what is looked up is never forgotten.
+    new Trace(trace.chart, trace.input, walk.next({ ...trace.situation }, event), event, trace);
+  for (const [was, now] of reached.values()) {
+    const events = asItWas(() => walk.events(was.situation));
+    const others = walk.events(now.situation);
+    // What asks for other answers is told apart by what it asks.
+    for (const event of events.filter((each) => others.includes(each))) {
+      if (!spend()) return false;
+      const before = asItWas(() => nextOf(was, event));
+      const next = nextOf(now, event);
+      if (hashOf([asItWas(() => recordOf(before))]) !== hashOf([recordOf(next)])) {
+        told(next);
+        return true;
+      }
+      const key = keyOf(before, next);
+      if (keptIn(before.situation) !== keptIn(next.situation) && !reached.has(key)) reached.set(key, [before, next]);
+    }
+  }
+  return false;
 }
 
 /** What each fold says of each subject of a batch, and that each clause holds of it. */

@@ -27,11 +27,22 @@ async function wrong() {
   return broken && `the charts as they are break: ${broken}`;
 }
 
-function inSource({ id, place, atMost }) {
+function inSource({ id, place, near, atMost }) {
+  const asItWas = (ask) => {
+    make(0);
+    try {
+      return ask();
+    } finally {
+      make(id);
+    }
+  };
   try {
-    if (isAtLoad(place)) return loaded(code, id).judgeLoaded(known, atMost);
+    if (isAtLoad(place)) {
+      const later = near.filter((each) => !isAtLoad(each));
+      return loaded(code, id).judgeLoaded(known, later, atMost);
+    }
     make(id);
-    return judge.judgeFunction(known, place, atMost);
+    return judge.judgeFunction(known, place, atMost, asItWas);
   } catch (error) {
     if (error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
     return { digest: 'loading', invariant: `B24: the chart broke: ${error.message}` };

@@ -5,11 +5,10 @@
 
 import type { ConversationContext, ConversationEvent } from '../../machines/conversation/context.ts';
 import * as conversationContext from '../../machines/conversation/context.ts';
-import { conversationMachine } from '../../machines/conversation/conversation.machine.ts';
+import { conversationChart, conversationMachine } from '../../machines/conversation/conversation.machine.ts';
 import * as entries from '../../machines/conversation/entries.ts';
-import type { NewEntry } from '../../machines/index.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { type Clause, drawn, type Fold } from './drawn.ts';
+import { answered, type Clause, drawn, type Fold, functionsOf, json } from './drawn.ts';
 import { hold } from './invariants.ts';
 import {
   answersOf,
@@ -56,10 +55,19 @@ function contextOf(draw: Chance): ConversationContext {
   };
 }
 
+/** As the log has it: what was decided is there without its secrets. */
+function waitsOf(draw: Chance) {
+  const { suspended, kept, decisions } = inputOf(draw);
+  const marked = decisions.map((held) => ({ ...held, decision: { ...held.decision, by: 'log' } }));
+  return { suspended, kept, decisions: marked, queue: queueOf(draw) };
+}
+
 function eventOf(draw: Chance): ConversationEvent {
   const error = { code: 'disk', message: 'no space left' };
   const { counters } = inputOf(draw);
-  const of = draw.odds(0.5) && { of: { runId: 'p', counters, ...(draw.odds(0.5) && { ended: draw.odds(0.5) }) } };
+  const ended = draw.odds(0.5) && { ended: draw.odds(0.5) };
+  const waits = draw.odds(0.6) && { waits: waitsOf(draw) };
+  const of = draw.odds(0.6) && { of: { runId: 'p', counters, ...ended, ...waits } };
   const output = (): object => {
     const { suspended, kept, reruns, decisions } = inputOf(draw);
     const end = draw.one<object>([
@@ -70,8 +78,10 @@ function eventOf(draw: Chance): ConversationEvent {
     ]);
     return { end, durable: draw.odds(0.7), counters, suspended, kept, reruns, decisions };
   };
-  const lost = (): NewEntry[] => [
+  const lost = (): object[] => [
     ...lostOf(draw),
+    ...some(draw, 0.4, [{ runId: 'r', type: 'model-reply', turn: 1, model: 'm', finish: 'stop', ...spentOf(draw) }]),
+    ...some(draw, 0.4, [{ runId: 'r', type: 'extension', name: 'runchart.sub-agent-usage', value: spentOf(draw) }]),
     ...(draw.odds(0.3)
       ? [{ runId: 'r', type: 'call-settled' as const, callId: 'y', how: { retry: true as const } }]
       : []),
@@ -106,7 +116,9 @@ function eventOf(draw: Chance): ConversationEvent {
   ])() as ConversationEvent;
 }
 
+const given = functionsOf(conversationChart);
 const FOLDS: Record<string, Fold<Moment>> = {
+  acts: (moment) => given.map((one) => json(answered(one, moment))),
   changes: (moment) => unnamed(answersOf(assigns, moment)),
   entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(conversationMachine.implementations.guards, moment),

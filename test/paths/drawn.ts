@@ -2,6 +2,7 @@
  * What pure functions say of many drawn subjects (logs, moments of a run): a hash for each, a digest of all, and the
  * clauses that hold of each. Rule: subjects are drawn from seeds alone; nothing in them depends on the code that is asked.
  */
+import type { Chart } from '../../machines/verbs.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { hashOf } from './digest.ts';
 
@@ -14,6 +15,32 @@ export const json = (value: unknown): string =>
         ? ['collection', ...inner]
         : inner,
   );
+
+export interface Moment {
+  context: object;
+  event: { type: string };
+}
+/** All functions that a chart is given, each once: its guards, and what stands anywhere in its states. */
+export function functionsOf({ config, implementations }: Chart): ((args: unknown) => unknown)[] {
+  const found = new Set<unknown>();
+  const look = (part: unknown): void => {
+    if (typeof part === 'function') found.add(part);
+    else if (typeof part === 'object' && part !== null) for (const inner of Object.values(part)) look(inner);
+  };
+  look(implementations.guards);
+  look(config);
+  return [...found] as ((args: unknown) => unknown)[];
+}
+
+/** In place of an answer. */
+export const BREAKS = 'breaks';
+export function answered(one: (args: unknown) => unknown, { context, event }: Moment): unknown {
+  try {
+    return one({ context, event, input: context });
+  } catch {
+    return BREAKS;
+  }
+}
 
 export type Fold<S> = (subject: S, draw: Chance) => unknown;
 export interface Clause<S> {

@@ -28,10 +28,11 @@ import {
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
 import * as requests from '../../machines/run/requests.ts';
+import { runChart } from '../../machines/run/run.machine.ts';
 import { afterReplay, dueReplays } from '../../machines/tools/openCalls.ts';
 import * as toolRetry from '../../machines/tools/toolCall.machine.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { type Clause, drawn, type Fold, json } from './drawn.ts';
+import { answered, type Clause, drawn, type Fold, functionsOf, json } from './drawn.ts';
 import { hold } from './invariants.ts';
 
 export const text = (words: string) => [{ type: 'text' as const, text: words }];
@@ -51,7 +52,7 @@ export function callOf(draw: Chance, callId: string): RoundCall {
     ...refused,
   };
 }
-function outputOfCall(
+export function outputOfCall(
   draw: Chance,
   callId: string,
   outcome = draw.one(['succeeded', 'failed', 'suspended', 'cancelled']),
@@ -386,7 +387,9 @@ export function answersOf(
 export const unnamed = (answers: readonly [name: string, answer: unknown][]): string[] =>
   answers.map(([, answer]) => json(answer)).sort();
 
+const given = functionsOf(runChart);
 const FOLDS: Record<string, Fold<RunArgs>> = {
+  acts: (moment) => given.map((one) => json(answered(one, moment))),
   changes: (moment) => unnamed(answersOf(assigns, moment)),
   entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(runGuards, moment),

@@ -1,0 +1,230 @@
+/**
+ * What the functions that a chart is given (guards, parameters of its acts, context, output) say of many drawn moments of
+ * it. Rule: a function is asked of every event that its chart takes: what is not meant for it changes nothing.
+ */
+import type { Replay, RoundCall, ToolCallOutput } from '../../machines/calls.ts';
+import { compactionChart } from '../../machines/compaction/compaction.machine.ts';
+import { modelCallChart } from '../../machines/modelCall.machine.ts';
+import { defaultPolicies } from '../../machines/policies.ts';
+import { resumeToolCallChart } from '../../machines/tools/resumeToolCall.machine.ts';
+import { toolCallChart } from '../../machines/tools/toolCall.machine.ts';
+import { toolRoundChart } from '../../machines/tools/toolRound.machine.ts';
+import type { Chart } from '../../machines/verbs.ts';
+import { type Chance, chance } from '../support/random.ts';
+import { answered, BREAKS, type Clause, drawn, type Fold, functionsOf, json, type Moment } from './drawn.ts';
+import { hold } from './invariants.ts';
+import { callOf, decisionsOf, outputOfCall, some, spentOf, text } from './runs.ts';
+
+const withImage = [...text('see'), { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }];
+const retryOf = (draw: Chance, attempts = 1 + draw.below(3)) => ({
+  ...defaultPolicies.modelRetry,
+  attempts,
+  jitter: 0.5,
+  respectRetryAfter: draw.odds(0.7),
+});
+
+const BLOCKED = { code: 'denied', text: 'not here' };
+/** An answer of each kind, with and without what may be missing. */
+function answerOf(draw: Chance): object {
+  const perhaps = (part: object): object => (draw.odds(0.5) ? part : {});
+  const { usage, costUsd } = spentOf(draw);
+  const spent = perhaps({ spent: { usage, costUsd } });
+  const payload = perhaps({ payload: { q: 1 } });
+  return draw.one<() => object>([
+    () => ({ kind: 'committed' }),
+    () => ({ kind: 'done' }),
+    () => ({ kind: 'terminate', by: 'guard', reason: 'enough' }),
+    () => ({ kind: 'compact', ...perhaps({ instructions: 'Keep names.' }) }),
+    () => ({ kind: 'compact', block: { by: 'guard', reason: 'not now' } }),
+    () => ({ kind: 'summary', text: 'before', usage, costUsd, model: 'm' }),
+    () => ({
+      kind: 'failed',
+      model: 'z',
+      code: 'network',
+      message: 'gone',
+      retryable: draw.odds(0.7),
+      random: draw.below(3) / 2,
+      ...perhaps({ retryAfterMs: draw.one([0, 10, 60_000, 60_001]) }),
+      ...perhaps({ kept: 'The last message' }),
+      ...spent,
+    }),
+    () => ({ kind: 'reply', items: [], calls: [], finish: 'stop', empty: true, model: 'm', usage, costUsd }),
+    () => ({ kind: 'allow', ...perhaps({ by: 'rule' }), ...perhaps({ args: { path: 'z' } }) }),
+    () => ({ kind: draw.one(['block', 'refuse']), ...BLOCKED }),
+    () => ({ kind: 'suspend', reason: 'permission', ...payload, ...perhaps({ args: { path: 'y' } }) }),
+    () => ({ kind: 'pending', reason: 'form', ...payload, ...perhaps({ within: true }), args: { path: 'y' } }),
+    () => ({
+      kind: 'succeeded',
+      content: draw.one([text('done'), withImage, []]),
+      ...perhaps({ writes: { mode: 1 } }),
+    }),
+    () => ({
+      kind: 'erred',
+      code: 'error',
+      content: draw.one([text('broke'), [...text('x'.repeat(1_001)), ...withImage], [...text('a'), ...text('b')]]),
+      ...perhaps({ retry: { random: draw.below(3) / 2 } }),
+    }),
+    () => ({ kind: 'shown', content: draw.one([text('as told'), withImage]) }),
+  ])();
+}
+
+type Events = readonly ((draw: Chance) => object)[];
+const ANSWERED: Events = [(draw) => ({ type: 'effect.done', id: 'r/', value: answerOf(draw) })];
+const RUNG: Events = [
+  (draw) => ({ type: 'timer.elapsed', id: draw.one(['r/t2/wait/2', 'r/t2/compaction/wait/2', 'r/t2/a/wait/2', 'x']) }),
+];
+/** A result is known while plugins hear of it. */
+const CONCLUDED: Events = [
+  (draw) => {
+    const { result, ...output } = outputOfCall(draw, draw.one(['a', 'b', 'c']));
+    return { type: 'call.concluded', output: { ...output, ...(result && draw.odds(0.5) && { result }) } };
+  },
+];
+const REPLAYED: Events = [
+  (draw) => ({ type: 'xstate.done.actor.replay', actorId: 'replay', output: outputOfCall(draw, 'a') }),
+];
+const COLLECTED: Events = [
+  (draw) => {
+    const index = draw.below(3);
+    const actorId = `call-${index}`;
+    return { type: `xstate.done.actor.${actorId}`, actorId, output: outputOfCall(draw, 'abc'.charAt(index)) };
+  },
+];
+const ENDED: Events = [() => ({ type: 'round.stopped' }), () => ({ type: 'round.steered', messageId: 'm1' })];
+
+const attemptsOf = (draw: Chance) => ({ attempt: 1 + draw.below(3), model: draw.below(2), ofModel: 1 + draw.below(3) });
+const modelCallOf = (draw: Chance) => ({
+  runId: 'r',
+  turn: 2,
+  attempts: attemptsOf(draw),
+  models: draw.one([['m'], ['m', 'n'], ['m', 'n', 'o']]),
+  retry: retryOf(draw),
+});
+const ofTools = (draw: Chance) => ({
+  conversationId: draw.one(['c', 'c/1', 'c%']),
+  runId: 'r',
+  id: 'r/t2/a',
+  suspensionsMax: 1 + draw.below(3),
+  retry: draw.odds(0.3) ? (false as const) : retryOf(draw, 2),
+});
+const phasesOf = (draw: Chance) => ({ beforeToolExecute: draw.odds(0.5), afterToolExecute: draw.odds(0.5) });
+const decisionOf = (draw: Chance, callId: string): object =>
+  draw.one<() => object>([
+    () => ({}),
+    () => ({ decision: { callId, action: 'deny' } }),
+    () => ({ decision: { callId, action: 'deny', reason: 'no' } }),
+    () => ({ decision: decisionsOf(draw, [callId])[0]?.decision ?? { callId, action: 'approve' } }),
+  ])();
+
+function replaysOf(draw: Chance): Replay[] {
+  return some(draw, 0.7, ['a', 'b', 'c', 'd']).map((id, index) => ({
+    call: callOf(draw, id),
+    suspension: draw.below(3),
+    ...decisionOf(draw, id),
+    ...(draw.odds(0.3) && { idempotencyKey: `o/${id}` }),
+    ...(index > 0 && draw.odds(0.5) && { behind: draw.one(['a', 'b', 'x']) }),
+  }));
+}
+
+function slotsOf(draw: Chance): object[] {
+  return ['a', 'b', 'c'].slice(0, 1 + draw.below(3)).map((id) => {
+    const call: RoundCall = callOf(draw, id);
+    const status = draw.one(['queued', 'running', 'running', 'done', 'suspended', 'skipped'] as const);
+    const output = status === 'done' || draw.odds(0.2) ? { output: outputOfCall(draw, id) } : {};
+    return { call, status, ...output };
+  });
+}
+
+/** The charts with the events that they take, and a context of each. */
+const CHARTS: readonly (readonly [chart: Chart, takes: Events, of: (draw: Chance) => object])[] = [
+  [
+    modelCallChart,
+    [...ANSWERED, ...ANSWERED, ...RUNG],
+    (draw) => ({ ...modelCallOf(draw), ...(draw.odds(0.2) && { within: '/x' }) }),
+  ],
+  [
+    compactionChart,
+    [...ANSWERED, ...ANSWERED, ...ANSWERED, ...RUNG],
+    (draw) => ({
+      ...modelCallOf(draw),
+      within: '/compaction',
+      upToSeq: 7,
+      heard: draw.odds(0.5),
+      instructions: draw.one([undefined, 'Be short.']),
+      spent: draw.one([undefined, spentOf(draw)]),
+    }),
+  ],
+  [
+    toolCallChart,
+    [...ANSWERED, ...ANSWERED, ...ANSWERED, ...ANSWERED, ...RUNG],
+    (draw) => ({
+      ...ofTools(draw),
+      call: callOf(draw, draw.one(['a', 'a/b', 'a%'])),
+      suspension: draw.below(4),
+      after: draw.odds(0.6),
+      ...(draw.odds(0.3) && { idempotencyKey: 'o/a' }),
+      ...decisionOf(draw, 'a'),
+      attempt: 1 + draw.below(3),
+      output: draw.odds(0.5) ? outputOfCall(draw, 'a') : undefined,
+    }),
+  ],
+  [
+    resumeToolCallChart,
+    [...ANSWERED, ...CONCLUDED, ...REPLAYED],
+    (draw) => ({
+      ...ofTools(draw),
+      phases: phasesOf(draw),
+      replays: replaysOf(draw),
+      rest: replaysOf(draw),
+      outputs: some(draw, 0.5, ['a', 'b']).map((id): ToolCallOutput => outputOfCall(draw, id)),
+    }),
+  ],
+  [
+    toolRoundChart,
+    [...CONCLUDED, ...COLLECTED, ...COLLECTED, ...ENDED],
+    (draw) => ({
+      ...ofTools(draw),
+      phases: phasesOf(draw),
+      window: 1 + draw.below(3),
+      sequential: draw.odds(0.4),
+      calls: some(draw, 0.6, ['a', 'b', 'c', 'd']).map((id) => callOf(draw, id)),
+      slots: slotsOf(draw),
+      next: draw.below(4),
+      live: draw.below(3),
+      steered: draw.one([undefined, undefined, 'm1']),
+    }),
+  ],
+];
+
+/** Moments of each chart, in its order. */
+type Moments = readonly Moment[];
+const given = CHARTS.map(([chart]) => functionsOf(chart));
+const FOLDS: Record<string, Fold<Moments>> = Object.fromEntries(
+  CHARTS.map(([chart], index) => [
+    chart.id,
+    ({ [index]: moment }: Moments) => moment && given[index]?.map((one) => json(answered(one, moment))),
+  ]),
+);
+
+const clauses: readonly Clause<Moments>[] = [
+  {
+    says: 'B24: no function of a chart breaks at an event that the chart takes, also where it is not meant for it',
+    holds: (moments) => {
+      for (const [index, moment] of moments.entries()) {
+        // With nothing left to do, no call is asked for.
+        if ('rest' in moment.context && json(moment.context.rest) === '[]') continue;
+        const broken = (given[index] ?? []).filter((one) => answered(one, moment) === BREAKS);
+        hold(broken.length === 0, `${broken.map(({ name }) => name)} of ${CHARTS[index]?.[0].id} at ${json(moment)}`);
+      }
+    },
+  },
+];
+
+function momentsAt(seed: number): Moments {
+  const draw = chance(seed * 15_485_863);
+  return CHARTS.map(([, [first, ...others], of]) => {
+    const event = first ? draw.one([first, ...others])(draw) : {};
+    return { context: of(draw), event: event as Moment['event'] };
+  });
+}
+export const acts = drawn('ACTS', momentsAt, FOLDS, clauses);

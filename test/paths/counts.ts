@@ -1,0 +1,230 @@
+/**
+ * What counts, prices, prints and earlier messages are worth: functions over plain values, asked of drawn ones. Rule: values
+ * lie at the bounds that are in force, and are also such as nobody would write.
+ */
+import * as counters from '../../machines/counters.ts';
+import * as fingerprint from '../../machines/fingerprint.ts';
+import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts';
+import { applyEntry, createTranscript, emptyLogState, openCalls } from '../../machines/internal.ts';
+import { earlierEntries, eventsOfMessages } from '../../machines/log/earlierMessages.ts';
+import { defaultLimits, type Limits } from '../../machines/policies.ts';
+import { type Chance, chance } from '../support/random.ts';
+import { type Clause, drawn, type Fold } from './drawn.ts';
+import { hold } from './invariants.ts';
+import { some, text } from './runs.ts';
+
+interface Worth {
+  counted: counters.Counters;
+  limits: Limits;
+  spent: counters.UsageCost;
+  value: Json;
+  entries: readonly NewEntry[];
+  messages: readonly Message[];
+}
+
+const PRINTS = ['a:0', 'a:1', 'b:0'];
+function countedOf(draw: Chance): counters.Counters {
+  const fresh = draw.odds(0.3);
+  const most = fresh ? 1 : 3;
+  return {
+    turns: draw.below(most),
+    emptyReplies: draw.below(most),
+    streaks: fresh ? [] : some(draw, 0.5, PRINTS).map((print) => ({ print, count: 1 + draw.below(3) })),
+    rounds: Array.from({ length: fresh ? 0 : draw.one([0, 1, 2, 3, 63, 64, 65, 66]) }, () => ({
+      open: some(draw, 0.3, ['a', 'b', 's']),
+      prints: some(draw, 0.6, PRINTS),
+    })),
+    tokens: draw.below(4) * 10,
+    costUsd: draw.one([0, 0.5, 1, null]),
+  };
+}
+
+/** At, above and below what is counted. */
+function limitsOf(draw: Chance, { turns, emptyReplies, tokens, costUsd, streaks }: counters.Counters): Limits {
+  const about = (count: number): number => count + draw.below(3) - 1;
+  const [first] = streaks;
+  return {
+    ...defaultLimits,
+    turns: draw.odds(0.7) ? 100 : about(turns),
+    emptyReplies: draw.odds(0.7) ? 100 : about(emptyReplies),
+    tokens: draw.odds(0.6) ? false : about(tokens),
+    costUsd: draw.odds(0.6) ? false : draw.one([(costUsd ?? 3) - 0.25, costUsd ?? 3, (costUsd ?? 3) + 0.25]),
+    identicalCalls: about(first?.count ?? 2),
+  };
+}
+
+const COUNTS: readonly [Json, ...Json[]] = [0, 1, 7, -1, '3', null, [2], {}, true, 0.5];
+function usageOf(draw: Chance): { [key: string]: Json } {
+  const keys = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'reasoningTokens'];
+  return Object.fromEntries(some(draw, 0.9, keys).map((key) => [key, draw.one(COUNTS)]));
+}
+const spentOf = (draw: Chance): counters.UsageCost => ({
+  usage: {
+    inputTokens: 1 + draw.below(9),
+    outputTokens: 1 + draw.below(9),
+    cachedInputTokens: 1 + draw.below(9),
+    cacheWriteTokens: 1 + draw.below(9),
+    reasoningTokens: 1 + draw.below(9),
+  },
+  costUsd: draw.one([0, 0.25, null]),
+});
+
+function drawnValue(draw: Chance): Json {
+  return draw.one<() => Json>([
+    () => null,
+    () => 'words',
+    () => 7,
+    () => [usageOf(draw)],
+    () => usageOf(draw),
+    () => ({
+      callId: 'a',
+      conversationId: 'k',
+      upTo: draw.one(COUNTS),
+      usage: usageOf(draw),
+      costUsd: draw.one(COUNTS),
+    }),
+    () => ({ callId: 'a', usage: spentOf(draw).usage as unknown as Json, costUsd: 0.5 }),
+    () => ({ conversationId: 'k', callId: draw.one<Json>([1, null]) }),
+    () => ({ b: [1, 'x', null, { d: 1, c: 2 }], a: { z: true, y: ['a,b', 'c'] }, e: {}, f: [] }),
+  ])();
+}
+
+function entriesOf(draw: Chance): NewEntry[] {
+  const made = (): object =>
+    draw.one<() => object>([
+      () => ({ type: 'model-reply', turn: 1, model: 'm', finish: 'stop', ...spentOf(draw) }),
+      () => ({ type: 'compaction', upToSeq: 3, summary: 'before', ...(draw.odds(0.6) && spentOf(draw)) }),
+      () => ({ type: 'compaction', upToSeq: 3, summary: 'before', usage: spentOf(draw).usage }),
+      () => ({ type: 'extension', name: counters.SUB_AGENT_USAGE, value: drawnValue(draw) }),
+      () => ({ type: 'extension', name: 'other', value: drawnValue(draw) }),
+      () => ({ type: 'run-started' }),
+    ])();
+  return Array.from({ length: draw.below(4) }, () => ({ runId: 'r', ...made() }) as NewEntry);
+}
+
+/** As a host has kept them: results may be missing, stand apart or be said twice, and ids come again. */
+function messagesOf(draw: Chance): Message[] {
+  const callId = (): string => draw.one(['a', 'b', 'c']);
+  const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' };
+  const made = (): object =>
+    draw.one<() => object>([
+      () => ({ role: 'user', content: draw.one([text('hi'), [...text('look'), image]]) }),
+      () => ({ role: 'system', content: text('Be brief.') }),
+      () => ({
+        role: 'assistant',
+        content: draw.one([text('so'), [], [...text('so'), ...text('and')], [image]]),
+        toolCalls: Array.from({ length: draw.below(3) }, () => ({ callId: callId(), name: 'read', args: {} })),
+        ...(draw.odds(0.4) && { extra: { id: 'x' } }),
+      }),
+      () => ({ role: 'tool', callId: callId(), content: text('done'), isError: draw.odds(0.4) }),
+      () => ({ role: 'tool', callId: callId(), content: text('done'), isError: draw.odds(0.4) }),
+    ])();
+  return Array.from({ length: draw.below(8) }, () => made() as Message);
+}
+
+const outcomes = ['succeeded', 'failed', 'cancelled', 'suspended'] as const;
+const earlier = (messages: readonly Message[]) =>
+  earlierEntries({ type: 'history', messages, seq: 0, at: 5, conversationId: 'c', runId: null } as never);
+
+const FOLDS: Record<string, Fold<Worth>> = {
+  limits: ({ counted, limits }) => counters.limitReached(counted, limits),
+  cycle: ({ counted }) => [counters.newCycle(counted), counters.newCycle(counted) === counted],
+  reply: ({ counted, spent }, draw) =>
+    counters.countReply(counted, { ...spent, empty: draw.odds(0.5), calls: some(draw, 0.5, [{ callId: 'n' }]) }),
+  results: ({ counted }, draw) => {
+    const results = some(draw, 0.5, ['a', 'b', 's', 'x']).map((callId) => ({
+      callId,
+      name: 'write',
+      print: `${callId}:${draw.below(2)}`,
+      suspension: 0,
+      outcome: draw.one(outcomes),
+    }));
+    const after = counters.countResults(counted, results);
+    return [after, after === counted, counters.countOutputs(counted, [undefined, ...results])];
+  },
+  usage: ({ counted, spent }) => [
+    counters.countUsage(counted, spent),
+    counters.countUsage(counted, undefined) === counted,
+    counters.addUsage(counters.zeroUsage, spent),
+    counters.addUsage(spent, spent),
+  ],
+  read: ({ value }) => [counters.readUsage(value), [value, Number.NaN, Number.POSITIVE_INFINITY].map(counters.isCount)],
+  lost: ({ counted, entries }) => [
+    counters.uncounted(counted, entries),
+    entries.map(counters.usageOf),
+    entries.map((entry) => counters.subAgentUsageOf(entry as LogEntry)),
+  ],
+  subAgent: ({ spent }, draw) =>
+    counters.subAgentEntries('r', {
+      type: 'sub-agent.changed',
+      callId: 'a',
+      conversationId: 'k',
+      ...(draw.odds(0.5) && { phase: draw.one(['started', 'ended']) }),
+      ...(draw.odds(0.5) && { spent: { ...spent, upTo: draw.below(3) } }),
+    }),
+  prints: ({ value, messages }) => [
+    fingerprint.canonical(value),
+    fingerprint.fingerprintOf('read', value),
+    messages.map(({ content }) =>
+      fingerprint.resultFingerprint('p', { outcome: 'failed', ...(content.length > 0 && { code: 'error' }), content }),
+    ),
+  ],
+  earlier: ({ messages }) => [eventsOfMessages(messages), earlier(messages)],
+};
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+function sorted(value: Json): Json {
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const keys = Object.keys(value).sort();
+  return Object.fromEntries(keys.map((key) => [key, sorted(value[key] ?? null)]));
+}
+
+const clauses: readonly Clause<Worth>[] = [
+  {
+    says: 'semantics 4: what is lost is not counted: counting it again makes the counts what they were',
+    holds: ({ counted, entries }) => {
+      const spent = entries.flatMap((entry) => counters.usageOf(entry) ?? []);
+      if (counted.costUsd === null || spent.some(({ costUsd }) => costUsd === null)) return;
+      const all = spent.reduce((sum, each) => counters.countUsage(sum, each), counted);
+      hold(same(counters.uncounted(all, entries), counted), `${JSON.stringify(counters.uncounted(all, entries))}`);
+    },
+  },
+  {
+    says: 'no_progress: values are compared by JSON with sorted keys, and nothing else of them',
+    holds: ({ value }) => {
+      const read = fingerprint.canonical(value);
+      hold(read === JSON.stringify(sorted(value)), read);
+    },
+  },
+  {
+    says: 'history: a call of earlier messages never runs again, and no cycle of theirs is open',
+    holds: ({ messages }) => {
+      const known = emptyLogState();
+      const transcript = createTranscript();
+      for (const entry of earlier(messages)) {
+        applyEntry(known, entry);
+        transcript.push(entry);
+      }
+      const { suspended, reruns, kept } = openCalls(known);
+      hold(suspended.length + reruns.length + kept.length === 0, 'a call is open');
+      const events = eventsOfMessages(messages);
+      const count = (type: string): number => events.filter((event) => event.type === type).length;
+      hold(count('run-stop') === count('user-message'), 'each request is a cycle with its stop');
+    },
+  },
+];
+
+function worthAt(seed: number): Worth {
+  const draw = chance(seed * 32_452_843);
+  const counted = countedOf(draw);
+  return {
+    counted,
+    limits: limitsOf(draw, counted),
+    spent: spentOf(draw),
+    value: drawnValue(draw),
+    entries: entriesOf(draw),
+    messages: messagesOf(draw),
+  };
+}
+export const counts = drawn('COUNTS', worthAt, FOLDS, clauses);
