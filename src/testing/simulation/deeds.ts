@@ -27,10 +27,14 @@ export class Deeds {
     const watch = this.#store.watchOf(CONVERSATION);
     const { cycle, runId } = watch;
     this.inTime(conversation.cancel(), 'a cancel').then(() => {
-      // A store that refuses, or does not answer in time, leaves the stop to what begins next.
-      if (this.#told.isMisled || world.storeFailed || conversation.status === 'error') return;
-      if (cycle !== 'running') return;
-      world.hold(watch.ended.has(runId ?? ''), 'I22', () => `${runId} was cancelled and has no stop`);
+      // A store that does not answer in time, or refuses the stop, leaves it to what begins next.
+      if (this.#told.isMisled || conversation.status === 'error' || cycle !== 'running') return;
+      const id = runId ?? '';
+      world.hold(
+        watch.ended.has(id) || this.#store.lostEnds.has(id),
+        'I22',
+        () => `${runId} was cancelled and has no stop`,
+      );
     });
   }
 

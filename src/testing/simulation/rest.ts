@@ -10,6 +10,7 @@ import type { WatchedCall } from './watch/callWatch.ts';
 import { callKey } from './watch/facts.ts';
 import { pairingFaults } from './watch/pairing.ts';
 import { sameJson } from './watch/sameJson.ts';
+import { childIn } from './watch/spending.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
 
@@ -100,14 +101,18 @@ export class Rest {
     const world = this.#world;
     const { stop, stoppedIn, messages, replies } = this.#store.watchOf(CONVERSATION);
     if (!stop || stop.cause === 'crash' || stoppedIn !== world.life) return;
-    // What a store refused is in the log's queue again, and is promoted behind the next act.
-    if (world.storeFailed || conversation.status === 'waiting') return;
+    if (conversation.status === 'waiting') return;
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
     // What came behind the last words of the run came too late for it.
     const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
     for (const { messageId, kind } of conversation.queue) {
       const stays = kind === 'steer' ? (messages.queuedAt.get(messageId) ?? 0) > natural : !promotes;
-      world.hold(stays, 'I29', () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`);
+      // What a store refused is in the log's queue again, and is promoted behind the next act.
+      world.hold(
+        stays || world.facts.hasLostMessage(messageId),
+        'I29',
+        () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`,
+      );
     }
   }
 
@@ -139,7 +144,7 @@ export class Rest {
       const { replies, beganIn } = this.#store.watchOf(id);
       const told = this.#store.watchOf(CONVERSATION).told.get(id)?.upTo ?? 0;
       const left = replies.filter(({ seq }) => seq >= told);
-      const excused = world.storeFailed || beganIn !== world.life;
+      const excused = beganIn !== world.life || world.facts.hasLost((entry) => childIn(entry)?.conversationId === id);
       world.hold(excused || left.length === 0, 'USAGE', () => `${left.length} replies of ${id} are told to nobody`);
     }
   }

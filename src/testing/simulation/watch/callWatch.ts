@@ -92,13 +92,14 @@ export class CallWatch {
   /** One append: a call that was gone on with by a decision has that decision behind it at once. */
   appended(entries: readonly LogEntry[]): void {
     const over = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
-    if (over || this.#world.storeFailed) return;
+    if (over) return;
     for (const entry of entries) {
       if (entry.type !== 'tool-result' || entry.outcome === 'unknown' || entry.outcome === 'cancelled') continue;
-      const { callId } = entry;
+      const { callId, conversationId } = entry;
       const call = this.calls.get(callId);
       const used = !call?.decided.has(call.suspension) || call.consumed.has(call.suspension);
-      this.#world.hold(used, 'I16', () => `${callId} was decided and ends without its decision`);
+      const wasTold = this.#world.facts.hasLostOf(conversationId, callId, 'decision-consumed');
+      this.#world.hold(used || wasTold, 'I16', () => `${callId} was decided and ends without its decision`);
     }
   }
 

@@ -2,7 +2,7 @@
  * What really happened outside the library, as far as the log has to agree with it. Rule: whoever did it writes it
  * down here; the invariants compare, and nothing here is decided by what the library says.
  */
-import type { Json } from '../../../../machines/internal.ts';
+import type { Json, LogEntry } from '../../../../machines/internal.ts';
 
 /** A model that was asked, in the process with this number. */
 export interface Stream {
@@ -37,6 +37,29 @@ export class Facts {
   readonly turnedAway = new Set<string>();
   /** Conversations with a run under way in the log, and when the next attempt of their model call may begin. */
   readonly running = new Map<string, number>();
+
+  /** What a store refused to take; the library knows of it, and may tell it in other words, later or not at all. */
+  readonly #lost: LogEntry[] = [];
+
+  lose(entries: readonly LogEntry[]): void {
+    this.#lost.push(...entries);
+  }
+
+  /** Whether some store refused such an entry. */
+  hasLost(matches: (entry: LogEntry) => boolean): boolean {
+    return this.#lost.some(matches);
+  }
+
+  /** Whether some store refused what was to become of the message. */
+  hasLostMessage(messageId: string): boolean {
+    return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId);
+  }
+
+  /** Whether a store refused such an entry of the call. */
+  hasLostOf(conversationId: string, callId: string, type: LogEntry['type']): boolean {
+    const isOf = (entry: LogEntry): boolean => 'callId' in entry && entry.callId === callId;
+    return this.hasLost((entry) => entry.type === type && entry.conversationId === conversationId && isOf(entry));
+  }
 
   /** A tool wrote to the state. */
   wrote(key: string): void {

@@ -142,17 +142,18 @@ export class LogWatch {
   /** A cancel leaves nothing waiting, of this run or of one before it. */
   #holdsClosed(runId: string): void {
     const world = this.#world;
-    // What a store has lost may stand in the log without what was said behind it.
-    if (world.storeFailed) return;
     for (const [callId, { status }] of this.calls.calls) {
-      world.hold(status === 'ended', 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
+      // A result that a store refused is on record in memory alone.
+      const closed = status === 'ended' || world.facts.hasLostOf(this.#id, callId, 'tool-result');
+      world.hold(closed, 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
     }
   }
 
   /** A sub-agent begins once and ends once. */
   #learnChild(id: string, phase: 'started' | 'ended'): void {
     const before = this.children.get(id) ?? 'unknown';
-    const fits = before === (phase === 'started' ? 'unknown' : 'started') || this.#world.storeFailed;
+    const isLost = (entry: LogEntry): boolean => entry.type === 'sub-agent' && entry.child === id;
+    const fits = before === (phase === 'started' ? 'unknown' : 'started') || this.#world.facts.hasLost(isLost);
     this.#world.hold(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
     this.children.set(id, phase);
   }

@@ -38,9 +38,10 @@ export class MessageWatch {
   #unqueue(messageId: string, inTurn: boolean): void {
     const message = this.#queue.find((candidate) => candidate.messageId === messageId);
     if (!message) return;
-    const first = this.#queue.find(({ kind }) => kind === message.kind);
-    const waited = !inTurn || first === message || this.#world.storeFailed;
-    this.#world.hold(waited, 'I29', () => `${messageId} overtakes ${first?.messageId}`);
+    const before = this.#queue.slice(0, this.#queue.indexOf(message)).filter(({ kind }) => kind === message.kind);
+    // One whose end a store refused is in the log's queue, and not in the living one.
+    const overtaken = before.find((candidate) => !this.#world.facts.hasLostMessage(candidate.messageId));
+    this.#world.hold(!inTurn || !overtaken, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);
     this.#queue = this.#queue.filter((candidate) => candidate !== message);
   }
 }

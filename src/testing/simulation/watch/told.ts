@@ -97,12 +97,12 @@ export class Told {
     }, this.#leftOpen(messageId));
   }
 
-  /** The message is left to the next opening: it is still queued then, unless a store failed or is silent. */
+  /** The message is left to the next opening: it is still queued then, unless a store refused it or is silent. */
   #leftOpen(messageId: string): (error: unknown) => void {
     return (error) => {
       this.#owed.delete(messageId);
       const { queued } = this.#store.watchOf(CONVERSATION).messages;
-      const left = queued.includes(messageId) || this.#world.storeFailed;
+      const left = queued.includes(messageId) || this.isMisled || this.#world.facts.hasLostMessage(messageId);
       // A close does not wait for ever: what the store has not answered by then may be there or not.
       const isSilent = this.#world.pending.some(({ port }) => port === 'store');
       this.#world.hold(left || isSilent, 'I29', () => `the receipt of ${messageId} says ${String(error)}`);

@@ -87,7 +87,12 @@ export class SimulatedStore implements LogStore {
     const { life } = world;
     const store = (entries: readonly LogEntry[], expectedSeq: number): void => {
       if (life !== world.life) throw refusal();
-      inner.appendNow?.(entries, expectedSeq);
+      try {
+        inner.appendNow?.(entries, expectedSeq);
+      } catch (error) {
+        this.#world.facts.lose(entries);
+        throw error;
+      }
       this.#keep(id, log, entries);
     };
     const append = async (entries: readonly LogEntry[], expectedSeq: number): Promise<void> => {
@@ -137,6 +142,7 @@ export class SimulatedStore implements LogStore {
   }
 
   #refuse(entries: readonly LogEntry[]): Error {
+    this.#world.facts.lose(entries);
     for (const { type, runId } of entries) {
       if (type === 'run-stop' || type === 'run-suspended') this.lostEnds.add(runId ?? '');
     }

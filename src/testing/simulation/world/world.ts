@@ -139,12 +139,6 @@ export class World {
     counts[kind] = (counts[kind] ?? 0) + 1;
   }
 
-  /** The store has failed: what it lost may have been written in other words, or later. */
-  get storeFailed(): boolean {
-    const { faults } = this;
-    return faults.has('store-refused') || faults.has('store-overtaken') || faults.has('store-misled');
-  }
-
   violate(invariant: string, detail: string): void {
     if (this.violations.length < VIOLATIONS_KEPT) this.violations.push({ invariant, detail });
   }
