@@ -11,6 +11,7 @@ export {
 } from './permissions/permissions.ts';
 export type { PermissionMode, PermissionVerdict } from './permissions/verdict.ts';
 export {
+  allowAlways,
   type Configuration,
   type ConfigurationFile,
   type ConfigurationOptions,

@@ -11,7 +11,7 @@ import type { Model, Plugin } from '../index.ts';
 import type { Permissions } from '../permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { type DeepPartial, type Policies, presets } from '../policies.ts';
-import { type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
+import { allowAlways, type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
 import { systemPrompt } from '../session/systemPrompt.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
@@ -41,6 +41,8 @@ export interface CodingAgent {
   /** Where the sessions are kept. */
   readonly directory: string;
   readonly store: ReturnType<typeof countingStore>;
+  /** These rules are allowed in this directory from now on, by the file that is answered. */
+  keep(rules: readonly string[]): Promise<string>;
   /** Earlier messages are summed up before the next request; `instructions` say what matters. */
   compactNext(instructions: string): void;
   /** What `system-init` tells. */
@@ -78,7 +80,8 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
     : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
   const { compactNext } = summaries;
-  return { agent, model, permissions: rules, cwd, directory, store, compactNext, about };
+  const keep = (kept: readonly string[]): Promise<string> => allowAlways(kept, { cwd });
+  return { agent, model, permissions: rules, cwd, directory, store, keep, compactNext, about };
 }
 
 /** A plugin that wants earlier messages summed up once, before the request behind the word. */

@@ -80,6 +80,9 @@ export function permissions(options: PermissionOptions = {}): Permissions {
   return new PermissionsPlugin(options);
 }
 
+/** The layer of what "always allow" adds. */
+const SESSION = 'session';
+
 class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly name = 'permissions';
   readonly mode: PermissionMode;
@@ -99,9 +102,11 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     this.ignored = layers.flatMap(({ trusted, allow = [], name }) =>
       trusted === true ? [] : allow.map((rule) => `${name}: ${parseRule(rule).text}`),
     );
-    this.#allow = trusted.flatMap(({ allow }) => parseRules('allow', allow));
-    const deny = all.flatMap((layer) => parseRules('deny', layer.deny));
-    const ask = all.flatMap((layer) => parseRules('ask', layer.ask));
+    const rulesOf = (what: 'allow' | 'ask' | 'deny', from: readonly (PermissionRules | PermissionLayer)[]): Rule[] =>
+      from.flatMap((layer) => parseRules(what, layer[what], 'name' in layer ? layer.name : undefined));
+    this.#allow = rulesOf('allow', trusted);
+    const deny = rulesOf('deny', all);
+    const ask = rulesOf('ask', all);
     this.#rules = { mode, deny, ask, protect: protect.map(protectedPattern) };
     this.#disabled = new Set(all.flatMap(({ disabledTools = [] }) => disabledTools.map((tool) => tool.toLowerCase())));
     this.#decide = decide;
@@ -111,14 +116,15 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly beforeToolExecute = (): void => undefined;
 
   readonly explain = async (toolName: string, args: Json, cwd: string): Promise<PermissionVerdict> => {
-    const { outcome, by, matched, parts } = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
-    return { outcome, by, matched, parts };
+    const judged = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
+    const { outcome, by, layer, matched, parts } = judged;
+    return { outcome, by, ...(layer !== undefined && { layer }), matched, parts };
   };
 
   readonly remember = async (toolName: string, args: Json, cwd: string): Promise<string[]> => {
     const { outcome, saves } = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
     if (outcome !== 'ask') return [];
-    this.#allow.push(...saves.map(parseRule));
+    this.#allow.push(...parseRules('allow', saves, SESSION));
     return [...saves];
   };
 

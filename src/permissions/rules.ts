@@ -14,6 +14,8 @@ export type RuleSubject =
 
 export interface Rule {
   text: string;
+  /** The layer it comes from; none for a rule of the host's own. */
+  layer?: string;
   /** Takes the name of a tool in lower case. */
   covers(tool: string): boolean;
   subject: RuleSubject;
@@ -76,11 +78,11 @@ export function parseRule(given: unknown): Rule {
   return { text, covers: (tool) => tools.includes(tool), subject: { kind: 'path', pattern } };
 }
 
-export function parseRules(what: string, given: unknown): Rule[] {
+export function parseRules(what: string, given: unknown, layer?: string): Rule[] {
   if (given === undefined) return [];
   if (!Array.isArray(given))
     throw new ConfigurationError(`${what} must be a list of rules, like ["bash(git status *)"]`);
-  return given.map(parseRule);
+  return given.map((rule) => ({ ...parseRule(rule), ...(layer !== undefined && { layer }) }));
 }
 
 function namesTool(name: string): (tool: string) => boolean {

@@ -130,10 +130,11 @@ class LineJudge {
     ]);
     parts.push(...redirects.map((redirect) => this.#ofRedirect(redirect)));
     const line = this.#ofLine(text, [...doubts, ...this.#places.doubts]);
-    const { outcome, by } = strictest([...parts, ...line]);
+    const { outcome, by, layer } = strictest([...parts, ...line]);
     const matched = [...new Set([...parts, ...line].flatMap((each) => each.matched))];
     const shown = parts.map((part) => ({ text: part.text, outcome: part.outcome, by: part.by }));
-    return { outcome, by, matched, parts: shown, saves: savesOf([...parts, ...line]) };
+    const saves = savesOf([...parts, ...line]);
+    return { outcome, by, ...(layer !== undefined && { layer }), matched, parts: shown, saves };
   }
 
   /** What is said of the line as a whole. */

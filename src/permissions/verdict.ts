@@ -13,6 +13,8 @@ export interface PermissionVerdict {
   outcome: PermissionOutcome;
   /** The rule, mode or place that decided. */
   by: string;
+  /** The layer of the rule that decided; `session` for what "always allow" added. Absent for rules of the host's own. */
+  layer?: string;
   /** Every rule that fits, of any list. */
   matched: string[];
   /** The commands a shell line holds, each with its own verdict. */
@@ -60,17 +62,22 @@ export interface Facts {
 export function findingOf(facts: Facts, { mode, hook, needsApproval }: RuleSet): Finding {
   const { deny, ask, allow, guarded, reads, edits, save } = facts;
   const matched = [...new Set([...deny, ...ask, ...allow].map(({ text }) => text))];
-  const said = (outcome: PermissionOutcome, by: string): Finding => ({ outcome, by, matched });
+  const said = (outcome: PermissionOutcome, by: string, rule?: Rule): Finding => ({
+    outcome,
+    by,
+    matched,
+    ...(rule?.layer !== undefined && { layer: rule.layer }),
+  });
   const [denied] = deny;
   const [asked] = ask;
   const [allowed] = allow;
-  if (denied) return said('deny', `deny ${denied.text}`);
+  if (denied) return said('deny', `deny ${denied.text}`, denied);
   if (mode === 'plan' && !reads) return said('deny', 'mode plan');
   if (guarded !== undefined) return said('ask', `protected ${guarded}`);
-  if (asked) return said('ask', `ask ${asked.text}`);
+  if (asked) return said('ask', `ask ${asked.text}`, asked);
   if (hook === 'ask') return said('ask', 'hook');
   if (needsApproval) return said('ask', 'needsApproval');
-  if (allowed) return said('allow', `allow ${allowed.text}`);
+  if (allowed) return said('allow', `allow ${allowed.text}`, allowed);
   if (hook === 'allow') return said('allow', 'hook');
   if (mode === 'bypass') return said('allow', 'mode bypass');
   if (reads) return said('allow', 'read-only');

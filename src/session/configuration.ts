@@ -20,7 +20,7 @@ import type { Plugin } from '../plugins/plugin.ts';
 import { type DeepPartial, mergedPolicies, type Policies } from '../policies.ts';
 import { check, choice, flag, isObject, list, object, strings, text, whole, word } from '../validation.ts';
 import { namedFile, type ProjectFile } from './projectFiles.ts';
-import { isTrusted, projectFiles, trustFiles } from './trust.ts';
+import { isTrusted, keptRules, projectFiles, trustFiles } from './trust.ts';
 
 export interface ConfigurationOptions {
   cwd: string;
@@ -98,12 +98,25 @@ export async function loadConfiguration(options: ConfigurationOptions): Promise<
   const userDirectory = userDirectoryOf(options.userDirectory);
   const own = await namedFile(join(userDirectory, NAME), BYTES_MAX);
   const layers: Layer[] = own ? [{ path: own.path, of: 'user', trusted: true, said: read(own) }] : [];
+  const kept = keptRules(userDirectory);
+  const allow = await kept.of(options.cwd);
+  if (allow.length > 0) layers.push({ path: kept.path, of: 'user', trusted: true, said: { permissions: { allow } } });
   for (const file of await projectFiles(options.cwd, NAME, BYTES_MAX)) {
     if (file.path === own?.path) continue;
     const trusted = options.trusted ?? (await isTrusted(file, userDirectory));
     layers.push({ path: file.path, of: 'project', trusted, said: read(file) });
   }
   return configurationOf(layers);
+}
+
+/** From now on these rules are allowed in this directory, by a file of the user's own, which is answered. */
+export async function allowAlways(
+  rules: readonly string[],
+  { cwd, userDirectory }: Omit<ConfigurationOptions, 'trusted'>,
+): Promise<string> {
+  const kept = keptRules(userDirectoryOf(userDirectory));
+  await kept.add(cwd, rules);
+  return kept.path;
 }
 
 /** From now on the project's files count as they are now. Answers which they are. */

@@ -126,7 +126,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
       const { program, type, shows, answers } = await terminal(where, [], { TERM: 'dumb' });
       await shows(/\n>$/);
       type('mark it\r');
-      await shows('┃ run it? [y]es, [n]o, [e]dit, [a]lways:');
+      await shows('┃ run it? [y]es, [n]o, [e]dit, [a]lways, [k]eep:');
       await answers('n, not now\r', '· Bash: denied: not now');
       await shows('■ completed');
       await shows(/\n>$/);

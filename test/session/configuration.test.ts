@@ -1,10 +1,17 @@
 /** Configuration files: the user's may say anything, a project's can only tighten until the user trusts it. */
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, presets } from '../../src/index.ts';
-import { codingTools, configuredPlugins, loadConfiguration, trustProject } from '../../src/node.ts';
+import {
+  allowAlways,
+  codingTools,
+  configuredPlugins,
+  loadConfiguration,
+  permissions,
+  trustProject,
+} from '../../src/node.ts';
 import { bench } from '../support/agent.ts';
 import { call } from '../support/model.ts';
 
@@ -154,5 +161,32 @@ describe('loadConfiguration', () => {
     expect(refused).toBeInstanceOf(ConfigurationError);
     expect(String(refused)).toContain(join(home, PROJECT));
     expect(String(refused)).toMatch(why);
+  });
+
+  it('what is always allowed is kept for one directory, beside the files of the user, and explain names where it comes from', async () => {
+    const { home, write, options, load } = place({ [PROJECT]: { permissions: { deny: ['bash(make evil)'] } } });
+    const path = join(home, 'user/allowed.json');
+    const asks = permissions();
+    const saved = await asks.remember('Bash', { command: 'make && make evil' }, options.cwd);
+    expect((await asks.explain('Bash', { command: 'make' }, options.cwd)).layer).toBe('session');
+    expect(await allowAlways(saved, options)).toBe(path);
+    await allowAlways(['bash(make)', 'edit(./a)'], options);
+    const { rules } = configuredPlugins(await load());
+    const said = (command: string) => rules.explain('Bash', { command }, options.cwd);
+    expect(await said('make')).toMatchObject({ outcome: 'allow', by: 'allow bash(make)', layer: path });
+    expect(await said('make evil')).toMatchObject({ outcome: 'deny', layer: join(home, PROJECT) });
+    expect(await said('make x')).not.toHaveProperty('layer');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({
+      [options.cwd]: ['bash(make)', 'bash(make evil)', 'edit(./a)'],
+    });
+    const elsewhere = await loadConfiguration({ ...options, cwd: home });
+    expect(elsewhere.permissions.layers).toEqual([]);
+    await expect(allowAlways(['bash('], options)).rejects.toThrow(/bash\(/);
+    for (const wrong of [{ [options.cwd]: ['bash('] }, { [options.cwd]: 'bash' }, '[']) {
+      write('user/allowed.json', wrong);
+      await expect(load()).rejects.toThrow(ConfigurationError);
+      await expect(load()).rejects.toThrow(path);
+    }
   });
 });

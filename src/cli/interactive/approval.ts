@@ -75,7 +75,7 @@ const jsonLines = (value: Json): TextLine[] =>
     .map((line) => framed(['bold', printableLine(line)]));
 
 export type Answer =
-  | { kind: 'approve' | 'always' | 'edit' | 'ask-reason' }
+  | { kind: 'approve' | 'always' | 'keep' | 'edit' | 'ask-reason' }
   | { kind: 'deny'; reason: string }
   | { kind: 'unclear' };
 
@@ -84,6 +84,8 @@ const WORDS: { readonly [word: string]: Answer } = {
   yes: { kind: 'approve' },
   a: { kind: 'always' },
   always: { kind: 'always' },
+  k: { kind: 'keep' },
+  keep: { kind: 'keep' },
   e: { kind: 'edit' },
   edit: { kind: 'edit' },
   n: { kind: 'ask-reason' },

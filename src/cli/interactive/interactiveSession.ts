@@ -197,7 +197,7 @@ export class InteractiveSession implements TerminalSource {
       case 'deciding':
         return ['yellow', '┃'];
       default:
-        return ['yellow', `┃ run it? [y]es, [n]o, [e]dit${context.call?.canAlways ? ', [a]lways' : ''}:`];
+        return ['yellow', `┃ run it? [y]es, [n]o, [e]dit${context.call?.canAlways ? ', [a]lways, [k]eep' : ''}:`];
     }
   }
 
@@ -317,7 +317,8 @@ export class InteractiveSession implements TerminalSource {
   ): Promise<void> {
     try {
       const call = conversation.pending.find((each) => each.callId === callId);
-      if (decision.action === 'approve' && decision.always && call) await this.#remember(call, conversation.cwd);
+      if (decision.action === 'approve' && decision.always && call)
+        await this.#remember(call, conversation.cwd, decision.always);
       const { action } = decision;
       const said = action === 'approve' ? { action } : decision;
       const receipt = await conversation.decide({ callId, suspension, by: BY, ...said });
@@ -329,9 +330,11 @@ export class InteractiveSession implements TerminalSource {
     this.#look();
   }
 
-  async #remember({ name, args }: PendingCall, cwd: string): Promise<void> {
+  async #remember({ name, args }: PendingCall, cwd: string, how: 'session' | 'kept'): Promise<void> {
     const rules = await this.#made.permissions.remember(name, args, cwd);
     for (const rule of rules) this.#say('dim', `· allowed from now on: ${printableLine(rule)}`);
+    if (how === 'kept' && rules.length > 0)
+      this.#say('dim', `· kept for this directory in ${printableLine(await this.#made.keep(rules))}`);
   }
 
   async #command(text: string, conversation: Conversation): Promise<void> {

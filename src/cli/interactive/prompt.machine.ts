@@ -31,7 +31,8 @@ export type PromptEvent =
   | { type: 'DECIDED' };
 
 export type PromptDecision =
-  | { action: 'approve'; always?: true }
+  /** `session`: until the program ends; `kept`: in this directory, later ones too. */
+  | { action: 'approve'; always?: 'session' | 'kept' }
   | { action: 'deny'; reason?: string }
   | { action: 'edit'; args: Json };
 
@@ -46,7 +47,7 @@ export type PromptAct =
   | { type: 'leave'; code: 'done' | 'interrupted' };
 
 /** How a decision is read from a line: `reason` takes all of it as the reason of a denial. */
-type Deciding = 'approve' | 'always' | 'deny' | 'reason' | 'edit';
+type Deciding = 'approve' | 'always' | 'keep' | 'deny' | 'reason' | 'edit';
 
 interface PromptContext {
   call: AskedCall | undefined;
@@ -84,7 +85,7 @@ const setUp = setup({
     answers: ({ context, event }, { kind }: { kind: Answer['kind'] }) =>
       event.type === 'SUBMIT' &&
       answerOf(event.text).kind === kind &&
-      (kind !== 'always' || context.call?.canAlways === true),
+      (!['always', 'keep'].includes(kind) || context.call?.canAlways === true),
   },
   actions: {
     send: emit(({ event }) => ({ type: 'send' as const, text: textIn(event) })),
@@ -117,7 +118,8 @@ function textIn(event: PromptEvent): string {
 
 function decisionOf(action: Deciding, text: string): PromptDecision {
   if (action === 'approve') return { action };
-  if (action === 'always') return { action: 'approve', always: true };
+  if (action === 'always') return { action: 'approve', always: 'session' };
+  if (action === 'keep') return { action: 'approve', always: 'kept' };
   if (action === 'edit') {
     const read = parsed(text);
     return { action, args: 'value' in read ? read.value : null };
@@ -189,6 +191,11 @@ export const promptMachine = setUp.createMachine({
                     actions: { type: 'decide', params: { action: 'always' } },
                   },
                   {
+                    guard: { type: 'answers', params: { kind: 'keep' } },
+                    target: 'deciding',
+                    actions: { type: 'decide', params: { action: 'keep' } },
+                  },
+                  {
                     guard: { type: 'answers', params: { kind: 'deny' } },
                     target: 'deciding',
                     actions: { type: 'decide', params: { action: 'deny' } },
@@ -199,7 +206,7 @@ export const promptMachine = setUp.createMachine({
                     target: 'editing',
                     actions: 'showArguments',
                   },
-                  { actions: { type: 'hint', params: { text: 'that is no answer: y, n, n and why, e or a' } } },
+                  { actions: { type: 'hint', params: { text: 'that is no answer: y, n, n and why, e, a or k' } } },
                 ],
               },
             },

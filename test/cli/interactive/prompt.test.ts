@@ -96,7 +96,8 @@ describe('a question', () => {
   test.for<[string[], object[]]>([
     [['y'], [{ action: 'approve' }]],
     [['YES'], [{ action: 'approve' }]],
-    [['a'], [{ action: 'approve', always: true }]],
+    [['a'], [{ action: 'approve', always: 'session' }]],
+    [['k'], [{ action: 'approve', always: 'kept' }]],
     [['no, not on main'], [{ action: 'deny', reason: 'not on main' }]],
     [['n', 'no way'], [{ action: 'deny', reason: 'no way' }]],
     [['n', ''], [{ action: 'deny' }]],
@@ -110,10 +111,9 @@ describe('a question', () => {
 
   test('takes "always" only where a rule would be enough', () => {
     const { acted } = started();
-    expect(acted(asked({ ...CALL, canAlways: false }), QUESTION_MS, submit('a')).map(({ type }) => type)).toEqual([
-      'fill',
-      'hint',
-    ]);
+    expect(
+      acted(asked({ ...CALL, canAlways: false }), QUESTION_MS, submit('a'), submit('k')).map(({ type }) => type),
+    ).toEqual(['fill', 'hint', 'hint']);
   });
 
   test('Escape goes back from a reason and from arguments, and stops the request from the question itself', () => {

@@ -18,6 +18,7 @@ import { rowsOf, rowText } from '../../../src/cli/interactive/rows.ts';
 import { countingStore } from '../../../src/cli/render.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
+import { allowAlways, loadConfiguration } from '../../../src/session/configuration.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/store.ts';
 import { call, deaf, type Reply, scripted, t } from '../../support/model.ts';
 
@@ -67,6 +68,7 @@ async function agentOf(replies: readonly Reply[], at?: string, window: object = 
     cwd: root,
     directory: join(root, 'sessions'),
     store,
+    keep: (rules) => allowAlways(rules, { cwd: root, userDirectory: join(root, 'user') }),
     compactNext,
     about,
   };
@@ -134,6 +136,19 @@ describe('approvals', () => {
     expect(terminal.text).toBe('half a thou');
     expect(lines.filter((line) => line.includes('asks to run'))).toHaveLength(2);
     expect(lines.at(-1)).toMatch(/^■ completed · 4 turns/);
+  });
+
+  test('"keep" allows it in later programs of this directory too, by a file of the user', async () => {
+    const { made, source, lines, shows, asks, isIdle, ran } = await talk(deploys('one'), deploys('two', 'c2'), 'done');
+    source.submit('go', false);
+    await asks('[k]eep');
+    source.submit('k', false);
+    await shows(`· kept for this directory in ${join(made.cwd, 'user', 'allowed.json')}`);
+    await isIdle();
+    expect(ran).toEqual(['one', 'two']);
+    expect(lines.filter((line) => line.includes('asks to run'))).toHaveLength(1);
+    const { permissions: kept } = await loadConfiguration({ cwd: made.cwd, userDirectory: join(made.cwd, 'user') });
+    expect(await permissions(kept).explain('Deploy', { to: 'three' }, made.cwd)).toMatchObject({ outcome: 'allow' });
   });
 
   test('a no with its reason reaches the model, and edited arguments are what runs', async () => {
@@ -311,7 +326,7 @@ describe('on a terminal that cannot be drawn on', () => {
     await session.open(undefined);
     await expect.poll(() => written).toMatch(/\n> $/);
     typed.write('go\n');
-    await expect.poll(() => written).toMatch(/\n┃ run it\? \[y\]es, \[n\]o, \[e\]dit, \[a\]lways: $/);
+    await expect.poll(() => written).toMatch(/\n┃ run it\? \[y\]es, \[n\]o, \[e\]dit, \[a\]lways, \[k\]eep: $/);
     clock.increment(QUESTION_MS);
     typed.write('what?\n');
     await expect.poll(() => written).toMatch(/that is no answer.*\n┃ run it\?.*: $/);
