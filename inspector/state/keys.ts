@@ -1,6 +1,6 @@
 /** The keyboard. Rule: a single letter does nothing while one types, and what decides does nothing just behind a new card. */
 import { fitAsked, zoomAsked } from '../view/ChartPanel.tsx';
-import { toggleEntry } from '../view/Events.tsx';
+import { toggleEntry } from '../view/panels/Events.tsx';
 import {
   type Card,
   cardKey,
@@ -103,10 +103,17 @@ const focusOn = (id: string): void => {
 let went = 0;
 const GO_MS = 1200;
 function go(key: string): boolean {
-  const panels: Readonly<Record<string, string>> = { c: 'chart', s: 'steps', e: 'events', q: 'sequence', t: 'tree' };
+  const panels: Readonly<Record<string, string>> = {
+    c: 'chart',
+    s: 'steps',
+    e: 'events',
+    q: 'sequence',
+    x: 'context',
+    t: 'tree',
+  };
   const name = panels[key];
   if (name === undefined) return false;
-  if (name === 'steps' || name === 'events' || name === 'sequence') tab.value = name;
+  if (name === 'steps' || name === 'events' || name === 'sequence' || name === 'context') tab.value = name;
   requestAnimationFrame(() => focusOn(name));
   return true;
 }

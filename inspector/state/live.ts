@@ -109,7 +109,7 @@ function tell(message: FromPage): void {
 }
 
 /** Rejects with what the server says where it refuses. */
-export function ask(request: Control): Promise<Json> {
+export function ask(request: Control | { type: 'context'; actor: string }): Promise<Json> {
   if (connection.value.state !== 'open') return Promise.reject(new Error('not connected'));
   const number = ++asked;
   tell({ ...request, ask: number });

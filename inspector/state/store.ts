@@ -27,7 +27,7 @@ export interface Conversation {
   readonly observed?: Observed;
 }
 
-export type Tab = 'steps' | 'events' | 'sequence';
+export type Tab = 'steps' | 'events' | 'sequence' | 'context';
 export type Connection =
   | { readonly state: 'none' }
   | { readonly state: 'open'; readonly control: boolean; readonly host: string }

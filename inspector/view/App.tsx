@@ -16,18 +16,24 @@ import {
   windowSize,
 } from '../state/store.ts';
 import { ChartPanel } from './ChartPanel.tsx';
-import { Decision } from './Decision.tsx';
-import { Events, eventsTitle } from './Events.tsx';
 import { Crumbs, StatusBar, TopBar } from './Frame.tsx';
-import { Redactions } from './Redactions.tsx';
-import { Sequence } from './Sequence.tsx';
+import { Context } from './panels/Context.tsx';
+import { Decision } from './panels/Decision.tsx';
+import { Events, eventsTitle } from './panels/Events.tsx';
+import { Redactions } from './panels/Redactions.tsx';
+import { Sequence } from './panels/Sequence.tsx';
+import { cycleCount, Steps } from './panels/Steps.tsx';
 import { Split, sizeOf } from './Split.tsx';
 import { Help, Start } from './Start.tsx';
-import { cycleCount, Steps } from './Steps.tsx';
 import { Player, TimeLine, timeLineHeight } from './TimeLine.tsx';
 import { Tree } from './Tree.tsx';
 
-const NAMES: Readonly<Record<Tab, string>> = { steps: 'Steps', events: 'Events', sequence: 'Sequence' };
+const NAMES: Readonly<Record<Tab, string>> = {
+  steps: 'Steps',
+  events: 'Events',
+  sequence: 'Sequence',
+  context: 'Context',
+};
 
 function Right({ isWide }: { isWide: boolean }) {
   const isXstate = open.value?.of === 'xstate';
@@ -41,32 +47,30 @@ function Right({ isWide }: { isWide: boolean }) {
       </section>
     );
   }
-  const shown = isXstate ? 'events' : isWide && tab.value === 'events' ? 'steps' : tab.value;
+  const names: readonly Tab[] = isXstate ? ['events', 'context'] : (Object.keys(NAMES) as Tab[]);
+  const shown =
+    isWide && tab.value === 'events' ? 'steps' : names.includes(tab.value) ? tab.value : (names[0] ?? 'events');
   return (
     <section class="right-panel" aria-label={NAMES[shown]}>
       <div class="panel-head">
-        {isXstate ? (
-          <b>Events</b>
-        ) : (
-          <div class="tabs" role="tablist">
-            {(Object.keys(NAMES) as Tab[]).map((name) => (
-              <TabButton
-                key={name}
-                isOn={shown === name}
-                choose={() => {
-                  tab.value = name;
-                }}
-              >
-                {NAMES[name]}
-              </TabButton>
-            ))}
-          </div>
-        )}
+        <div class="tabs" role="tablist">
+          {names.map((name) => (
+            <TabButton
+              key={name}
+              isOn={shown === name}
+              choose={() => {
+                tab.value = name;
+              }}
+            >
+              {NAMES[name]}
+            </TabButton>
+          ))}
+        </div>
         <span class="right quiet">
           {shown === 'events' ? eventsTitle() : shown === 'steps' ? plural(cycleCount(), 'cycle') : ''}
         </span>
       </div>
-      {shown === 'steps' ? <Steps /> : shown === 'events' ? <Events /> : <Sequence />}
+      {{ steps: <Steps />, events: <Events />, sequence: <Sequence />, context: <Context /> }[shown]}
     </section>
   );
 }

@@ -62,7 +62,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['A D E', 'allow, deny, edit what waits; ⇧D with a reason, R answers'],
   ['1 … 9', 'choose among several cards'],
   ['X X', 'cancel the run, where control is allowed'],
-  ['G then C S E Q T', 'go to chart, steps, events, sequence, tree'],
+  ['G then C S E Q X T', 'go to chart, steps, events, sequence, context, tree'],
   ['arrows', 'in the chart along its edges; ↵ folds; on the time line by entry'],
   ['[ ]', 'outer, inner actor'],
   ['F + - 0', 'fit, zoom, 1:1'],

@@ -32,8 +32,8 @@ import {
   step,
   windowSize,
 } from '../state/store.ts';
-import { latestWords } from './Events.tsx';
 import { Icon, Key, MarkAt } from './marks.tsx';
+import { latestWords } from './panels/Events.tsx';
 
 const LEFT = 84;
 const LANE = 22;

@@ -1,116 +1,19 @@
 /**
  * The inspector's page in a real browser: each panel, a file, a living run with and without control, a lost connection, a
- * large log. Rule: one browser and one build for all; a page that asks another host, or throws, fails.
+ * large log. Rule: one browser and one build for all.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { extname, join, relative } from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { build } from 'vite';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { existsSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine } from 'xstate';
 import { createAgent, subAgents } from '../../src/index.ts';
-import { Observed } from '../../src/inspect/observed.ts';
-import type { PageFiles } from '../../src/inspect/pageFiles.ts';
-import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
 import { byTask, spawn } from '../support/family.ts';
-import { call, type Reply, scripted } from '../support/model.ts';
+import { scripted } from '../support/model.ts';
 import { proves, volume } from '../support/tier.ts';
 import { approvedTool } from './approved.ts';
-
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const EVIL = '<img src=x onerror="document.title=1"></script><script>document.title=1</script>';
-const MEDIA: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
-const asks = (text = 'a note'): Reply => [call('call_1', 'note', { text })];
+import { asks, CHROMIUM, drop, EVIL, inspectedPages } from './browserPages.ts';
 
 describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'runchart-page-'));
-  let browser: Browser;
-  let files: PageFiles;
-  const faults: string[] = [];
-  const opened: { close(): unknown }[] = [];
-
-  beforeAll(async () => {
-    const configFile = new URL('../../inspector/vite.config.ts', import.meta.url).pathname;
-    await build({ configFile, build: { outDir: folder, minify: false } });
-    files = new Map(
-      readdirSync(folder, { recursive: true, withFileTypes: true })
-        .filter((entry) => entry.isFile())
-        .map((entry) => join(entry.parentPath, entry.name))
-        .map((path) => {
-          const mediaType = MEDIA[extname(path)] ?? 'application/octet-stream';
-          return [`/${relative(folder, path)}`, { mediaType, bytes: readFileSync(path) }];
-        }),
-    );
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  });
-  afterAll(async () => {
-    await browser?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-  afterEach(async () => {
-    for (const one of opened.splice(0).reverse()) await one.close();
-    expect(faults.splice(0)).toEqual([]);
-  });
-
-  async function inspector(control = false, port = 0) {
-    const records = new RecordLog(Date.now);
-    const observed = new Observed(records);
-    const server = await startServer({ port, control, version: '0', records, observed, files, stallMs: 10_000 });
-    opened.push({
-      close() {
-        observed.close();
-        return server.close();
-      },
-    });
-    return { server, observed };
-  }
-
-  async function open({ url }: InspectorServer, before?: (page: Page) => Promise<void>): Promise<Page> {
-    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'dark' });
-    const page = await context.newPage();
-    opened.push(context);
-    const { host } = new URL(url);
-    page.on('request', (request) => {
-      const asked = new URL(request.url());
-      if (asked.host !== host && asked.protocol !== 'blob:') faults.push(`asked ${asked}`);
-    });
-    page.on('pageerror', (error) => faults.push(`${error.stack}`));
-    await before?.(page);
-    await page.goto(url);
-    await page.waitForSelector('.state');
-    return page;
-  }
-
-  /** A file is chosen as a person drops it. */
-  const drop = (page: Page, text: string, name = 'made.jsonl') =>
-    page.evaluate(
-      ([content = '', title = '']) => {
-        const held = new DataTransfer();
-        held.items.add(new File([content], title));
-        dispatchEvent(new DragEvent('drop', { dataTransfer: held, bubbles: true, cancelable: true }));
-      },
-      [text, name],
-    );
-
-  const agentOf = (replies: readonly Reply[], inspect?: (event: unknown) => void) => {
-    const made = createAgent({ model: scripted(replies), tools: [approvedTool], ...(inspect && { inspect }) });
-    opened.push(made);
-    return made;
-  };
-
-  /** The log of a request whose call was allowed. */
-  async function madeLog(text = 'a note'): Promise<string> {
-    const conversation = await agentOf([asks(text), `Done. ${EVIL}`]).open('made');
-    await conversation.send(`Take a note ${EVIL}`).result;
-    await conversation.decide({ callId: 'call_1', action: 'approve', by: 'ada' });
-    await conversation.resume().result;
-    return conversation
-      .log()
-      .map((entry) => JSON.stringify(entry))
-      .join('\n');
-  }
+  const { inspector, open, openFile, agentOf, madeLog, kept } = inspectedPages();
 
   it('shows the chart that will run, and opens a file that is dropped; what models and tools said is text (H-310)', async () => {
     const { server } = await inspector();
@@ -177,6 +80,14 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
         .first()
         .click();
       await page.locator('[data-state="TOOL_CALL.Succeeded"]').waitFor();
+      await page.getByRole('tab', { name: 'Context' }).click();
+      const changes = page.locator('.changes');
+      await changes.locator('.removed', { hasText: '"running"' }).waitFor();
+      await page.getByRole('button', { name: 'Compare from here' }).click();
+      await page.keyboard.press('Home');
+      await changes.locator('.removed', { hasText: '"none"' }).waitFor();
+      await changes.locator('.added', { hasText: '"stopped"' }).waitFor();
+      await page.keyboard.press('End');
       await page.getByRole('tab', { name: 'Sequence' }).click();
       await page.locator('#sequence').getByText('note asks: permission').waitFor();
       await page.keyboard.press('c');
@@ -185,17 +96,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
   );
 
   it.skipIf(!proves)('is one file as well, which reads a log and lays charts out without any server', async () => {
-    const configFile = new URL('../../inspector/vite.file.config.ts', import.meta.url).pathname;
-    const outDir = mkdtempSync(join(tmpdir(), 'runchart-file-'));
-    await build({ configFile, build: { outDir, minify: false } });
-    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
-    opened.push({ close: () => rmSync(outDir, { recursive: true }) }, context);
-    const page = await context.newPage();
-    const asked: string[] = [];
-    page.on('request', (request) => void asked.push(new URL(request.url()).protocol));
-    page.on('pageerror', (error) => faults.push(`${error.stack}`));
-    page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
-    await page.goto(`file://${outDir}/inspector.html`);
+    const page = await openFile();
     await page.getByText('Open a log, or start an agent').waitFor();
     await drop(page, await madeLog());
     await page.locator('.pill').getByText('completed').waitFor();
@@ -203,8 +104,6 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     await page.locator('[data-state="RUN.active.LlmCall.backingOff"]').waitFor();
     await page.getByRole('button', { name: 'Make a test' }).click();
     await page.getByText(/^test (copied|saved)/).waitFor();
-    expect(readdirSync(outDir)).toEqual(['inspector.html']);
-    expect([...new Set(asked)].filter((protocol) => !['file:', 'data:', 'blob:'].includes(protocol))).toEqual([]);
   });
 
   it.skipIf(!proves)('tells the broken lines of a file with their reasons, and shows the rest', async () => {
@@ -273,8 +172,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
         alpha: [asks(), 'Noted.'],
         beta: ['No.'],
       });
-      const agent = createAgent({ model, tools: [approvedTool, subAgents({})], inspect: observed.observe });
-      opened.push(agent);
+      const agent = kept(createAgent({ model, tools: [approvedTool, subAgents({})], inspect: observed.observe }));
       const conversation = await agent.open('live');
       await conversation.send('go').result;
       const card = page.getByRole('group', { name: 'note asks to run' });
@@ -361,8 +259,8 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       const { server, observed } = await inspector(true);
       const page = await open(server);
       const model = scripted([asks('token sk-secret, twice sk-secret'), 'Done.']);
-      const agent = createAgent({ model, tools: [approvedTool], secrets: ['sk-secret'], inspect: observed.observe });
-      opened.push(agent);
+      const secrets = ['sk-secret'];
+      const agent = kept(createAgent({ model, tools: [approvedTool], secrets, inspect: observed.observe }));
       const conversation = await agent.open('live');
       await conversation.send('Take a note of sk-secret').result;
       await page.getByRole('button', { name: 'redacted' }).click();
@@ -419,6 +317,14 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       await page.locator('.refused').getByText('expected an event that the actor takes now, got DIM').waitFor();
       await page.keyboard.press('Escape');
       expect(await page.locator('.refused').count()).toBe(0);
+      await page.getByRole('tab', { name: 'Context' }).click();
+      await page.locator('#context').getByText('level').waitFor();
+      app.send({ type: 'SWITCH' });
+      app.send({ type: 'SWITCH', level: 9 });
+      await page.locator('.changes .removed').getByText('7').waitFor();
+      await page.locator('.changes .added').getByText('9').waitFor();
+      await page.getByRole('button', { name: 'earlier moment' }).click();
+      await page.locator('.changes .added').getByText('7').waitFor();
       const { server: readOnly, observed: watched } = await inspector(false);
       createActor(lamp, { inspect: watched.observe }).start();
       const other = await open(readOnly);

@@ -1,6 +1,7 @@
 /** What the inspector's page makes of a log, without a browser: where charts stood, how they are drawn, what a file says. */
 import { describe, expect, it } from 'vitest';
 import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
+import { contextsAt, differences } from '../../inspector/model/context.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
 import { leavesOf } from '../../inspector/model/observed.ts';
@@ -209,6 +210,27 @@ describe('the time line', () => {
     expect(from).toBeLessThan(5000);
     expect(to).toBeGreaterThan(5000);
     expect(x.at(-1)).toBeLessThanOrEqual(1300);
+  });
+});
+
+describe('the context of a conversation', () => {
+  it('is what a restart knows of the log up to an entry, and tells what changed between two', async () => {
+    const { entries } = await observed([asks], async (c) => void (await c.send('Hi').result));
+    const at = (type: LogEntry['type']): number => entries.findIndex((entry) => entry.type === type);
+    const [asked = {}, waits = {}] = contextsAt(entries, [at('tool-suspended') - 1, at('run-suspended')]);
+    expect(asked).toMatchObject({ cycle: 'running', turns: 1 });
+    expect(waits).toEqual(contextsAt(entries.slice(0, at('run-suspended') + 1), [entries.length])[0]);
+    const { changed, same } = differences(asked, waits);
+    expect(changed).toContainEqual({ path: 'cycle', before: '"running"', after: '"suspended"' });
+    expect(changed).toContainEqual(expect.objectContaining({ path: 'calls.call_1.status', after: '"suspended"' }));
+    expect(changed.some(({ path }) => path === 'turns')).toBe(false);
+    expect(same).toBeGreaterThan(5);
+    expect(differences(waits, waits).changed).toEqual([]);
+    expect(differences({ a: [1, {}], gone: 'x' }, { a: [1, { b: null }] }).changed).toEqual([
+      { path: 'a[1].b', after: 'null' },
+      { path: 'a[1]', before: '{}' },
+      { path: 'gone', before: '"x"' },
+    ]);
   });
 });
 

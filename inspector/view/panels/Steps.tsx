@@ -1,14 +1,14 @@
 /** The conversation as a document: requests, what the model said, calls with their results, and decisions in their place. */
 import { useState } from 'preact/hooks';
-import type { CallFacts } from '../model/facts.ts';
-import { waitingAt } from '../model/facts.ts';
-import { type CycleRows, cyclesAt, type StepRow } from '../model/steps.ts';
-import { markOfCall } from '../model/tree.ts';
-import { cost, count, duration, telling } from '../model/words.ts';
-import { cards, cardsBelow, waitsWithin } from '../state/deciding.ts';
-import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../state/store.ts';
+import type { CallFacts } from '../../model/facts.ts';
+import { waitingAt } from '../../model/facts.ts';
+import { type CycleRows, cyclesAt, type StepRow } from '../../model/steps.ts';
+import { markOfCall } from '../../model/tree.ts';
+import { cost, count, duration, telling } from '../../model/words.ts';
+import { cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
+import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
+import { groupIcon, Icon, Mark } from '../marks.tsx';
 import { Decision, Settlement } from './Decision.tsx';
-import { groupIcon, Icon, Mark } from './marks.tsx';
 
 const CYCLES_MAX = 40;
 const ROWS_MAX = 300;

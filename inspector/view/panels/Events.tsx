@@ -1,11 +1,11 @@
 /** Every entry as a row. Rule: only the rows in view exist; any number may be open; later ones are pale. */
 import { computed, signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import { count, oneLine, plural, since, summary } from '../model/words.ts';
-import { copy } from '../state/files.ts';
-import { cursor, entries, facts, isFollowing, moveTo, open } from '../state/store.ts';
-import { Icon } from './marks.tsx';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { count, oneLine, plural, since, summary } from '../../model/words.ts';
+import { copy } from '../../state/files.ts';
+import { cursor, entries, facts, isFollowing, moveTo, open } from '../../state/store.ts';
+import { Icon } from '../marks.tsx';
 import { valueText } from './Steps.tsx';
 
 const ROW = 22;

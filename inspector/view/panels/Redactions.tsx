@@ -1,8 +1,8 @@
 /** What is hidden in the log, where, and why. */
-import { count, plural } from '../model/words.ts';
-import { isNarrow, moveTo, narrowTab, redactions, redactionsAreOpen, tab } from '../state/store.ts';
+import { count, plural } from '../../model/words.ts';
+import { isNarrow, moveTo, narrowTab, redactions, redactionsAreOpen, tab } from '../../state/store.ts';
+import { Key } from '../marks.tsx';
 import { showEntry } from './Events.tsx';
-import { Key } from './marks.tsx';
 
 const SHOWN = 200;
 

@@ -2,10 +2,10 @@
 
 import { diffLines } from 'diff';
 import { useEffect, useState } from 'preact/hooks';
-import type { Json } from '../../machines/vocabulary.ts';
-import type { CallFacts } from '../model/facts.ts';
-import { STAND_IN } from '../model/redactions.ts';
-import { duration } from '../model/words.ts';
+import type { Json } from '../../../machines/vocabulary.ts';
+import type { CallFacts } from '../../model/facts.ts';
+import { STAND_IN } from '../../model/redactions.ts';
+import { duration } from '../../model/words.ts';
 import {
   type Card,
   cardKey,
@@ -18,9 +18,9 @@ import {
   seeCard,
   sent,
   settle,
-} from '../state/deciding.ts';
-import { connection, isPast, open } from '../state/store.ts';
-import { groupIcon, Icon, Key, Mark } from './marks.tsx';
+} from '../../state/deciding.ts';
+import { connection, isPast, open } from '../../state/store.ts';
+import { groupIcon, Icon, Key, Mark } from '../marks.tsx';
 import { Arguments } from './Steps.tsx';
 
 const argsOf = ({ call, suspension }: Card): Json => suspension.args ?? call.args;
