@@ -122,7 +122,12 @@ export class NextRequest implements RequestDraft {
 /** Looks how full the context window is; loaded where it is known (`contextWindow.ts`). */
 export type ContextUse = (
   request: Extract<EffectRequest, { kind: 'context' }>,
-  scope: { next: NextRequest; transcript: Transcript; known: LogState; compact?: true | string },
+  scope: {
+    next: Pick<NextRequest, 'window' | 'frame'>;
+    transcript: Transcript;
+    known: LogState;
+    compact?: true | string;
+  },
 ) => ContextValue;
 
 /** What sums up earlier messages; loaded where the policy may want it (`summary.ts`). */

@@ -37,7 +37,12 @@ describe('an agent with an approval', async () => {
     expect(await failuresOf(paths)).toEqual([]);
     const report = paths.report();
     expect(report.missed).toEqual([]);
-    expect(report.taken.length).toBeGreaterThan(70);
+    expect(report.taken.length).toBeGreaterThan(90);
+    expect(report.taken.filter(({ machine }) => machine === 'COMPACTION').length).toBeGreaterThan(4);
+    // What no case tries has its own reason, and there is little of it.
+    expect(report.notTried.every(({ why }) => why.length > 20)).toBe(true);
+    const others = report.notTried.filter(({ why }) => !why.startsWith('left out'));
+    expect(others.length).toBeLessThan(4);
     expect(String(report)).toContain(
       `${paths.cases.length} cases, ${paths.cases.length} ran, ${paths.cases.length} passed`,
     );
@@ -109,6 +114,17 @@ it('a tool that is a stub is never executed, and trouble that is not wanted is i
   expect(executed).toBe(0);
   const moves = new Set(paths.cases.flatMap(({ script }) => script.map((move) => move.do)));
   expect([...moves].sort()).toEqual(['reply', 'send', 'steer', 'takeBack', 'tool']);
+});
+
+it('drawn closer bounds are told, and how to go further', async () => {
+  const bank = new Bank();
+  const options = { ...bankOptions(bank), bounds: { steps: 30 }, moves: ['cancel'] as const };
+  const paths = await agentPaths(bank.agent(), options);
+  expect(await failuresOf(paths)).toEqual([]);
+  const report = paths.report();
+  expect(report.closer).toEqual({ calls: 1, decisions: 1, troubles: 0 });
+  expect(String(report)).toContain('explored within bounds.calls 1, bounds.decisions 1, bounds.troubles 0');
+  expect(report.notTried.map(({ why }) => why)).toContain('left out by the options moves or bounds');
 });
 
 it('an agent without tools has cases too', async () => {

@@ -13,10 +13,10 @@ import {
   type Settings,
 } from '../../machines/internal.ts';
 import { PHASES } from '../../src/plugins/plugin.ts';
-import type { Behaviour } from '../../src/testing/agentPaths/search/behaviour.ts';
+import type { AgentPathsOptions } from '../../src/testing/agentPaths/runScript.ts';
+import type { AgentModel, Behaviour } from '../../src/testing/agentPaths/search/behaviour.ts';
 import { reachableIn } from '../../src/testing/agentPaths/search/cover.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
-import type { AgentModel } from '../../src/testing/agentPaths/search/prediction.ts';
 
 const call = (name: string, gated = false): RoundCall => ({ callId: '', name, gated, readOnly: false, print: name });
 const done: EffectValue = { kind: 'succeeded', content: [{ type: 'text', text: 'done' }] };
@@ -44,6 +44,8 @@ const pending: EffectValue = { kind: 'pending', reason: 'form' };
 
 /** Changes of the plainest agent. */
 export interface Capability {
+  /** It is looked at without the plain tool beside it. */
+  alone?: true;
   /** It says more where there is an approval too. */
   withApproval?: true;
   /** As it reads behind "n need …". */
@@ -53,8 +55,9 @@ export interface Capability {
   phases?: Partial<Record<Phase, boolean>>;
   says?: readonly (readonly [key: string, value: EffectValue])[];
   settings?: Partial<Settings>;
-  context?: EffectValue;
-  summary?: EffectValue;
+  /** The policy `context` looks at nothing. */
+  looks?: false;
+  bounds?: AgentPathsOptions['bounds'];
 }
 
 const hears = (phase: Phase): Capability => ({ needs: `a plugin with ${phase}`, phases: { [phase]: true } });
@@ -68,28 +71,28 @@ const limit = (name: keyof ChartPolicies['limits'], value: number): Capability =
   policy(`limits.${name}`, { limits: { ...defaultPolicies.limits, [name]: value } });
 const writes = (value: number): EffectValue => ({ kind: 'succeeded', content: [], writes: { key: value } });
 
-const full = (needs: string, context: NonNullable<Settings['context']>, more: object = {}): Capability => ({
-  ...{ needs, settings: { context } },
-  context: { kind: 'context', used: 90, limit: 100, warned: false, ...more },
+const atLimits = (needs: string, limits: Partial<ChartPolicies['limits']>, more: Partial<Capability>): Capability => ({
+  ...more,
+  needs,
+  policies: { limits: { ...defaultPolicies.limits, ...limits } },
 });
-
-const summed = (needs: string): Capability => full(needs, { compact: 0.5 }, { compactable: { upToSeq: 3 } });
-const failed = (retryable: boolean): EffectValue => ({
-  ...{ kind: 'failed', code: 'server', message: 'made', retryable, random: 0.5, model: 'scripted' },
+const again = tool('again', { 'gate 0 ': asks, 'gate 1 approve': asks, 'gate 2 approve': { kind: 'allow' } });
+const waits = tool('waits', { 'tool 0 ': pending, 'tool 1 approve': done, 'tool 1 answer': done });
+const waitsAgain = tool('waitsAgain', {
+  'tool 0 ': pending,
+  'tool 1 approve': pending,
+  'tool 1 answer': pending,
 });
-
+const unlooked: Partial<Capability> = { looks: false };
+const WITHOUT_CONTEXT: Capability = { ...unlooked, needs: 'nothing in the policy context' };
+/** What the policy `context` looks at where nothing is said. */
+const looked = { warn: 0.8, prune: 0.8, compact: 0.8, exhaust: 0.95 };
 export const CAPABILITIES: readonly Capability[] = [
   { needs: 'a tool', behaviours: [plain] },
   { needs: 'an approval', behaviours: [approval] },
   { needs: 'an idempotent tool', behaviours: [{ ...plain, idempotent: true }] },
-  {
-    needs: 'a tool that waits (pending)',
-    behaviours: [tool('waits', { 'tool 0 ': pending, 'tool 1 approve': done, 'tool 1 answer': done })],
-  },
-  {
-    needs: 'a call that asks again on replay',
-    behaviours: [tool('again', { 'gate 0 ': asks, 'gate 1 approve': asks, 'gate 2 approve': { kind: 'allow' } })],
-  },
+  { needs: 'a tool that waits (pending)', behaviours: [waits], alone: true },
+  { needs: 'a call that asks again on replay', behaviours: [again], alone: true },
   {
     needs: 'a plugin that blocks',
     behaviours: [tool('blocked', { 'gate 0 ': { kind: 'block', code: 'blocked', text: 'no' } })],
@@ -98,10 +101,7 @@ export const CAPABILITIES: readonly Capability[] = [
     needs: 'arguments that are refused',
     behaviours: [{ ...plain, call: { ...call('bad'), refused: { code: 'invalid_args', text: 'no' } } }],
   },
-  // preCompact is heard only where a window fills up: it stands with the windows below.
-  ...PHASES.filter((phase) => phase !== 'preCompact').map((phase) =>
-    phase === 'afterToolExecute' ? beside(hears(phase)) : hears(phase),
-  ),
+  ...PHASES.map((phase) => (phase === 'afterToolExecute' ? beside(hears(phase)) : hears(phase))),
   {
     needs: 'a plugin that ends the run before the model is asked',
     phases: { beforeInference: true },
@@ -145,30 +145,35 @@ export const CAPABILITIES: readonly Capability[] = [
       tool('two', { 'gate 0 ': { kind: 'allow' }, 'tool 0 ': writes(2) }),
     ],
   },
-  full('a context window that warns', { warn: 0.5 }),
-  full('a context window that is pruned', { prune: 0.5 }, { prunable: { callIds: ['call1'], used: 10 } }),
-  full('a context window that is summed up', { compact: 0.5 }, { compactable: { upToSeq: 3 } }),
-  { ...summed('a summary that fails'), summary: failed(true) },
-  { ...summed('a summary that fails for good'), summary: failed(false) },
   {
-    ...summed('a summary that fails, and a fallback model'),
-    summary: failed(false),
-    settings: { context: { compact: 0.5 }, models: ['scripted', 'other'] },
-  },
-  { ...summed('a plugin or hook with preCompact'), phases: { preCompact: true } },
-  {
-    ...summed('a plugin or hook that forbids a summary'),
+    needs: 'a plugin or hook that forbids a summary',
     phases: { preCompact: true },
     says: [1, 2, 3].map(
       (turn) => [`preCompact ${turn} `, { kind: 'compact', block: { by: 'plugin', reason: 'no' } }] as const,
     ),
   },
-  full('a context window that is full', { exhaust: 0.5 }),
-  full(
-    'a window that is pruned and still full',
-    { prune: 0.5, exhaust: 0.5 },
-    { prunable: { callIds: ['call1'], used: 80 } },
+  atLimits(
+    'a call that asks again on replay, and the policy limits.suspensionsPerCall',
+    { suspensionsPerCall: 1 },
+    { behaviours: [again], alone: true },
   ),
+  atLimits(
+    'a tool that waits again, and the policy limits.suspensionsPerCall',
+    { suspensionsPerCall: 1 },
+    { behaviours: [waitsAgain], alone: true },
+  ),
+  {
+    needs: 'a call that a gate refuses',
+    behaviours: [tool('refused', { 'gate 0 ': { kind: 'refuse', code: 'invalid_args', text: 'no' } })],
+  },
+  { needs: 'a tool that waits again, beside another', behaviours: [waitsAgain] },
+  { needs: 'three calls in a round (bounds.calls)', behaviours: [approval], bounds: { calls: 3, troubles: 0 } },
+  atLimits('the policy limits.turns, and nothing in the policy context', { turns: 1 }, unlooked),
+  {
+    ...unlooked,
+    needs: 'a tool that waits again, beside another, and nothing in the policy context',
+    behaviours: [waitsAgain],
+  },
 ];
 
 export function modelOf(capabilities: readonly Capability[]): AgentModel {
@@ -179,35 +184,41 @@ export function modelOf(capabilities: readonly Capability[]): AgentModel {
       policies,
       phases: Object.assign({}, noPhases, ...capabilities.map((each) => each.phases)),
       models: ['scripted'],
+      ...(capabilities.every(({ looks }) => looks !== false) && { context: looked }),
     },
     ...capabilities.map((each) => each.settings),
   );
   const behaviours = capabilities.flatMap((each) => each.behaviours ?? []);
   const phases = new Map(capabilities.flatMap((each) => each.says ?? []));
   const idempotent = new Set(behaviours.flatMap((each) => (each.idempotent ? [each.tool] : [])));
-  const [context] = capabilities.flatMap((each) => each.context ?? []);
-  const [summary] = capabilities.flatMap((each) => each.summary ?? []);
-  return { settings, surroundings: { phases, context, summary }, behaviours, idempotent };
+  const frame = { system: '', tools: [] };
+  return { settings, surroundings: { phases, frame, wanted: new Set() }, behaviours, idempotent };
 }
 
 export function reachOf(capabilities: readonly Capability[]): Set<string> {
-  return reachableIn(new Exploration(modelOf(capabilities), {}).graph());
+  const bounds = Object.assign({}, ...capabilities.map((each) => each.bounds));
+  return reachableIn(new Exploration(modelOf(capabilities), { bounds }).graph());
 }
 
 /** What opens each transition that an agent without anything cannot take; the first that does is named. */
 export function reach(): { [key: string]: string } {
-  const known = new Set(reachOf([]));
+  const [looking, without] = [reachOf([]), reachOf([WITHOUT_CONTEXT])];
+  const known = new Set([...looking].filter((key) => without.has(key)));
   const found: { [key: string]: string } = {};
-  const learn = (capabilities: readonly Capability[], needs: string): void => {
-    for (const key of reachOf(capabilities)) {
+  const learn = (opened: ReadonlySet<string>, needs: string): void => {
+    for (const key of opened) {
       if (known.has(key)) continue;
       known.add(key);
       found[key] = needs;
     }
   };
+  learn(looking, 'the policy context');
+  learn(without, WITHOUT_CONTEXT.needs);
   const [tool, approval] = CAPABILITIES;
   if (!tool || !approval) return found;
-  for (const each of CAPABILITIES) learn(each === tool ? [tool] : [tool, each], each.needs);
-  for (const each of CAPABILITIES) if (each.withApproval) learn([approval, each], `an approval and ${each.needs}`);
+  for (const each of CAPABILITIES) learn(reachOf(each === tool || each.alone ? [each] : [tool, each]), each.needs);
+  for (const each of CAPABILITIES)
+    if (each.withApproval)
+      learn(reachOf([approval, each, { needs: '', bounds: { calls: 1 } }]), `an approval and ${each.needs}`);
   return found;
 }

@@ -4,10 +4,12 @@ import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 import { REACH } from '../../src/testing/agentPaths/reach.ts';
+import type { Standing } from '../../src/testing/agentPaths/scriptRun.ts';
 import { walksOver } from '../../src/testing/agentPaths/search/cover.ts';
 import { allTransitions } from '../../src/testing/agentPaths/search/coverage.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
-import { courseOf, Prediction } from '../../src/testing/agentPaths/search/prediction.ts';
+import { courseOf } from '../../src/testing/agentPaths/search/place.ts';
+import { Prediction } from '../../src/testing/agentPaths/search/prediction.ts';
 import { proves } from '../support/tier.ts';
 import { CAPABILITIES, modelOf, reach, reachOf } from './capabilities.ts';
 
@@ -45,12 +47,10 @@ it('is explored by the plans, which say what XState itself says of each word', (
   expect(words.length).toBeGreaterThan(10);
   for (const word of words) {
     const [ours, theirs] = [new Prediction(model), new Prediction(model, xstate)];
-    for (const step of word) {
-      const made = step.kinds.flatMap((kind) => exploration.kinds[kind] ?? []);
-      ours.move(step.move, made);
-      theirs.move(step.move, made);
-      expect(theirs.standing).toEqual(ours.standing);
-    }
+    const made = word.flatMap((step) => step.kinds.flatMap((kind) => exploration.kinds[kind] ?? []));
+    const [moves, stood] = [word.map(({ move }) => move), [] as Standing[]];
+    ours.tell(moves, made, () => void stood.push(ours.standing));
+    theirs.tell(moves, made, () => expect(theirs.standing).toEqual(stood.shift()));
     expect(courseOf(theirs.entries)).toEqual(courseOf(ours.entries));
   }
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, subAgents } from '../../src/index.ts';
-import { type Move, type PathOutcome, runScript } from '../../src/testing/index.ts';
+import { type AgentWorld, type Move, type PathOutcome, runScript } from '../../src/testing/index.ts';
 import { Bank } from './sampleAgents.ts';
 
 const send: Move = { do: 'send' };
@@ -66,6 +66,40 @@ describe('a story told in moves', () => {
     ]);
     expect(told.log.flatMap((entry) => (entry.type === 'tool-result' ? [entry.code] : []))).toEqual(['timeout']);
     expect(told.log.some(({ type }) => type === 'model-retry')).toBe(true);
+  });
+
+  it('brings a move into the middle of a phase, and of the storing of an end', async () => {
+    const heard: string[] = [];
+    const told = async (...script: Move[]): Promise<PathOutcome> => {
+      const plugin = { name: 'slow', runEnd: () => void heard.push('end') };
+      const { tools } = new Bank();
+      return runScript((world) => createAgent({ tools, plugins: [plugin], ...world }), script);
+    };
+    const waits = [send, calls(['transfer', rent])];
+    const inPhase = await told(...waits, { do: 'cancel', during: 'runEnd' });
+    expect(inPhase.path.name).toContain('it is cancelled during runEnd');
+    expect([inPhase.pending, outcomes(inPhase), heard.length]).toEqual([[], ['call1 cancelled'], 1]);
+    const stored = await told(...waits, { do: 'cancel', during: 'storing' });
+    expect(outcomes(stored)).toEqual(['call1 cancelled']);
+    await expect(told(...waits, { do: 'cancel', during: 'afterInference' })).rejects.toThrow(
+      'nothing is under way in afterInference; the conversation is waiting, call 1 waits for a decision',
+    );
+  });
+
+  it('fills the window, and has earlier messages summed up', async () => {
+    const { tools } = new Bank();
+    const agent = (world: AgentWorld) => createAgent({ tools, ...world });
+    const full: Move[] = [{ do: 'send', fills: 0.86 }, calls(['balance', {}]), { do: 'tool', call: 1 }];
+    const told = await runScript(agent, [...full, { do: 'sumUp' }, answer]);
+    expect(told.log.filter(({ type }) => type === 'compaction')).toHaveLength(1);
+    expect(told.path.name).toMatch(
+      /^a request comes that fills the window, .*, earlier messages are summed up, the model answers: completed$/,
+    );
+    await expect(runScript(agent, [...full, answer])).rejects.toThrow('the model is asked for a summary: sumUp');
+    const failed = await runScript(agent, [...full, { do: 'modelFails', retryable: false }, answer]);
+    expect(failed.log.some((entry) => entry.type === 'notice' && entry.code === 'compaction_failed')).toBe(true);
+    const tooMuch = await runScript(agent, [{ do: 'send', fills: 1 }]);
+    expect(tooMuch.result.termination).not.toBe('NaturalEnd');
   });
 
   it('goes on in another process where the one that ran has died', async () => {

@@ -49,6 +49,19 @@ const stories: Record<string, readonly Move[]> = {
     { do: 'tool', call: 1, made: 'timeOut' },
     done,
   ],
+  'a window that fills up': [
+    { do: 'send', fills: 0.86 },
+    { do: 'reply', text: 'so', finish: 'length' },
+    { do: 'modelFails', retryable: true },
+    { do: 'sumUp' },
+    done,
+  ],
+  'a summary that fails for good': [
+    { do: 'send', fills: 0.86 },
+    { do: 'reply', text: 'so', finish: 'length' },
+    { do: 'modelFails', retryable: false },
+    done,
+  ],
   'messages meanwhile': [
     send,
     { do: 'steer', text: 'also' },

@@ -9,11 +9,13 @@ import { type Move, sentenceOf } from './moves.ts';
 import { type AgentPathsReport, reportOf } from './report.ts';
 import { type AgentPath, type AgentPathsOptions, checkPathsOptions, type PathOutcome, play } from './runScript.ts';
 import { type MakeAgent, type ScriptRun, type Standing, standingInWords } from './scriptRun.ts';
-import type { Behaviour } from './search/behaviour.ts';
+import type { AgentModel, Behaviour } from './search/behaviour.ts';
 import { type Cover, reachableIn, walksOver } from './search/cover.ts';
-import { Exploration, type Step } from './search/exploration.ts';
+import { Exploration } from './search/exploration.ts';
+import type { Step } from './search/nextMoves.ts';
 import { type FoundPaths, foundBefore } from './search/pathCache.ts';
-import { type AgentModel, courseOf, Prediction } from './search/prediction.ts';
+import { courseOf } from './search/place.ts';
+import { Prediction } from './search/prediction.ts';
 import { type ProbeFault, Prober, type VerdictRow } from './verdicts.ts';
 
 export interface AgentPaths {
@@ -83,14 +85,7 @@ class Generation {
   }
 
   #played(script: readonly Move[], made: readonly Behaviour[]): Prediction {
-    const prediction = new Prediction(this.#model);
-    let count = 0;
-    for (const move of script) {
-      const calls = move.do === 'reply' ? (move.calls?.length ?? 0) : 0;
-      prediction.move(move, made.slice(count, count + calls));
-      count += calls;
-    }
-    return prediction;
+    return new Prediction(this.#model).tell(script, made);
   }
 
   /** Goes on in the plainest way. */
@@ -116,13 +111,7 @@ class Generation {
   #predict(script: readonly Move[], made: readonly Behaviour[]): Predicted {
     const prediction = new Prediction(this.#model);
     const standings = [prediction.standing];
-    let count = 0;
-    for (const move of script) {
-      const calls = move.do === 'reply' ? (move.calls?.length ?? 0) : 0;
-      prediction.move(move, made.slice(count, count + calls));
-      count += calls;
-      standings.push(prediction.standing);
-    }
+    prediction.tell(script, made, () => void standings.push(prediction.standing));
     const course = courseOf(prediction.entries);
     const last = prediction.entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended').at(-1);
     prediction.stop();
@@ -196,10 +185,10 @@ function pathsOf(exploration: Exploration, cover: Cover): FoundPaths {
     for (const word of words) {
       let at = graph.start;
       for (const step of word) at = graph.vertices.get(at)?.edges.find((edge) => edge.step === step)?.to ?? '';
-      if (exploration.keyOf(word) === at) continue;
+      if (exploration.keyOf(word, graph) === at) continue;
       throw new Error(`equal keys have different futures: ${word.map(({ move }) => move.do).join(', ')}`);
     }
-    return { words, reachable: [...reachableIn(graph)] };
+    return { words, reachable: [...reachableIn(graph)], ...(graph.closer && { closer: graph.closer }) };
   });
 }
 
@@ -213,7 +202,7 @@ export async function agentPaths(agent: MakeAgent, options: AgentPathsOptions = 
   const { model, rows, faults } = await new Prober(agent, options).run();
   const exploration = new Exploration(model, options);
   const cover = options.cover ?? 'transitions';
-  const { words, reachable } = pathsOf(exploration, cover);
+  const { words, reachable, closer } = pathsOf(exploration, cover);
   const generation = new Generation(agent, options, model);
   const cases = generation.covering(words, exploration);
   for (const behaviour of model.behaviours) cases.push(...generation.plainly(behaviour));
@@ -225,6 +214,7 @@ export async function agentPaths(agent: MakeAgent, options: AgentPathsOptions = 
       reportOf({
         taken: generation.taken,
         reachable: new Set(reachable),
+        ...{ model, closer },
         rows,
         ran: generation.ran,
         passed: generation.passed,

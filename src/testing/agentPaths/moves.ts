@@ -2,20 +2,34 @@
  * A story about a conversation, told in moves: who does what, in the order in which it happens. Rule: a move is JSON, and
  * has words that a reader who knows no chart understands. What the agent makes of a call is no move: it is looked at.
  */
-import type { Decision, FinishReason, Json } from '../../../machines/internal.ts';
+import type { Decision, FinishReason, Json, Phase } from '../../../machines/internal.ts';
 
 export interface SaidCall {
   readonly name: string;
   readonly args: Json;
 }
 
+/**
+ * What the agent does by itself while a move comes: a phase that its plugins or hooks take part in (`beforeToolExecute` is
+ * any look at whether a call may run), or the writing of a run's end (`storing`).
+ */
+export type During = Phase | 'storing';
+
 /** Calls are counted from 1, in the order in which the model makes them. */
 export type Move =
-  /** `text` is what a message says. */
-  | { readonly do: 'send' | 'steer' | 'followUp'; readonly text?: string }
-  | { readonly do: 'cancel' | 'resume' }
+  /** `text` is what a message says; `fills` stands for a long one, by its share of the model's context window. */
+  | {
+      readonly do: 'send' | 'steer' | 'followUp';
+      readonly text?: string;
+      readonly fills?: number;
+      readonly during?: During;
+    }
+  | { readonly do: 'cancel'; readonly during?: During }
+  | { readonly do: 'resume' }
   /** The process dies, and another one opens the conversation. */
-  | { readonly do: 'crash' }
+  | { readonly do: 'crash'; readonly during?: During }
+  /** The model has summed up earlier messages, since its context window filled up. */
+  | { readonly do: 'sumUp' }
   /** The last message that waits in the queue is taken back. */
   | { readonly do: 'takeBack' }
   /** The time that the policy `limits.runMs` gives is up. */
@@ -35,6 +49,7 @@ export type Move =
       readonly action: Decision['action'];
       readonly args?: Json;
       readonly payload?: Json;
+      readonly during?: During;
     }
   /** What became of a call whose outcome nobody knows after a crash. */
   | {
@@ -45,6 +60,19 @@ export type Move =
     };
 
 export type MoveOf<Kind extends Move['do']> = Extract<Move, { do: Kind }>;
+
+/** The window of the model under test: large beside what an agent says of itself, small enough for messages that fill it. */
+export const WINDOW_CHARACTERS = 400_000;
+const WORD = 'word ';
+
+/** A message that takes this share of the window. */
+export const filling = (share: number): string => WORD.repeat(Math.round((share * WINDOW_CHARACTERS) / WORD.length));
+
+/** The share of the window that such a message was made to take; nothing for any other. */
+export function shareFilled(text: string): number | undefined {
+  const share = Number((text.length / WINDOW_CHARACTERS).toFixed(3));
+  return text !== '' && text === filling(share) ? share : undefined;
+}
 
 const ARGS_SHOWN = 60;
 const cut = (text: string): string => (text.length > ARGS_SHOWN ? `${text.slice(0, ARGS_SHOWN - 1)}…` : text);
@@ -76,6 +104,7 @@ const PLAIN: Readonly<Record<Exclude<Move['do'], 'reply' | 'modelFails' | 'tool'
   resume: 'it is resumed',
   crash: 'the process dies',
   takeBack: 'the message is taken back',
+  sumUp: 'earlier messages are summed up',
   deadline: 'the time is up',
 };
 
@@ -89,9 +118,26 @@ function saidReply({ text, calls = [], finish }: MoveOf<'reply'>): string {
   return FINISHES[finish ?? 'stop'];
 }
 
+/** What the agent is in the middle of when the move comes. */
+export const duringOf = (move: Move | undefined): During | undefined =>
+  move && 'during' in move ? move.during : undefined;
+
+const FULL = 1;
+
 /** The move in words. `toolOf` names the tool of a call; `several`: calls of this tool have to be told apart. */
 export function inWords(move: Move, toolOf: (call: number) => string): string {
+  const during = duringOf(move);
+  const meanwhile = during === 'storing' ? ' while its end is being stored' : during ? ` during ${during}` : '';
+  return `${actInWords(move, toolOf)}${meanwhile}`;
+}
+
+function actInWords(move: Move, toolOf: (call: number) => string): string {
   switch (move.do) {
+    case 'send':
+    case 'steer':
+    case 'followUp':
+      if (move.fills === undefined) return PLAIN[move.do];
+      return `${PLAIN[move.do]} that ${move.fills < FULL ? 'fills' : 'does not fit'} the window`;
     case 'reply':
       return saidReply(move);
     case 'modelFails':
@@ -126,6 +172,8 @@ export function toolNames(script: readonly Move[]): (call: number) => string {
 /** The script as a sentence; the request that begins it goes without saying. */
 export function sentenceOf(script: readonly Move[], ends: string): string {
   const toolOf = toolNames(script);
-  const told = script[0]?.do === 'send' && script.length > 1 ? script.slice(1) : script;
+  const [first] = script;
+  const isPlain = first?.do === 'send' && first.fills === undefined;
+  const told = isPlain && script.length > 1 ? script.slice(1) : script;
   return `${told.map((move) => inWords(move, toolOf)).join(', ')}: ${ends}`;
 }

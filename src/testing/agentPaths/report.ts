@@ -4,12 +4,30 @@
  */
 
 import { REACH } from './reach.ts';
+import { type AgentModel, roleOf } from './search/behaviour.ts';
 import { allTransitions, type ChartTransition } from './search/coverage.ts';
+import type { Bounds } from './search/nextMoves.ts';
 import type { VerdictRow } from './verdicts.ts';
 
+/** What follows from a store that fails, or from one that has not stored yet what was decided. */
+const AFTER_STORE: ReadonlySet<string> = new Set([
+  'RUN.active.ToolRound.running xstate.done.actor.round 1',
+  'CONVERSATION.closing decision.arrived 0',
+  'CONVERSATION.superseding decision.arrived 0',
+]);
 /** Stores that fail and executors that break are nobody's agent; the library's own tests make them. */
-const isOfStore = ({ event, source }: ChartTransition): boolean =>
-  event === 'append.failed' || event === 'effect.failed' || source.endsWith('.late');
+const isOfStore = (key: string, { event, source }: ChartTransition): boolean =>
+  event === 'append.failed' || event === 'effect.failed' || source.endsWith('.late') || AFTER_STORE.has(key);
+
+const NO_DECISION = 'no conversation comes to it: a run looks at decisions only where there is one';
+/** No agent takes them in a case. */
+const NEVER: Readonly<Record<string, string>> = {
+  'RESUME_TOOL_CALL.DrainDecisionChannel  0': NO_DECISION,
+  'RESUME_TOOL_CALL.NoDecision  0': NO_DECISION,
+  'RUN.active.StepPrepare.compacted effect.done 1':
+    'a summary that uses up limits.tokens or limits.costUsd: what the scripted model says uses nothing',
+};
+const LEFT_OUT = 'left out by the options moves or bounds';
 
 /** Told by the event itself. */
 const needsOf = (key: string, { event }: ChartTransition): string | undefined =>
@@ -20,9 +38,12 @@ export interface AgentPathsReport {
   /** An agent like this can take them, and no case did. */
   readonly missed: readonly ChartTransition[];
   readonly outOfReach: readonly (ChartTransition & { readonly needs: string })[];
-  readonly notTried: readonly ChartTransition[];
+  /** No case can take them, and `why`. */
+  readonly notTried: readonly (ChartTransition & { readonly why: string })[];
   /** Of stores that fail and of executors that break: the library's own tests take them. */
   readonly ofStore: readonly ChartTransition[];
+  /** Bounds that had to be drawn closer, since there was more to explore than `bounds.steps`. */
+  readonly closer?: Readonly<Record<string, number>>;
   toString(): string;
 }
 
@@ -33,14 +54,30 @@ interface Found {
   readonly cases: number;
   readonly ran: number;
   readonly passed: number;
+  readonly model: AgentModel;
+  readonly closer: Partial<Bounds> | undefined;
 }
 
-export function reportOf({ taken, reachable, rows, cases, ran, passed }: Found): AgentPathsReport {
+/** What the agent is known to have: what it cannot take for want of it was left out. */
+function hasOf({ settings, behaviours }: AgentModel): ReadonlySet<string> {
+  const roles = new Set(behaviours.map(roleOf));
+  const has = (role: string, needs: string): string[] => (roles.has(role) ? [needs] : []);
+  return new Set([
+    ...(behaviours.length > 0 ? ['a tool'] : []),
+    ...has('asks', 'an approval'),
+    ...has('waits', 'a tool that waits (pending)'),
+    ...(settings.context ? ['the policy context'] : ['nothing in the policy context']),
+    ...Object.entries(settings.phases).flatMap(([phase, heard]) => (heard ? [`a plugin with ${phase}`] : [])),
+  ]);
+}
+
+export function reportOf({ taken, reachable, rows, cases, ran, passed, model, closer }: Found): AgentPathsReport {
+  const had = hasOf(model);
   const groups = {
     taken: [] as ChartTransition[],
     missed: [] as ChartTransition[],
     outOfReach: [] as (ChartTransition & { needs: string })[],
-    notTried: [] as ChartTransition[],
+    notTried: [] as (ChartTransition & { why: string })[],
     ofStore: [] as ChartTransition[],
   };
   const all = allTransitions();
@@ -48,19 +85,24 @@ export function reportOf({ taken, reachable, rows, cases, ran, passed }: Found):
     const needs = needsOf(key, transition);
     if (taken.has(key)) groups.taken.push(transition);
     else if (reachable.has(key)) groups.missed.push(transition);
-    else if (isOfStore(transition)) groups.ofStore.push(transition);
-    else if (needs !== undefined) groups.outOfReach.push({ ...transition, needs });
-    else groups.notTried.push(transition);
+    else if (isOfStore(key, transition)) groups.ofStore.push(transition);
+    else if (needs !== undefined && !had.has(needs)) groups.outOfReach.push({ ...transition, needs });
+    else groups.notTried.push({ ...transition, why: NEVER[key] ?? LEFT_OUT });
   }
   const head = `${cases} cases, ${ran} ran, ${passed} passed · ${groups.taken.length} of ${all.size} transitions taken, ${groups.missed.length} missed`;
-  return { ...groups, toString: () => inWords(head, groups, rows) };
+  const narrowed = closer && Object.keys(closer).length > 0 ? { closer: { ...closer } } : {};
+  return { ...groups, ...narrowed, toString: () => inWords(head, { ...groups, ...narrowed }, rows) };
 }
 
 function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows: readonly VerdictRow[]): string {
   const needs = counted(groups.outOfReach.map((each) => each.needs)).map(([why, count]) => `${count} need ${why}`);
-  const notTried = groups.notTried.length > 0 ? [WHY_NOT_TRIED, ...groups.notTried.map(nameOf)] : [];
+  const notTried = counted(groups.notTried.map(({ why }) => why)).flatMap(([why, count]) => [
+    `${count} ${why}`,
+    ...(why === LEFT_OUT ? groups.notTried.filter((each) => each.why === why).map((each) => `  ${nameOf(each)}`) : []),
+  ]);
   const lines = [
     head,
+    ...closerLines(groups.closer),
     ...verdictLines(rows),
     ...grouped('missed', groups.missed.map(nameOf)),
     ...grouped('out of reach', needs, groups.outOfReach.length),
@@ -74,8 +116,13 @@ function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows:
   return lines.join('\n');
 }
 
-/** Cases stop only where something takes time: a model, a tool, a person. */
-const WHY_NOT_TRIED = 'two things at once, or what comes in the middle of a commit or a phase; simulate tries them:';
+function closerLines(closer: Readonly<Record<string, number>> | undefined): string[] {
+  if (!closer) return [];
+  const within = Object.entries(closer).map(([name, most]) => `bounds.${name} ${most}`);
+  return [
+    `  drawn closer       explored within ${within.join(', ')}: more than bounds.steps (give more of them to go further)`,
+  ];
+}
 
 const nameOf = ({ source, event }: ChartTransition): string => `${source} ${event || '(at once)'}`;
 

@@ -39,7 +39,16 @@ export interface AgentPathsOptions {
   stubs?: 'all' | readonly string[];
   cover?: 'transitions' | 'pairs';
   /** What a case may hold besides requests, replies and decisions; everything where it is not given. */
-  moves?: readonly ('cancel' | 'steer' | 'followUp' | 'crash' | 'modelFailure' | 'oddReply' | 'toolFailure')[];
+  moves?: readonly (
+    | 'cancel'
+    | 'steer'
+    | 'followUp'
+    | 'crash'
+    | 'modelFailure'
+    | 'oddReply'
+    | 'toolFailure'
+    | 'fullWindow'
+  )[];
   bounds?: {
     rounds?: number;
     calls?: number;
@@ -47,6 +56,8 @@ export interface AgentPathsOptions {
     troubles?: number;
     decisions?: number;
     resumes?: number;
+    /** So much is explored, before calls, decisions and troubles are drawn closer; 15,000 where it is not given. */
+    steps?: number;
   };
   /** How long a tool may go on after it was cancelled, in real milliseconds; 250 where it is not given. */
   abortMs?: number;

@@ -5,9 +5,15 @@
  */
 import type { FinishReason, Json, LogEntry } from '../../../machines/internal.ts';
 import { readable } from '../../log/entryShape.ts';
-import { type Move, type SaidCall, sentenceOf } from './moves.ts';
+import { type Move, type SaidCall, sentenceOf, shareFilled } from './moves.ts';
 
 type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
+
+/** What fills the window is told by how much it fills. */
+function saidIn(text: string): { text: string } | { fills: number } {
+  const fills = shareFilled(text);
+  return fills === undefined ? { text } : { fills };
+}
 
 const textOf = (content: Entry<'user-message'>['content']): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
@@ -43,7 +49,7 @@ class Telling {
     switch (entry.type) {
       case 'message-queued':
         this.#queued.add(entry.messageId);
-        return this.#say({ do: entry.kind, text: textOf(entry.content) });
+        return this.#say({ do: entry.kind, ...saidIn(textOf(entry.content)) });
       case 'message-returned':
         if (this.#queued.delete(entry.messageId) && entry.why === 'cancelled') this.#say({ do: 'takeBack' });
         return;
@@ -58,7 +64,11 @@ class Telling {
       case 'model-retry':
         this.#failures += 1;
         return this.#say({ do: 'modelFails', retryable: true });
+      case 'compaction':
+        this.#say({ do: 'sumUp' });
+        return;
       case 'notice':
+        if (entry.code === 'compaction_failed') return this.#notSummedUp();
         return entry.code === 'tool_retry' ? this.#retried(entry.text) : undefined;
       case 'tool-started':
         // What only runs calls of an ended cycle again has no beginning of its own in the log.
@@ -98,7 +108,7 @@ class Telling {
     const waited = this.#queued.delete(messageId);
     // A queued message is promoted by itself, but not behind a crash.
     if (waited && kind === 'followUp' && this.#ended?.cause === 'crash') this.#say({ do: 'resume' });
-    if (!waited && kind !== 'steer') this.#say({ do: 'send', text: textOf(content) });
+    if (!waited && kind !== 'steer') this.#say({ do: 'send', ...saidIn(textOf(content)) });
     this.#begun();
   }
 
@@ -133,6 +143,13 @@ class Telling {
     });
     this.#texts = [];
     this.#calls = [];
+    this.#failures = 0;
+  }
+
+  /** The summary that was just told failed. */
+  #notSummedUp(): void {
+    this.moves.pop();
+    this.#say({ do: 'modelFails', retryable: this.#failures > 0 });
     this.#failures = 0;
   }
 

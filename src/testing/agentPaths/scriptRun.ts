@@ -9,7 +9,7 @@ import type { Run, RunResult } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { withMethods } from '../../validation.ts';
 import type { AgentWorld } from '../simulation/simulate.ts';
-import { inWords, type Move, type MoveOf, toolNames } from './moves.ts';
+import { duringOf, filling, inWords, type Move, type MoveOf, toolNames } from './moves.ts';
 import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 
 export type MakeAgent = (world: AgentWorld) => Agent;
@@ -19,15 +19,18 @@ export interface Standing {
   readonly status: Conversation['status'];
   /** The model is asked. */
   readonly model: boolean;
+  /** It is asked to sum up earlier messages. */
+  readonly summary: boolean;
   readonly running: readonly number[];
   readonly waiting: readonly number[];
   readonly queued: number;
 }
 
-export function standingInWords({ status, model, running, waiting, queued }: Standing): string {
+export function standingInWords({ status, model, summary, running, waiting, queued }: Standing): string {
   const calls = (numbers: readonly number[], what: string): string[] => numbers.map((call) => `call ${call} ${what}`);
   const facts = [
     ...(model ? ['the model is asked'] : []),
+    ...(summary ? ['the model is asked for a summary'] : []),
     ...calls(running, 'runs'),
     ...calls(waiting, 'waits for a decision'),
     ...(queued > 0 ? [`${queued} in the queue`] : []),
@@ -35,6 +38,7 @@ export function standingInWords({ status, model, running, waiting, queued }: Sta
   return [`the conversation is ${status}`, ...facts].join(', ');
 }
 
+const SUMMARY = 'so far';
 const SPREAD = 'spread the world into it last: createAgent({ …, ...world })';
 const numberOf = (callId: string): number => Number(callId.slice('call'.length));
 
@@ -81,8 +85,17 @@ export class ScriptRun {
     const move = this.#script[this.#at] as Move;
     this.#at += 1;
     try {
+      const during = duringOf(move);
+      if (during !== undefined && !this.world.journal?.isHolding)
+        throw this.#impossible(`nothing is under way in ${during}`);
+      // What the agent was in the middle of is over behind the move, and not before.
+      if (during === undefined) this.world.stopIn(duringOf(this.#script[this.#at]));
       await this.#do(move);
       await this.world.settled();
+      if (during !== undefined) {
+        this.world.stopIn(duringOf(this.#script[this.#at]));
+        await this.world.settled();
+      }
       if (this.#refusal !== undefined) throw this.#refusal;
     } catch (error) {
       const told = `move ${this.#at} (${inWords(move, this.#toolOf)})`;
@@ -96,6 +109,7 @@ export class ScriptRun {
     const running = [...(journal?.open.values() ?? [])].flatMap((request) =>
       request.kind === 'tool' ? [numberOf(request.callId)] : [],
     );
+    const asksSummary = this.#asksSummary;
     // What waits inside a call waits for a person when the call itself does.
     const suspended = suspendedIn(this.log);
     const waiting = this.pending.flatMap(({ callId, path }) => {
@@ -104,7 +118,8 @@ export class ScriptRun {
     });
     return {
       status,
-      model: model.open !== undefined,
+      model: model.open !== undefined && !asksSummary,
+      summary: asksSummary,
       running: running.sort((a, b) => a - b),
       waiting: [...new Set(waiting)].sort((a, b) => a - b),
       queued: queue.length,
@@ -158,7 +173,12 @@ export class ScriptRun {
         if (!world.clock.ring((owner) => owner === 'deadline')) throw this.#impossible('no time limit runs');
         return;
       case 'reply':
+        if (this.#asksSummary) throw this.#impossible('the model is asked for a summary: sumUp');
         if (!world.model.reply(move)) throw this.#impossible('the model is not asked');
+        return;
+      case 'sumUp':
+        if (!this.#asksSummary || !world.model.reply({ text: SUMMARY }))
+          throw this.#impossible('no summary is asked for');
         return;
       case 'modelFails':
         if (!world.model.fail(move.retryable)) throw this.#impossible('the model is not asked');
@@ -172,7 +192,15 @@ export class ScriptRun {
     }
   }
 
-  #say({ do: kind, text = kind }: Extract<Move, { text?: string; do: 'send' | 'steer' | 'followUp' }>): void {
+  get #asksSummary(): boolean {
+    return [...(this.world.journal?.open.values() ?? [])].some(({ kind }) => kind === 'summary');
+  }
+
+  #say({
+    do: kind,
+    fills,
+    text = fills === undefined ? kind : filling(fills),
+  }: Extract<Move, { text?: string; do: 'send' | 'steer' | 'followUp' }>): void {
     const controller = new AbortController();
     const { signal } = controller;
     const run = this.conversation.send(text, kind === 'send' ? { signal } : { kind, signal });

@@ -7,10 +7,10 @@ import { thrownText } from '../../errors.ts';
 import type { ToolSpec } from '../../models/model.ts';
 import type { ToolDefinition } from '../../tools/tool.ts';
 import { argumentValues, incomplete, numberKeys } from './argumentValues.ts';
+import type { Frame } from './filledWindow.ts';
 import type { AgentPathsOptions, Verdict } from './runScript.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
-import { type Behaviour, Recorder } from './search/behaviour.ts';
-import type { AgentModel } from './search/prediction.ts';
+import { type AgentModel, type Behaviour, Recorder } from './search/behaviour.ts';
 import { declarationFaults } from './world/toolWatch.ts';
 
 export interface VerdictRow {
@@ -58,9 +58,9 @@ export class Prober {
   readonly #faults: ProbeFault[] = [];
   readonly #definitions = new Map<string, ToolDefinition>();
   readonly #phases = new Map<string, EffectValue>();
-  #context: EffectValue | undefined;
+  readonly #wanted = new Set<number>();
+  #frame: Frame = { system: '', tools: [] };
   #settings: Settings | undefined;
-  #specs: readonly ToolSpec[] = [];
 
   constructor(make: MakeAgent, options: AgentPathsOptions) {
     this.#make = make;
@@ -78,7 +78,7 @@ export class Prober {
       }
     });
     const rows: VerdictRow[] = [];
-    for (const spec of this.#specs) rows.push(...(await this.#rowsOf(spec)));
+    for (const spec of this.#frame.tools) rows.push(...(await this.#rowsOf(spec)));
     const behaviours: Behaviour[] = [];
     for (const row of representatives(rows)) {
       const behaviour = await this.#behaviourOf(row);
@@ -87,7 +87,7 @@ export class Prober {
     const idempotent = [...this.#definitions].flatMap(([name, tool]) => (tool.idempotent ? [name] : []));
     const model = {
       settings: this.#settings,
-      surroundings: { phases: this.#phases, context: this.#context },
+      surroundings: { phases: this.#phases, frame: this.#frame, wanted: this.#wanted },
       behaviours,
       idempotent: new Set(idempotent),
     };
@@ -271,7 +271,8 @@ export class Prober {
     try {
       await run.begin();
       await run.goOn({ do: 'send' });
-      this.#specs = run.world.model.requests[0]?.tools ?? this.#specs;
+      const [request] = run.world.model.requests;
+      if (request) this.#frame = { system: request.system, tools: request.tools };
       if (run.standing.model) await run.goOn(reply);
       await then?.(run);
       waits = run.standing.waiting.length > 0;
@@ -284,7 +285,7 @@ export class Prober {
 
   #learn(run: ScriptRun, recorder: Recorder): void {
     this.#settings ??= run.world.settings;
-    this.#context ??= recorder.context;
+    for (const turn of recorder.wanted) this.#wanted.add(turn);
     for (const { definition } of run.world.tools.executions) this.#definitions.set(definition.name, definition);
     for (const [key, value] of recorder.phases) if (!this.#phases.has(key)) this.#phases.set(key, value);
   }

@@ -2,7 +2,16 @@
  * How a call behaves, as the real agent showed it: what its gate said, how it ended, behind which decision. Rule: what was
  * seen is kept as the charts are told it; calls that the charts cannot tell apart are of one kind.
  */
-import type { Completion, EffectRequest, EffectValue, Json, RoundCall } from '../../../../machines/internal.ts';
+import type {
+  Completion,
+  EffectRequest,
+  EffectValue,
+  Json,
+  RoundCall,
+  Settings,
+} from '../../../../machines/internal.ts';
+import type { Frame } from '../filledWindow.ts';
+import type { During } from '../moves.ts';
 
 type OfCall = Extract<EffectRequest, { kind: 'gate' | 'tool' | 'afterTool' }>;
 
@@ -16,13 +25,21 @@ export interface Behaviour {
   readonly answers: ReadonlyMap<string, EffectValue>;
 }
 
-/** What the agent does around its calls: its phases by turn, and how full its window is. */
+/** What the agent does around its calls. */
 export interface Surroundings {
+  /** What its phases say, by turn. */
   readonly phases: ReadonlyMap<string, EffectValue>;
-  /** How full the window was said to be. */
-  readonly context?: EffectValue | undefined;
-  /** What comes of a summary; a short one where it is not given. */
-  readonly summary?: EffectValue | undefined;
+  readonly frame: Frame;
+  /** Turns before which a plugin wants earlier messages summed up. */
+  readonly wanted: ReadonlySet<number>;
+}
+
+/** All that is known of an agent before its paths are looked for. */
+export interface AgentModel {
+  readonly settings: Settings;
+  readonly surroundings: Surroundings;
+  readonly behaviours: readonly Behaviour[];
+  readonly idempotent: ReadonlySet<string>;
 }
 
 const isOfCall = (request: EffectRequest): request is OfCall =>
@@ -36,10 +53,30 @@ function keyOf(request: OfCall): string {
 export const phaseKey = (request: Extract<EffectRequest, { kind: 'phase' }>): string =>
   `${request.phases.join(' ')} ${request.turn} ${request.termination ?? ''}`;
 
+/** What the agent is in the middle of while this request is open, as far as a move can come meanwhile. */
+export function isDuring(request: EffectRequest, during: During): boolean {
+  switch (request.kind) {
+    case 'phase':
+      return during !== 'storing' && request.phases.includes(during);
+    case 'gate':
+      return during === 'beforeToolExecute';
+    case 'afterTool':
+      return during === 'afterToolExecute';
+    case 'commit':
+      return during === 'storing' && request.boundary === 'RunFinished';
+    default:
+      return false;
+  }
+}
+
+/** The turn that a look at the window comes before. */
+export const turnOf = (request: Extract<EffectRequest, { kind: 'context' }>): number =>
+  Number(/\/t(\d+)\/[^/]*$/.exec(request.id)?.[1] ?? 0);
+
 /** Writes down what is answered while a script is played. */
 export class Recorder {
   readonly phases = new Map<string, EffectValue>();
-  context: EffectValue | undefined;
+  readonly wanted = new Set<number>();
   readonly #calls = new Map<string, RoundCall>();
   readonly #answers = new Map<string, Map<string, EffectValue>>();
   readonly #starts = new Map<string, number>();
@@ -49,7 +86,7 @@ export class Recorder {
     const { value } = completion;
     if (value.kind === 'reply') for (const call of value.calls) this.#calls.set(call.callId, call);
     if (request.kind === 'phase' && !this.phases.has(phaseKey(request))) this.phases.set(phaseKey(request), value);
-    if (request.kind === 'context') this.context = value;
+    if (request.kind === 'context' && value.kind === 'context' && value.compactable) this.wanted.add(turnOf(request));
     if (!isOfCall(request)) return;
     const answers = this.#answers.get(request.callId) ?? new Map<string, EffectValue>();
     this.#answers.set(request.callId, answers);

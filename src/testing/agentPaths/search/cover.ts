@@ -3,7 +3,8 @@
  * each move after each sort of move. Rule: always on to the nearest edge that holds an item not covered yet, then to an
  * end; the same graph gives the same walks.
  */
-import type { PathEdge, PathGraph, Step } from './exploration.ts';
+import type { PathEdge, PathGraph } from './exploration.ts';
+import type { Step } from './nextMoves.ts';
 
 export type Cover = 'transitions' | 'pairs';
 

@@ -49,15 +49,3 @@ export function allTransitions(): ReadonlyMap<string, ChartTransition> {
   }
   return found;
 }
-
-const source = (_: string, value: unknown): unknown => (typeof value === 'function' ? String(value) : value);
-let print: string | undefined;
-
-/** The charts as they are written, guards and all: other charts have other paths. */
-export function chartsPrint(): string {
-  print ??= JSON.stringify(
-    charts(conversationMachine).map(({ config, implementations: { guards } }) => [config, guards]),
-    source,
-  );
-  return print;
-}

@@ -1,18 +1,19 @@
 /**
- * Found paths, kept between runs of the tests: they depend on how calls behave, on policies and phases, and on nothing
- * else. Rule: what is kept is replayed before it counts; a cache that cannot be read or written is none.
+ * Found paths, kept between runs of the tests: they depend on how calls behave, on policies and phases, and on the files of
+ * the charts and of the search. Rule: a cache that cannot be read or written is none.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { hash } from '../../../../machines/internal.ts';
-import { chartsPrint } from './coverage.ts';
-import type { Step } from './exploration.ts';
+import type { Bounds, Step } from './nextMoves.ts';
 
 /** The words of a cover, and every transition that the graph can take. */
 export interface FoundPaths {
   readonly words: readonly (readonly Step[])[];
   readonly reachable: readonly string[];
+  /** The bounds that had to be drawn closer. */
+  readonly closer?: Partial<Bounds>;
 }
 
 const kept = new Map<string, FoundPaths>();
@@ -27,9 +28,29 @@ function folder(): string | undefined {
   }
 }
 
+let print: string | undefined;
+
+/** The charts and the search as they are written, to the last helper; nothing where their files are not at hand. */
+function printOfFiles(): string | undefined {
+  if (print !== undefined) return print;
+  try {
+    const texts = ['../../../../machines', '..'].flatMap((folder) => {
+      const path = join(import.meta.dirname, folder);
+      const files = readdirSync(path, { recursive: true, encoding: 'utf8' }).filter((file) => /\.[jt]s$/.test(file));
+      return files.sort().map((file) => `${file} ${readFileSync(join(path, file), 'utf8')}`);
+    });
+    print = hash(texts.join('\n'));
+    return print;
+  } catch {
+    return undefined;
+  }
+}
+
 /** What was found for this description before, else what `find` finds. */
 export function foundBefore(described: string, find: () => FoundPaths): FoundPaths {
-  const name = hash(`${described} ${chartsPrint()}`);
+  const files = printOfFiles();
+  if (files === undefined) return find();
+  const name = hash(`${described} ${files}`);
   const known = kept.get(name) ?? read(name);
   if (known) {
     kept.set(name, known);

@@ -27,21 +27,16 @@ import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
 import type { Interpreter } from '../../../runtime/interpreter/interpreter.ts';
 import { ChartStatus } from '../../../runtime/status.ts';
 import { ScriptedJournal } from '../../scriptedJournal.ts';
-import type { Move, MoveOf } from '../moves.ts';
+import { type During, duringOf, filling, type Move, type MoveOf } from '../moves.ts';
 import type { Standing } from '../scriptRun.ts';
-import { answerFor, type Behaviour, phaseKey, type Surroundings } from './behaviour.ts';
+import { type AgentModel, answerFor, type Behaviour, isDuring } from './behaviour.ts';
 import { coveredBy } from './coverage.ts';
-
-/** All that is known of an agent before its paths are looked for. */
-export interface AgentModel {
-  readonly settings: Settings;
-  readonly surroundings: Surroundings;
-  readonly behaviours: readonly Behaviour[];
-  readonly idempotent: ReadonlySet<string>;
-}
+import { duringsOf, nextByItself, ownAnswer, type Passage, passageOf } from './ownAnswers.ts';
 
 const GO_ON = 'Go on where you stopped.';
 const STEPS_MAX = 400;
+/** More than that many characters are there only where a message fills the window. */
+const FEW = 100_000;
 const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 const SUMMARY: EffectValue = { kind: 'summary', text: 'so far', usage: noUsage, costUsd: 0, model: 'scripted' };
 const numberOf = (callId: string): number => Number(callId.slice('call'.length));
@@ -49,12 +44,16 @@ const numberOf = (callId: string): number => Number(callId.slice('call'.length))
 export class Prediction {
   /** Transitions that the last move took. */
   taken = new Set<string>();
+  /** What it did by itself behind the last move. */
+  readonly passed = new Map<During, Passage>();
   readonly known: LogState = emptyLogState();
   readonly entries: LogEntry[] = [];
   readonly #transcript = createTranscript();
   readonly calls: Behaviour[] = [];
   readonly #model: AgentModel;
   readonly #interpreter: Interpreter;
+  /** The charts can be looked into. */
+  readonly #looks: boolean;
   #journal = new ScriptedJournal();
   #chart = new ChartStatus();
   #driver: Driver | undefined;
@@ -66,6 +65,7 @@ export class Prediction {
 
   constructor(model: AgentModel, interpreter?: Interpreter) {
     this.#model = model;
+    this.#looks = interpreter === undefined;
     this.#interpreter = interpreter ?? coveredBy((key) => this.taken.add(key));
     this.#open();
   }
@@ -87,8 +87,10 @@ export class Prediction {
     const running = this.requests.flatMap((request) => (request.kind === 'tool' ? [numberOf(request.callId)] : []));
     const waiting = pendingCalls(this.known).map(({ callId }) => numberOf(callId));
     return {
-      status: this.#chart.status,
+      // For a host a run is over once its end is in the log.
+      status: this.#chart.settledStatus(this.known) ?? this.#chart.status,
       model: this.requests.some(({ kind }) => kind === 'model'),
+      summary: this.requests.some(({ kind }) => kind === 'summary'),
       running: running.sort((a, b) => a - b),
       waiting: waiting.sort((a, b) => a - b),
       queued: this.known.queue.length,
@@ -107,16 +109,47 @@ export class Prediction {
     return unsettledCalls(this.known).map(({ callId }) => numberOf(callId));
   }
 
+  get isSummedUp(): boolean {
+    return this.entries.some(({ type }) => type === 'compaction');
+  }
+
+  /** What the next look at the window depends on. */
+  get fill(): readonly unknown[] {
+    const { characters } = this.#transcript.size();
+    return [
+      this.isSummedUp,
+      this.known.warned,
+      characters > FEW,
+      this.#transcript.messages().length > 1 && characters > FEW,
+    ];
+  }
+
   get hasDeadline(): boolean {
     return this.requests.some((request) => request.kind === 'timer' && request.ofCycle);
   }
 
-  /** A reply with calls names them by their behaviours. */
-  move(move: Move, made: readonly Behaviour[] = []): void {
+  /** A reply with calls names them by their behaviours; `next` is the move that may come in the middle of what follows. */
+  move(move: Move, made: readonly Behaviour[] = [], next?: Move): void {
     this.taken = new Set();
+    this.passed.clear();
+    const during = duringOf(move);
+    if (during !== undefined && !this.requests.some((request) => isDuring(request, during)))
+      throw new Error(`nothing is under way in ${during}`);
     this.#do(move, made);
-    this.#goOn();
+    this.#goOn(duringOf(next));
     if (this.#broken !== undefined) throw this.#broken;
+  }
+
+  /** Each move in turn; `behind` looks at what has come of it. */
+  tell(script: readonly Move[], made: readonly Behaviour[], behind?: () => void): this {
+    let count = 0;
+    for (const [index, move] of script.entries()) {
+      const calls = move.do === 'reply' ? (move.calls?.length ?? 0) : 0;
+      this.move(move, made.slice(count, count + calls), script[index + 1]);
+      count += calls;
+      behind?.();
+    }
+    return this;
   }
 
   stop(): void {
@@ -180,10 +213,12 @@ export class Prediction {
     const { status } = this.#chart;
     switch (move.do) {
       case 'send':
-        return this.#say(status === 'idle' || status === 'error' ? 'direct' : this.#kindOfSend());
+        return this.#say(status === 'idle' || status === 'error' ? 'direct' : this.#kindOfSend(), move.fills);
       case 'steer':
       case 'followUp':
-        return this.#say(move.do);
+        return this.#say(move.do, move.fills);
+      case 'sumUp':
+        return this.#answer(({ kind }) => kind === 'summary', SUMMARY);
       case 'takeBack':
         return this.#act({ type: 'message.returned', messageId: this.#sent.pop() ?? '', why: 'cancelled' }, true);
       case 'cancel':
@@ -213,10 +248,11 @@ export class Prediction {
     return whileActive === 'steer' ? 'steer' : 'followUp';
   }
 
-  #say(kind: 'direct' | 'steer' | 'followUp'): void {
+  #say(kind: 'direct' | 'steer' | 'followUp', fills?: number): void {
     const messageId = this.#newId();
     this.#sent.push(messageId);
-    this.#act({ type: 'message.sent', messageId, content: [{ type: 'text', text: kind }], kind });
+    const text = fills === undefined ? kind : filling(fills);
+    this.#act({ type: 'message.sent', messageId, content: [{ type: 'text', text }], kind });
   }
 
   #resume(): void {
@@ -267,7 +303,7 @@ export class Prediction {
   #fail({ retryable }: MoveOf<'modelFails'>): void {
     const code = retryable ? 'server' : 'auth';
     const failed = { kind: 'failed' as const, code, message: 'made', retryable, random: 0.5, model: 'scripted' };
-    this.#answer(({ kind }) => kind === 'model', failed);
+    this.#answer(({ kind }) => kind === 'model' || kind === 'summary', failed);
   }
 
   #behaviourOf(callId: string): Behaviour | undefined {
@@ -324,23 +360,22 @@ export class Prediction {
     this.#fold();
   }
 
-  /** The agent does what it does by itself, in the order in which it is asked. */
-  #goOn(): void {
+  /** The agent does what it does by itself, in the order in which it is asked, up to what the next move comes into. */
+  #goOn(during: During | undefined): void {
     for (let step = 0; step < STEPS_MAX; step++) {
       this.#fold();
-      const { requests } = this;
-      const next = requests.find(({ kind }) => kind === 'commit') ?? requests.find(({ kind }) => BY_ITSELF.has(kind));
-      if (next) this.#journal.answer(next, { type: 'effect.done', value: this.#ownAnswer(next) });
-      else if (!this.#ring()) return;
+      const { next, isHeld } = nextByItself(this.requests, during);
+      if (next) {
+        if (!during && this.#looks) this.#pass(next);
+        this.#journal.answer(next, { type: 'effect.done', value: this.#ownAnswer(next) });
+      } else if (isHeld || !this.#ring()) return;
     }
     throw new Error('the agent does not come to rest by itself');
   }
 
-  /** Behind a summary there is room again. */
-  #context(): EffectValue {
-    const isSummedUp = this.entries.some(({ type }) => type === 'compaction');
-    const { context } = this.#model.surroundings;
-    return context && !isSummedUp ? context : { kind: 'context', used: 0, limit: 1, warned: false };
+  #pass(request: EffectRequest): void {
+    const fresh = duringsOf(request).filter((during) => !this.passed.has(during));
+    for (const during of fresh) this.passed.set(during, passageOf(this.root, this.#chart, this.known));
   }
 
   /** The wait before the next attempt is over. */
@@ -351,45 +386,8 @@ export class Prediction {
   }
 
   #ownAnswer(request: EffectRequest): EffectValue {
-    switch (request.kind) {
-      case 'gate':
-      case 'afterTool': {
-        const behaviour = this.#behaviourOf(request.callId);
-        return behaviour ? answerFor(behaviour, request) : { kind: 'allow' };
-      }
-      case 'phase':
-        return this.#model.surroundings.phases.get(phaseKey(request)) ?? { kind: 'done' };
-      case 'context':
-        return this.#context();
-      case 'summary':
-        return this.#model.surroundings.summary ?? SUMMARY;
-      default:
-        return { kind: 'committed' };
-    }
+    const behaviour = 'callId' in request ? this.#behaviourOf(request.callId) : undefined;
+    const scope = { transcript: this.#transcript, known: this.known };
+    return ownAnswer(request, behaviour, { ...scope, surroundings: this.#model.surroundings });
   }
 }
-
-const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context', 'summary']);
-
-/** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
-export function courseOf(entries: readonly LogEntry[]): string[] {
-  return entries.flatMap((entry) => {
-    if (UNTOLD.has(entry.type)) return [];
-    const facts: unknown[] = [entry.type];
-    if ('callId' in entry && entry.callId) facts.push(entry.callId);
-    if (entry.type === 'tool-result') facts.push(entry.outcome, entry.code);
-    if (entry.type === 'run-stop') facts.push(entry.reason, entry.cause);
-    if (entry.type === 'checkpoint') facts.push(entry.boundary);
-    if (entry.type === 'agent-output') facts.push(entry.item.type);
-    if (entry.type === 'decision') facts.push(entry.suspension);
-    if (entry.type === 'model-reply') facts.push(entry.finish);
-    return [facts.filter((fact) => fact !== undefined).join(' ')];
-  });
-}
-const UNTOLD: ReadonlySet<LogEntry['type']> = new Set([
-  'conversation',
-  'diagnostic',
-  'extension',
-  'sub-agent',
-  'notice',
-]);

@@ -3,6 +3,7 @@
  * answered; sub-agents, of whom no script speaks, call each tool that their task names and then hand in.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../models/model.ts';
+import { CONTEXT_WINDOW, REPLY_TOKENS } from '../filledWindow.ts';
 import type { MoveOf } from '../moves.ts';
 
 type Answer = readonly ModelPart[] | ModelError;
@@ -24,6 +25,8 @@ const SUBMIT = 'submit_result';
 export class HeldModel implements Model {
   readonly id = 'scripted';
   readonly prices = { input: 0, output: 0 };
+  readonly contextWindow = CONTEXT_WINDOW;
+  readonly maxOutputTokens = REPLY_TOKENS;
   /** Every request of the conversation itself. */
   readonly requests: ModelRequest[] = [];
   /** The call that waits for the script. */

@@ -13,6 +13,8 @@ export interface HoldingOptions {
   lives(): boolean;
   /** The ends of tools wait to be let go. */
   holdsTools: boolean;
+  /** The answer is kept back until somebody has come meanwhile. */
+  holds(request: EffectRequest): boolean;
   /** Something happened. */
   stirred(): void;
   /** Called around the start of an effect. */
@@ -56,7 +58,8 @@ export class HoldingJournal implements Journal {
   start(request: EffectRequest): void {
     if (!this.#options.lives()) return;
     this.#options.stirred();
-    if (request.kind !== 'ended' && request.kind !== 'commit') this.open.set(request.id, request);
+    const isWatched = request.kind !== 'ended' && request.kind !== 'commit';
+    if (isWatched || this.#options.holds(request)) this.open.set(request.id, request);
     this.#options.starting(request, () => this.#embedded.start(request));
   }
 
@@ -88,23 +91,43 @@ export class HoldingJournal implements Journal {
     this.#ring();
   }
 
+  /** What was held may go on. */
+  letGo(): void {
+    this.#ring();
+  }
+
+  /** Something is held until the next move has come. */
+  get isHolding(): boolean {
+    return [...this.open.values()].some((request) => this.#options.holds(request));
+  }
+
   /** The agent has something to do by itself, or the answer of a tool that was let go is still to come. */
   get isBusy(): boolean {
+    const first = this.#first;
+    const goesOn = first !== undefined && !this.#options.holds(first);
     for (const { id, kind } of this.open.values()) {
-      if (BY_ITSELF.has(kind)) return true;
+      if (BY_ITSELF.has(kind) && goesOn) return true;
       if (kind === 'tool' && (!this.#options.holdsTools || this.#released.has(id))) return true;
     }
     return false;
   }
 
-  #isHeld({ kind }: EffectRequest): boolean {
-    return BY_ITSELF.has(kind) || (kind === 'tool' && this.#options.holdsTools);
+  #isHeld(request: EffectRequest): boolean {
+    const { kind } = request;
+    return BY_ITSELF.has(kind) || (kind === 'tool' && this.#options.holdsTools) || this.#options.holds(request);
+  }
+
+  /** What the agent does by itself is answered in the order in which it was asked. */
+  get #first(): EffectRequest | undefined {
+    return [...this.open.values()].find(({ kind }) => BY_ITSELF.has(kind));
   }
 
   #nextReady(): Delivery | undefined {
-    const first = [...this.open.values()].find(({ kind }) => BY_ITSELF.has(kind));
+    const first = this.#first;
     for (const [id, delivery] of this.#arrived) {
-      if (id !== first?.id && !this.#released.has(id)) continue;
+      const request = this.open.get(id);
+      const isDue = id === first?.id || this.#released.has(id) || request?.kind === 'commit';
+      if (!isDue || (request && this.#options.holds(request))) continue;
       this.#arrived.delete(id);
       return this.#handedOver(delivery);
     }

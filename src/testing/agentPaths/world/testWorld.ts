@@ -9,6 +9,8 @@ import type { Ports } from '../../../runtime/ports.ts';
 import { memoryStore } from '../../../stores/memory.ts';
 import type { LogHandle, LogStore } from '../../../stores/store.ts';
 import type { AgentWorld } from '../../simulation/simulate.ts';
+import type { During } from '../moves.ts';
+import { isDuring } from '../search/behaviour.ts';
 import { coveredBy } from '../search/coverage.ts';
 import { HeldModel } from './heldModel.ts';
 import { HoldingJournal, type HoldingOptions } from './holdingJournal.ts';
@@ -52,6 +54,7 @@ export class TestWorld {
   /** Conversations whose model calls begin, in order. */
   #asking: string[] = [];
   #life = 0;
+  #during: During | undefined;
   #ids = 0;
   #stirs = 0;
 
@@ -97,6 +100,12 @@ export class TestWorld {
     for (const handle of this.#handles.splice(0)) void handle.close();
   }
 
+  /** The agent stops in the middle of this until something else is said; where it has stopped, it goes on. */
+  stopIn(during: During | undefined): void {
+    this.#during = during;
+    this.journal?.letGo();
+  }
+
   /** Until the agent does nothing by itself any more. Rejects where that takes too long. */
   async settled(): Promise<void> {
     const until = Date.now() + PATIENCE_MS;
@@ -105,7 +114,7 @@ export class TestWorld {
       await (turns < TURNS ? turn() : realTime(1));
       if (this.#stirs !== before) [still, turns] = [0, 0];
       else if (this.#isBusy) still = this.#sleepers() ? 0 : this.#wait(until);
-      else if (this.clock.ring((owner) => owner === 'retry')) still = 0;
+      else if (!this.journal?.isHolding && this.clock.ring((owner) => owner === 'retry')) still = 0;
       else still += 1;
     }
   }
@@ -132,7 +141,7 @@ export class TestWorld {
   get #isBusy(): boolean {
     for (const [id, journal] of this.#journals) {
       if (journal.isBusy) return true;
-      const asks = [...journal.open.values()].some(({ kind }) => kind === 'model');
+      const asks = [...journal.open.values()].some(asksModel);
       if (asks && (id !== TESTED || !this.model.open)) return true;
     }
     return false;
@@ -172,6 +181,7 @@ export class TestWorld {
     const journal = new HoldingJournal(embedded, {
       lives,
       holdsTools: isTested,
+      holds: (request) => isTested && this.#during !== undefined && isDuring(request, this.#during),
       stirred: () => this.#stir(),
       starting: (request, start) => this.#starting(id, request, start),
       answered: (request, completion) => {
@@ -183,7 +193,7 @@ export class TestWorld {
   }
 
   #starting(id: string, request: EffectRequest, start: () => void): void {
-    if (request.kind === 'model') this.#asking.push(id);
+    if (asksModel(request)) this.#asking.push(id);
     if (request.kind !== 'timer') return start();
     this.clock.as(request.ofCycle ? 'deadline' : 'retry', start);
   }
@@ -202,6 +212,8 @@ export class TestWorld {
     };
   }
 }
+
+const asksModel = ({ kind }: EffectRequest): boolean => kind === 'model' || kind === 'summary';
 
 const told = (request: EffectRequest): string =>
   'callId' in request ? `${request.kind} of ${request.callId}` : request.kind;

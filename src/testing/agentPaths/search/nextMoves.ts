@@ -1,0 +1,247 @@
+/**
+ * Which moves are tried next, within bounds. Rule: what is tried is written here, when it can come is the charts' own
+ * business; one trouble at a time, but for what a full window and the end of a cycle bring with them.
+ */
+import { sharesToFill } from '../filledWindow.ts';
+import { duringOf, type Move, type MoveOf } from '../moves.ts';
+import type { AgentPathsOptions } from '../runScript.ts';
+import { type AgentModel, type Behaviour, roleOf } from './behaviour.ts';
+import type { Passage } from './ownAnswers.ts';
+import type { Prediction } from './prediction.ts';
+
+/** A move, and the kinds of the calls that it makes. */
+export interface Step {
+  readonly type: 'move';
+  readonly move: Move;
+  readonly kinds: readonly number[];
+}
+
+export type Bounds = Required<NonNullable<AgentPathsOptions['bounds']>>;
+export type Trouble = NonNullable<AgentPathsOptions['moves']>[number];
+
+/** What a word of moves has used up. */
+export type Spent = Omit<Bounds, 'steps'>;
+const NOTHING: Spent = { rounds: 0, calls: 0, replies: 0, troubles: 0, decisions: 0, resumes: 0 };
+
+/** What a move tells of where it was tried. */
+interface Place {
+  readonly prediction: Prediction;
+  readonly word: readonly Step[];
+  readonly spent: Spent;
+  readonly bounds: Bounds;
+}
+
+/** A move that may come in the middle of something. */
+type Act = MoveOf<'send' | 'steer' | 'followUp' | 'cancel' | 'crash' | 'decide'>;
+
+const plain = (move: Move): Step => ({ type: 'move', move, kinds: [] });
+
+export class NextMoves {
+  readonly #kinds: readonly Behaviour[];
+  readonly #troubles: ReadonlySet<Trouble>;
+  /** Kinds of calls that are made together. */
+  readonly #together: readonly (readonly number[])[];
+  readonly #begin: readonly Step[];
+
+  constructor(model: AgentModel, kinds: readonly Behaviour[], troubles: ReadonlySet<Trouble>, calls: number) {
+    this.#kinds = kinds;
+    this.#troubles = troubles;
+    this.#together = togetherOf(kinds, calls);
+    const shares = troubles.has('fullWindow') ? sharesToFill(model.settings, model.surroundings.frame) : [];
+    this.#begin = [plain({ do: 'send' }), ...shares.map((fills) => plain({ do: 'send', fills }))];
+  }
+
+  /** What the moves depend on besides bounds. */
+  get described(): readonly unknown[] {
+    return [[...this.#troubles], this.#together, this.#begin];
+  }
+
+  behind(prediction: Prediction, word: readonly Step[], bounds: Bounds): Step[] {
+    if (word.length === 0) return [...this.#begin];
+    const spent = spentBy(word);
+    const place: Place = { prediction, word, spent, bounds };
+    const { standing } = prediction;
+    const left = (what: keyof Spent): boolean => spent[what] < bounds[what];
+    const isOver = standing.status === 'idle' || standing.status === 'error';
+    const last = word.at(-1)?.move.do ?? '';
+    const steps: Step[] = [];
+    if (standing.model && left('replies')) steps.push(...this.#replies(place));
+    if (standing.summary) steps.push(plain({ do: 'sumUp' }));
+    for (const call of standing.running) steps.push(plain({ do: 'tool', call }));
+    if (left('decisions')) for (const call of standing.waiting) steps.push(...this.#decisions(prediction, call));
+    if (left('resumes') && prediction.isResumable && !waitsUndecided(prediction)) steps.push(plain({ do: 'resume' }));
+    if (last === 'crash')
+      for (const call of prediction.unsettled.slice(0, 1))
+        for (const how of ['ran', 'didNotRun', 'retry'] as const) steps.push(plain({ do: 'settle', call, how }));
+    if (standing.queued > 0 && /^(steer|followUp)$/.test(last)) steps.push(plain({ do: 'takeBack' }));
+    if (left('troubles') && !isOver) steps.push(...this.#trouble(prediction));
+    // What was to follow a call that waits is promoted where the call is given up.
+    const follows = standing.queued > 0 && standing.status === 'waiting' && last === 'followUp';
+    if (follows && spent.troubles <= bounds.troubles && this.#troubles.has('cancel'))
+      steps.push(plain({ do: 'cancel' }));
+    if (spent.troubles <= bounds.troubles && isFilled(word)) steps.push(...this.#ofFullWindow(prediction));
+    for (const [during, passage] of prediction.passed)
+      for (const move of during === 'storing' ? this.#whileStored(place, passage) : this.#inPhase(place, passage))
+        if (move.do !== 'steer' || during === 'naturalEnd') steps.push(plain({ ...move, during }));
+    return steps;
+  }
+
+  /** In the middle of a phase; a steer is heard behind it but where the phase would end the run. */
+  #inPhase({ spent, bounds, prediction }: Place, { state }: Passage): Act[] {
+    // What plugins hear of a failure is in the middle of a trouble.
+    const most = state === 'Error' ? bounds.troubles : bounds.troubles - 1;
+    if (spent.troubles > most || prediction.standing.status === 'cancelling') return [];
+    return (['cancel', 'steer', 'crash'] as const)
+      .filter((trouble) => this.#troubles.has(trouble))
+      .map((act) => ({ do: act }));
+  }
+
+  /** While the end of a run that leaves calls waiting is written, or the end of their cycle, which is a trouble itself. */
+  #whileStored({ spent, bounds }: Place, { state, waits, isOver }: Passage): Act[] {
+    const moves: Act[] = [];
+    const add = (trouble: Trouble, move: Act): void => {
+      if (this.#troubles.has(trouble)) moves.push(move);
+    };
+    if (state === 'CommitFinished' && waits && spent.troubles < bounds.troubles) add('cancel', { do: 'cancel' });
+    if (spent.troubles > bounds.troubles + 1 || !/^(closing|superseding)$/.test(state)) return moves;
+    if (!isOver) add('followUp', { do: 'followUp' });
+    if (state === 'superseding') add('cancel', { do: 'cancel' });
+    return moves;
+  }
+
+  #replies({ spent, bounds }: Place): Step[] {
+    const steps: Step[] = [plain({ do: 'reply', text: 'done' })];
+    if (spent.rounds >= bounds.rounds) return steps;
+    const room = bounds.calls - spent.calls;
+    if (room > 0) for (const [kind] of this.#kinds.entries()) steps.push(this.#calling([kind]));
+    for (const kinds of this.#together) if (kinds.length <= room) steps.push(this.#calling(kinds));
+    return steps;
+  }
+
+  #calling(kinds: readonly number[]): Step {
+    const calls = madeOf(this.#kinds, kinds).map(({ tool, args }) => ({ name: tool, args }));
+    return { type: 'move', move: { do: 'reply', calls }, kinds };
+  }
+
+  #decisions(prediction: Prediction, call: number): Step[] {
+    const record = prediction.known.calls.get(`call${call}`);
+    // One call alone is decided in every way; beside another it goes on or does not.
+    const alone = prediction.calls.length < 2;
+    const permission = alone ? (['approve', 'deny', 'edit'] as const) : (['approve', 'deny'] as const);
+    const form = alone ? (['approve', 'deny', 'answer'] as const) : (['deny', 'answer'] as const);
+    const within = ['approve'] as const;
+    const actions = record?.reason === 'permission' ? permission : record?.reason === 'sub-agent' ? within : form;
+    return actions.map((action) => plain({ do: 'decide', call, action }));
+  }
+
+  #trouble(prediction: Prediction): Step[] {
+    const { standing, settings } = prediction;
+    const moves: Move[] = [];
+    const add = (trouble: Trouble, ...made: Move[]): void => {
+      if (this.#troubles.has(trouble)) moves.push(...made);
+    };
+    if (standing.status !== 'cancelling') add('cancel', { do: 'cancel' });
+    if (standing.status === 'active') add('steer', { do: 'steer' });
+    add('followUp', { do: 'followUp' });
+    add('crash', { do: 'crash' });
+    if (standing.status === 'waiting' && settings.policies.whileSuspended !== 'reject') add('followUp', { do: 'send' });
+    if (prediction.hasDeadline) add('cancel', { do: 'deadline' });
+    if (standing.model) {
+      add('modelFailure', { do: 'modelFails', retryable: true }, { do: 'modelFails', retryable: false });
+      add('oddReply', { do: 'reply', text: '' }, { do: 'reply', text: 'so', finish: 'length' });
+      add('oddReply', { do: 'reply', text: 'so', finish: 'pause' });
+    }
+    for (const call of standing.running)
+      add('toolFailure', { do: 'tool', call, made: 'fail' }, { do: 'tool', call, made: 'timeOut' });
+    return moves.map(plain);
+  }
+
+  /** A summary may fail or make too little room, and a reply may be cut since there is no room for more. */
+  #ofFullWindow({ standing: { model, summary }, isSummedUp, settings }: Prediction): Step[] {
+    const steps: Step[] = [];
+    if (summary && this.#troubles.has('modelFailure'))
+      for (const retryable of [true, false]) steps.push(plain({ do: 'modelFails', retryable }));
+    if (!model || isSummedUp) return steps;
+    if (this.#troubles.has('oddReply')) steps.push(plain({ do: 'reply', text: 'so', finish: 'length' }));
+    const isLimited = settings.context?.exhaust !== undefined;
+    if (isLimited && this.#troubles.has('steer')) steps.push(plain({ do: 'steer', fills: 1 }));
+    return steps;
+  }
+}
+
+export const madeOf = (all: readonly Behaviour[], kinds: readonly number[]): Behaviour[] =>
+  kinds.flatMap((kind) => all[kind] ?? []);
+
+/** Going on with what waits for a person leads nowhere. */
+function waitsUndecided(prediction: Prediction): boolean {
+  const { status, waiting } = prediction.standing;
+  return status === 'waiting' && waiting.length > 0 && prediction.known.held === 0;
+}
+
+const isFilled = ([first]: readonly Step[]): boolean => first?.move.do === 'send' && first.move.fills !== undefined;
+
+/**
+ * Kinds that are called beside each other, up to so many: one of each role beside one of each, and beside its like; what
+ * cannot run is beside a call that runs only.
+ */
+function togetherOf(kinds: readonly Behaviour[], most: number): number[][] {
+  const first = new Map<string, number>();
+  for (const [index, kind] of kinds.entries()) if (!first.has(roleOf(kind))) first.set(roleOf(kind), index);
+  const able = [...first].filter(([role]) => role !== 'refused').map(([, index]) => index);
+  const all: number[][] = [];
+  let grown = able.map((one) => [one]);
+  for (let size = 2; size <= most; size++) {
+    grown = grown.flatMap((some) => able.slice(able.indexOf(some.at(-1) ?? 0)).map((other) => [...some, other]));
+    all.push(...grown);
+  }
+  const [refused, runs] = [first.get('refused'), first.get('runs') ?? first.get('asks')];
+  return refused === undefined || runs === undefined || most < 2 ? all : [...all, [runs, refused]];
+}
+
+const ODD: ReadonlySet<string> = new Set(['cancel', 'steer', 'followUp', 'crash', 'modelFails', 'deadline']);
+
+function isTrouble({ move, kinds }: Step, index: number): boolean {
+  if (ODD.has(move.do) || duringOf(move) !== undefined) return true;
+  if (move.do === 'send') return index > 0 || move.fills !== undefined;
+  if (move.do === 'tool') return move.made !== undefined;
+  return move.do === 'reply' && kinds.length === 0 && (move.text === '' || move.finish !== undefined);
+}
+
+export function spentBy(word: readonly Step[]): Spent {
+  const spent = { ...NOTHING };
+  for (const [index, step] of word.entries()) {
+    const { move, kinds } = step;
+    if (isTrouble(step, index)) spent.troubles += 1;
+    else if (move.do === 'reply') spent.replies += 1;
+    if (kinds.length > 0) spent.rounds += 1;
+    spent.calls += kinds.length;
+    if (move.do === 'decide') spent.decisions += 1;
+    if (move.do === 'resume') spent.resumes += 1;
+  }
+  return spent;
+}
+
+/** What kind of move it is: moves of one sort are alike to a cover. */
+export function sortOf({ move, kinds }: Step): string {
+  const during = duringOf(move);
+  return during === undefined ? plainSortOf(move, kinds) : `${plainSortOf(move, kinds)} during ${during}`;
+}
+
+function plainSortOf(move: Move, kinds: readonly number[]): string {
+  switch (move.do) {
+    case 'send':
+      return `send ${move.fills ?? ''}`;
+    case 'reply':
+      return kinds.length > 0 ? `calls ${kinds.join(' ')}` : `reply ${move.finish ?? ''} ${move.text === ''}`;
+    case 'modelFails':
+      return `modelFails ${move.retryable}`;
+    case 'tool':
+      return `tool ${move.made ?? ''}`;
+    case 'decide':
+      return `decide ${move.action}`;
+    case 'settle':
+      return `settle ${move.how}`;
+    default:
+      return move.do;
+  }
+}

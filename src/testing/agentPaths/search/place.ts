@@ -1,0 +1,52 @@
+/**
+ * Where the charts of a conversation stand, as a key: equal keys have equal futures. Rule: only what guards and assigns can
+ * tell apart is in it, and what only counts (ids of messages and runs) is not.
+ */
+import { chartCases, type LogEntry } from '../../../../machines/internal.ts';
+import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
+
+const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
+  CONVERSATION: 'conversation',
+  RUN: 'run',
+  LLM_CALL: 'modelCall',
+  TOOL_ROUND: 'toolRound',
+  TOOL_CALL: 'toolCall',
+  RESUME_TOOL_CALL: 'resumeToolCall',
+  COMPACTION: 'compaction',
+};
+
+/** Of a living chart and its children. */
+export function placeOf(actor: ChartActor): unknown {
+  const chart = CHART_OF[actor.plan.id];
+  const children = [...actor.children.values()].filter(({ status }) => status === 'active').map(placeOf);
+  const seen = chart && chartCases[chart].projection(actor.context as never);
+  const { counters } = actor.context as { counters?: { turns?: number } };
+  return [actor.id, actor.value, seen ?? null, chart === 'conversation' ? (counters?.turns ?? 0) : null, children];
+}
+
+/** Without the ids of messages and runs. */
+export const keyOf = (value: unknown): string =>
+  JSON.stringify(value, (_, field) => (typeof field === 'string' ? field.replace(/\b(run_)?id\d+/g, 'id') : field));
+
+/** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
+export function courseOf(entries: readonly LogEntry[]): string[] {
+  return entries.flatMap((entry) => {
+    if (UNTOLD.has(entry.type)) return [];
+    const facts: unknown[] = [entry.type];
+    if ('callId' in entry && entry.callId) facts.push(entry.callId);
+    if (entry.type === 'tool-result') facts.push(entry.outcome, entry.code);
+    if (entry.type === 'run-stop') facts.push(entry.reason, entry.cause);
+    if (entry.type === 'checkpoint') facts.push(entry.boundary);
+    if (entry.type === 'agent-output') facts.push(entry.item.type);
+    if (entry.type === 'decision') facts.push(entry.suspension);
+    if (entry.type === 'model-reply') facts.push(entry.finish);
+    return [facts.filter((fact) => fact !== undefined).join(' ')];
+  });
+}
+const UNTOLD: ReadonlySet<LogEntry['type']> = new Set([
+  'conversation',
+  'diagnostic',
+  'extension',
+  'sub-agent',
+  'notice',
+]);
