@@ -67,13 +67,20 @@ function codeOf(slot: Slot, ends: 'cancelled' | 'kept', lost: ReturnType<typeof 
   return slot.status === 'suspended' && ends === 'cancelled' ? 'cancelled' : undefined;
 }
 
-/** Results for calls whose result was lost: what says that a call did not run is said again, a tool's own is not known. */
-const lostResults = (runId: string, lost: Lost) =>
-  lost.flatMap((entry) => {
+/**
+ * Results for calls whose result was lost: what says that a call did not run is said again, with the use of the durable
+ * decision that denied it; a tool's own is not known.
+ */
+function lostResults(runId: string, lost: Lost, { decisions }: ReturnType<typeof lostOf>) {
+  const denied = new Set<string>();
+  return lost.flatMap((entry): Extract<NewEntry, { type: 'tool-result' | 'decision-consumed' }>[] => {
+    if (entry.type === 'decision-consumed') return denied.has(entry.callId) ? [entry] : [];
     if (entry.type !== 'tool-result') return [];
     const { callId, outcome, code } = entry;
+    if (code === 'denied' && !decisions.has(callId)) denied.add(callId);
     return [outcome === 'cancelled' || code === 'denied' ? entry : result(runId, callId, 'unknown')];
   });
+}
 
 /** Replayed calls that have come to something of which only the plugins have not heard. */
 export const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCallOutput[] =>
@@ -98,7 +105,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   // A collected round has handed its queued calls on: those that still wait are kept, or were suspended since.
   const slots = calls.length > 0 ? context.slots : context.slots.filter(({ status }) => status !== 'queued');
   const inRound = new Set(slots.map((slot) => slot.call.callId));
-  const again = lostResults(runId, lost);
+  const again = lostResults(runId, lost, gone);
   const told = new Set(again.map(({ callId }) => callId));
   const entries: NewEntry[] = [...again];
   const close = (callId: string, code: Code): void => {

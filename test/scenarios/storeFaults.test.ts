@@ -250,6 +250,15 @@ it('CKPT-4: a commit that fails in the middle of a replay leaves the call unknow
   expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown']);
 });
 
+it('CKPT-4: a denial that is lost with its commit is said again, and the decision is used with it', async () => {
+  const { conversation, store } = await waiting(true);
+  await conversation.decide({ callId: 'c1', action: 'deny', reason: 'not now' });
+  store.trouble((entries) => (commits(entries, 'ToolResultsCommitted') ? 'failed' : 'stored'));
+  expect(await conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
+  const said = only(conversation.log(), 'decision', 'tool-result', 'decision-consumed');
+  expect(said).toEqual(['decision c1 1', 'tool-result c1 failed denied', 'decision-consumed c1 1']);
+});
+
 it('tells the end of a run when that is stored, though what begins behind it is not', async () => {
   const gate = gateTool();
   const store = troubledStore({ synchronous: false });

@@ -95,11 +95,10 @@ export class CallWatch {
     if (over) return;
     for (const entry of entries) {
       if (entry.type !== 'tool-result' || entry.outcome === 'unknown' || entry.outcome === 'cancelled') continue;
-      const { callId, conversationId } = entry;
+      const { callId } = entry;
       const call = this.calls.get(callId);
       const used = !call?.decided.has(call.suspension) || call.consumed.has(call.suspension);
-      const wasTold = this.#world.facts.hasLostOf(conversationId, callId, 'decision-consumed');
-      this.#world.hold(used || wasTold, 'I16', () => `${callId} was decided and ends without its decision`);
+      this.#world.hold(used, 'I16', () => `${callId} was decided and ends without its decision`);
     }
   }
 
