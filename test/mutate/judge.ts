@@ -113,8 +113,8 @@ export function control(known: readonly Known[]): string | undefined {
       const broken = firstBroken(invariants, trace);
       if (broken) return broken;
     }
-    const broken = chart < 0 && questions.find(({ again, seen }) => seen !== '' && again().broken());
-    if (broken) return broken.seen;
+    const said = questions.find(({ broken }) => broken);
+    if (said) return said.broken;
   }
   return undefined;
 }
@@ -144,7 +144,8 @@ function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | u
   }
   if (!verdict.digest && hashOf(stepsOf(all)) !== place.all) verdict.digest = name;
   // The same steps more or less often: where one of them is wrong is not to be told from the step alone.
-  if (verdict.digest) for (const trace of all.slice(0, most)) verdict.invariant ??= firstBroken(invariants, trace);
+  if (verdict.digest)
+    for (const trace of all.slice(0, Math.max(0, most))) verdict.invariant ??= firstBroken(invariants, trace);
   return all.length;
 }
 
@@ -222,33 +223,35 @@ export function judgeFunction(
     }
   }
   const others = changed.flatMap(([at, { comes }]) => (comes ? [at] : []));
-  return judge(others, left);
+  return judge(others, left, 0);
 }
 
 /** A mistake made while the modules were loading, these ones: everything is asked of them, what is `near` it first. */
 export function judgeLoaded(known: readonly Known[], near: readonly number[], atMost: number): Verdict {
   const isNear = ({ questions }: Known): boolean =>
     questions.some(({ passed }) => near.some((place) => isIn(passed, place)));
-  const starts: Known[] = [];
-  for (const { chart, start, questions, ...rest } of known) {
-    const subjects = drawnAt(chart);
-    if (!subjects) {
-      starts.push({ chart, start, questions, ...rest });
-      continue;
+  for (const part of [known.filter(isNear), known.filter((place) => !isNear(place))]) {
+    for (const place of part) {
+      const subjects = drawnAt(place.chart);
+      const verdict = subjects && judgeBatch(subjects, place);
+      if (verdict?.digest) return verdict;
     }
-    const changed = batchOf(subjects, start, () => new Uint8Array()).find(
-      ({ seen }, at) => seen !== questions[at]?.seen,
-    );
-    if (changed) return { digest: subjects.name, invariant: changed.again().broken() };
+    const starts = part.filter(({ chart }) => !drawnAt(chart));
+    const verdict = judge(starts, atMost, 0);
+    if (verdict.digest) return verdict;
   }
-  const first = starts.filter(isNear);
-  return judge([...first, ...starts.filter((each) => !first.includes(each))], atMost);
+  return {};
+}
+function judgeBatch(subjects: Drawn, { start, questions }: Known): Verdict {
+  const now = batchOf(subjects, start, () => new Uint8Array());
+  const changed = now.find(({ seen }, at) => seen !== questions[at]?.seen);
+  return changed ? { digest: subjects.name, invariant: changed.again().broken() } : {};
 }
 
 /** Looks from one start after the other, until both have found the mistake, or no more steps may be taken. */
-export function judge(known: readonly Known[], atMost: number, machine?: AnyStateMachine): Verdict {
+function judge(known: readonly Known[], atMost: number, forClauses: number, machine?: AnyStateMachine): Verdict {
   const verdict: Verdict = {};
-  let left = STEPS_MAX;
+  let left = forClauses;
   for (const place of known) {
     try {
       left -= judgeStart(place, verdict, machine, left);
@@ -257,7 +260,7 @@ export function judge(known: readonly Known[], atMost: number, machine?: AnyStat
       verdict.invariant ??= brokeWith(error);
     }
     if (verdict.digest && (verdict.invariant || left <= 0)) return verdict;
-    if (STEPS_MAX - left > atMost) return verdict;
+    if (forClauses - left > atMost) return verdict;
   }
   return verdict;
 }
@@ -279,5 +282,5 @@ export function judgeMutant(chart: number, index: number, known: readonly Known[
   const mutants = built.get(chart) ?? [...chartMutants(machine)];
   built.set(chart, mutants);
   const mutant = mutants[index];
-  return mutant ? judge(known, atMost, mutant.build()) : {};
+  return mutant ? judge(known, atMost, STEPS_MAX, mutant.build()) : {};
 }

@@ -1,8 +1,8 @@
 /**
  * `npm run mutate`: makes one mistake at a time, in a chart (guard, arrow, beginning, action) or in a function of
- * `machines/`, generates the paths from what came of it, and looks whether the clauses or the digest in `test/paths`
- * notice. `--in charts` and `--in functions` try one half, `--every 5` one in five (`--from 2` the second of each five),
- * `--only TEXT` those whose names hold the text, `--names FILE` those that a file names, one a line. The exit code is 1
+ * `machines/`, follows the paths from what came of it, and looks whether the clauses or the digest in `test/paths`
+ * notice. `--in charts` and `--in functions` try one half, `--every 5` one in five (`--from 2` the second of each five;
+ * `--every 3,40` one in three of the charts and one in forty of the functions), `--only TEXT` those whose names hold the text, `--names FILE` those that a file names, one a line. The exit code is 1
  * where the charts do not do what the committed digests say, where fewer than 95 of 100 that change something are
  * noticed, where a survivor is not in `equivalents.json`, and in a whole run where one there does not survive: there stand
  * those that change nothing, and, as `open`, those that no path tells yet. `--least 85` asks for so many of 100,
@@ -61,13 +61,16 @@ for (const [id, mistake] of mistakes.entries()) {
   job(`${owner}: ${what}: ${was}`, { id, place, near: placesOf.get(file), group, at: `${group}:${line}` });
 }
 const named = values.names && new Set((await readFile(values.names, 'utf8')).split('\n'));
-const every = Number(values.every);
+const [everyChart, everyFunction = everyChart] = values.every.split(',').map(Number);
 const sides = { all: () => true, charts: ({ id }) => id === undefined, functions: ({ id }) => id !== undefined };
 const isIn = sides[values.in];
 if (!isIn) throw new Error(`--in takes ${Object.keys(sides).join(', ')}, not ${values.in}`);
 const wanted = jobs.filter((job) => isIn(job) && (named ? named.has(job.name) : job.name.includes(values.only)));
 const first = Number(values.from) - 1;
-const queue = wanted.filter((_, index) => index % every === first);
+const halves = [wanted.filter(sides.charts), wanted.filter(sides.functions)];
+const queue = [everyChart, everyFunction].flatMap((every, half) =>
+  halves[half].filter((_, index) => index % every === first % every),
+);
 const all = queue.length;
 
 const verdicts = [];
@@ -142,7 +145,7 @@ console.log(
 console.log(`${settled} of ${total.all} mistakes noticed, or listed as changing nothing`);
 const alive = new Set(survivors.map(({ name }) => name));
 // A whole run also finds those that are made no more.
-const whole = wanted.length === jobs.length && every === 1;
+const whole = wanted.length === jobs.length && everyChart === 1 && everyFunction === 1;
 const killed = new Set(verdicts.map(({ job }) => job.name).filter((name) => !alive.has(name)));
 const dead = [...listed.keys()].filter((name) => (whole ? !alive.has(name) : killed.has(name)));
 for (const name of dead) console.log(`listed, and does not survive: ${name}`);

@@ -20,6 +20,8 @@ export interface Question {
   readonly seen: string;
   /** The step, where it is one. */
   readonly trace?: Trace;
+  /** The clause that was asked, where it does not hold of a drawn subject. */
+  readonly broken?: string | undefined;
   again(): Again;
 }
 export interface Again {
@@ -147,10 +149,11 @@ export function differBehind(
 export function batchOf(drawn: Drawn, batch: number, passed: () => Passed): readonly Question[] {
   const { clauses, folds, seedsOf, subjectOf, ask } = drawn;
   const questions: Question[] = [];
-  const note = (answer: () => Omit<Again, 'moved'>): void => {
+  const note = (answer: () => Omit<Again, 'moved'>, isClause = false): void => {
     passed();
     const { seen } = answer();
-    questions.push({ passed: passed(), seen, again: () => ({ ...answer(), moved: false }) });
+    const broken = isClause && seen !== '' ? seen : undefined;
+    questions.push({ passed: passed(), seen, broken, again: () => ({ ...answer(), moved: false }) });
   };
   for (const seed of seedsOf(batch)) {
     const broken = (): string | undefined =>
@@ -160,7 +163,7 @@ export function batchOf(drawn: Drawn, batch: number, passed: () => Passed): read
       note(() => {
         const seen = breaks(() => holds(subjectOf(seed) as never)) ? says : '';
         return { seen, broken: () => seen || undefined };
-      });
+      }, true);
     }
   }
   return questions;

@@ -3,13 +3,14 @@
  * it. Rule: a function is asked of every event that its chart takes: what is not meant for it changes nothing.
  */
 import type { Replay, RoundCall, ToolCallOutput } from '../../machines/calls.ts';
-import { compactionChart } from '../../machines/compaction/compaction.machine.ts';
+import { compactionChart, compactionMachine } from '../../machines/compaction/compaction.machine.ts';
 import { modelCallChart } from '../../machines/modelCall.machine.ts';
+import { awaited, nextState } from '../../machines/nextState.ts';
 import { defaultPolicies } from '../../machines/policies.ts';
 import { resumeToolCallChart } from '../../machines/tools/resumeToolCall.machine.ts';
 import { toolCallChart } from '../../machines/tools/toolCall.machine.ts';
 import { toolRoundChart } from '../../machines/tools/toolRound.machine.ts';
-import type { Chart } from '../../machines/verbs.ts';
+import { type Chart, withActors } from '../../machines/verbs.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answered, BREAKS, type Clause, drawn, type Fold, functionsOf, json, type Moment } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -206,6 +207,22 @@ const FOLDS: Record<string, Fold<Moments>> = Object.fromEntries(
   ]),
 );
 
+/** A chart that is asked alone: an answer that it does not wait for, and children that are given to it. */
+function aloneOf(input: object, event: object): unknown {
+  const { state } = nextState(compactionMachine, undefined, { input });
+  const stray = nextState(compactionMachine, state, { ...event, id: 'nobody' });
+  const { config, implementations } = withActors(toolRoundChart, { other: compactionChart });
+  const { actors, guards } = implementations;
+  return [
+    [stray.state === state, stray.effects, stray.through, awaited(state)],
+    [Object.keys(actors), Object.keys(guards), config === toolRoundChart.config],
+  ];
+}
+const ALONE: Record<string, Fold<Moments>> = {
+  // The second chart of the moments.
+  alone: ([, moment]) => moment && aloneOf(moment.context, moment.event),
+};
+
 const clauses: readonly Clause<Moments>[] = [
   {
     says: 'B24: no function of a chart breaks at an event that the chart takes, also where it is not meant for it',
@@ -227,4 +244,4 @@ function momentsAt(seed: number): Moments {
     return { context: of(draw), event: event as Moment['event'] };
   });
 }
-export const acts = drawn('ACTS', momentsAt, FOLDS, clauses);
+export const acts = drawn('ACTS', momentsAt, { ...FOLDS, ...ALONE }, clauses);
