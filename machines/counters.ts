@@ -130,7 +130,13 @@ export interface SubAgentChange {
   callId: string;
   conversationId: string;
   phase?: 'started' | 'ended';
-  spent?: UsageCost & { upTo: number };
+  spent?: UsageCost & { upTo: number; models?: readonly ModelSpent[] };
+}
+
+/** Of one model: how many calls, and what they used. */
+export interface ModelSpent extends UsageCost {
+  model: string;
+  calls: number;
 }
 
 /** The name of the extension entry that holds what a sub-agent used. */
@@ -189,7 +195,8 @@ export function subAgentEntries(runId: string | null, change: SubAgentChange): N
   const { callId, conversationId, phase, spent } = change;
   const entries: NewEntry[] = phase ? [{ runId, type: 'sub-agent', callId, child: conversationId, phase }] : [];
   if (!spent) return entries;
-  const { upTo, usage, costUsd } = spent;
-  const value = { callId, conversationId, upTo, usage: { ...usage }, costUsd };
+  const { upTo, usage, costUsd, models } = spent;
+  const by = models && { models: models.map((each) => ({ ...each, usage: { ...each.usage } })) };
+  const value = { callId, conversationId, upTo, usage: { ...usage }, costUsd, ...by };
   return [...entries, { runId, type: 'extension', name: SUB_AGENT_USAGE, value }];
 }

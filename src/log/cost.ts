@@ -2,7 +2,16 @@
  * What a conversation has cost, as a fold of its log: by call of a model, by run, by model, in all. Rule: a price that is not known is
  * never counted as 0; a sum with one in it is null, and what is known of it stands beside it.
  */
-import { addUsage, type LogEntry, type Usage, type UsageCost, usageOf, zeroUsage } from '../../machines/internal.ts';
+import {
+  addUsage,
+  type Json,
+  type LogEntry,
+  readUsage,
+  subAgentUsageOf,
+  type Usage,
+  usageOf,
+  zeroUsage,
+} from '../../machines/internal.ts';
 
 export interface Cost {
   /** Of models. */
@@ -24,6 +33,10 @@ export interface CallCost {
   usage: Usage;
   /** USD; null where the price is unknown. */
   costUsd: number | null;
+  /** So many calls of one model by a sub-agent, which its parent's log counts together; missing for one call. */
+  calls?: number;
+  /** The conversation of the sub-agent that made them. */
+  subAgent?: string;
 }
 
 export interface ConversationCost {
@@ -34,7 +47,7 @@ export interface ConversationCost {
   calls: readonly CallCost[];
 }
 
-/** What stands for the models of sub-agents: the log says what each used, and not how much of it by which model. */
+/** What stands for the models of sub-agents in a log that does not say how much each used by which model. */
 const SUB_AGENTS = 'sub-agents';
 /** Of a summary that does not say which model wrote it. */
 const SUMMARIES = 'summaries';
@@ -42,19 +55,20 @@ const SUMMARIES = 'summaries';
 const nothing: Cost = { calls: 0, usage: zeroUsage.usage, costUsd: 0, knownUsd: 0, unpriced: 0 };
 
 /** A price that is no amount, in a log of another origin, is none. */
-const amountOf = ({ costUsd }: UsageCost): number | null =>
+const amountOf = ({ costUsd }: { costUsd?: unknown }): number | null =>
   typeof costUsd === 'number' && Number.isFinite(costUsd) && costUsd >= 0 ? costUsd : null;
 
 function plus(cost: Cost, call: CallCost): Cost {
   const { usage, costUsd } = addUsage(cost, call);
   const { calls, knownUsd, unpriced } = cost;
   const known = call.costUsd ?? 0;
+  const made = call.calls ?? 1;
   return {
-    calls: calls + 1,
+    calls: calls + made,
     usage,
     costUsd,
     knownUsd: knownUsd + known,
-    unpriced: unpriced + (call.costUsd === null ? 1 : 0),
+    unpriced: unpriced + (call.costUsd === null ? made : 0),
   };
 }
 
@@ -65,13 +79,12 @@ export function costOf(entries: Iterable<LogEntry>): ConversationCost {
   const runs = new Map<string | null, Cost>();
   let total = nothing;
   for (const entry of entries) {
-    const used = usageOf(entry);
-    if (!used) continue;
-    const call: CallCost = { runId: entry.runId, ...modelOf(entry), usage: used.usage, costUsd: amountOf(used) };
-    calls.push(call);
-    total = plus(total, call);
-    models.set(call.model, plus(models.get(call.model) ?? nothing, call));
-    runs.set(call.runId, plus(runs.get(call.runId) ?? nothing, call));
+    for (const call of callsOf(entry)) {
+      calls.push(call);
+      total = plus(total, call);
+      models.set(call.model, plus(models.get(call.model) ?? nothing, call));
+      runs.set(call.runId, plus(runs.get(call.runId) ?? nothing, call));
+    }
   }
   return {
     total,
@@ -79,6 +92,29 @@ export function costOf(entries: Iterable<LogEntry>): ConversationCost {
     runs: [...runs].map(([runId, cost]) => ({ runId, ...cost })),
     calls,
   };
+}
+
+function callsOf(entry: LogEntry): CallCost[] {
+  const used = usageOf(entry);
+  if (!used) return [];
+  const child = subAgentUsageOf(entry);
+  const bySubAgent = child && entry.type === 'extension' ? modelsIn(entry.value) : [];
+  if (child && bySubAgent.length > 0)
+    return bySubAgent.map((each) => ({ runId: entry.runId, subAgent: child.conversationId, ...each }));
+  return [{ runId: entry.runId, ...modelOf(entry), usage: used.usage, costUsd: amountOf(used) }];
+}
+
+/** What a sub-agent used by model; nothing where that is not said of all of it. */
+function modelsIn(value: Json): Omit<CallCost, 'runId'>[] {
+  const own = typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+  const given = Array.isArray(own.models) ? own.models : [];
+  const read = given.flatMap((each) => {
+    if (typeof each !== 'object' || each === null || Array.isArray(each)) return [];
+    const { model, calls, usage, costUsd } = each;
+    if (typeof model !== 'string' || typeof calls !== 'number' || !(calls >= 1)) return [];
+    return [{ model, calls, usage: readUsage(usage), costUsd: amountOf({ costUsd }) }];
+  });
+  return read.length === given.length ? read : [];
 }
 
 function modelOf(entry: LogEntry): Pick<CallCost, 'model' | 'turn'> {

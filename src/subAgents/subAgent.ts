@@ -16,6 +16,7 @@ import {
   usageOf,
 } from '../../machines/internal.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
+import { costOf } from '../log/cost.ts';
 import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
 import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './outcome.ts';
 import type { SpawnProfile } from './spawnProfile.ts';
@@ -199,8 +200,12 @@ export class SubAgent {
 
   #toCount(): SubAgentChange['spent'] | undefined {
     const { uncounted } = this;
+    const entries = this.#opened?.runtime.log.entries ?? [];
+    const models = costOf(entries.slice(this.#upTo)).models.map(({ model, calls, usage, costUsd }) => ({
+      ...{ model, calls, usage, costUsd },
+    }));
     this.#upTo = this.#opened?.runtime.log.entries.length ?? this.#upTo;
-    return uncounted && { ...uncounted, upTo: this.#upTo };
+    return uncounted && { ...uncounted, upTo: this.#upTo, models };
   }
 }
 

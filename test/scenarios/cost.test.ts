@@ -81,12 +81,13 @@ describe('costOf', () => {
     const value = { callId: 'c1', conversationId: 'd', upTo: 3, usage, costUsd: 0.5 };
     const log: LogEntry[] = [
       { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value },
+      { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value: { ...value, models: [{ model: 'm' }] } },
       { ...base, type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: -1 },
       { ...base, type: 'compaction', upToSeq: 0, summary: 's', usage, costUsd: 0.25, model: 'n' },
       { ...base, type: 'compaction', upToSeq: 0, summary: 's' },
     ];
     expect(costOf(log).models).toMatchObject([
-      { model: 'sub-agents', costUsd: 0.5 },
+      { model: 'sub-agents', costUsd: 1, calls: 2 },
       { model: 'm', costUsd: null, unpriced: 1 },
       { model: 'n', costUsd: 0.25, calls: 1 },
     ]);

@@ -1,6 +1,6 @@
 /** What sub-agents use counts in their parent's budget (request-trace, budget), now and after a restart. */
 import { describe, expect, it } from 'vitest';
-import { subAgents } from '../../src/index.ts';
+import { costOf, subAgents } from '../../src/index.ts';
 import { bench, entry, only, restart } from '../support/agent.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
 import { call, finish, scripted, t } from '../support/model.ts';
@@ -22,7 +22,7 @@ describe('the cost of sub-agents', () => {
         ],
         beta: [says('B', 5)],
       },
-      { prices },
+      { id: 'small', prices },
     );
     const parent = scripted([[spawn('p', 'alpha', 'beta'), uses(1)], says('done', 2)], { prices });
     const first = await bench({ model: parent, tools: [echo.tool, subAgents({ model })] });
@@ -34,6 +34,13 @@ describe('the cost of sub-agents', () => {
       { callId: 'p', conversationId: childOf('p', 'b'), costUsd: 5 },
       { callId: 'p', conversationId: childOf('p', 'a'), costUsd: 7 },
     ]);
+    const { total, models, calls } = costOf(first.conversation.log());
+    expect(total).toMatchObject({ calls: 5, costUsd: 15, unpriced: 0 });
+    expect(models).toMatchObject([
+      { model: 'scripted', calls: 2, costUsd: 3 },
+      { model: 'small', calls: 3, costUsd: 12, usage: { inputTokens: 12 } },
+    ]);
+    expect(calls.filter(({ subAgent }) => subAgent === childOf('p', 'a'))).toMatchObject([{ calls: 2, costUsd: 7 }]);
     const again = await restart(first, {
       model: scripted([], { prices }),
       tools: [echo.tool, subAgents({ model })],
