@@ -38,6 +38,17 @@ type Event = { type: string; actorId?: string };
 const fromChild = ({ type }: Event): boolean =>
   type.startsWith('xstate.done.actor.') || type.startsWith('xstate.error.actor.');
 
+/**
+ * The same chart for pure transitions: XState makes an actor for each of them, whose first state is looked at by nobody
+ * and takes as long as the transition. `start` does not need it.
+ */
+function withoutBeginning(machine: AnyStateMachine): AnyStateMachine {
+  const copy = machine.provide({});
+  copy.getInitialSnapshot = () => NEVER_BEGUN;
+  return copy;
+}
+const NEVER_BEGUN = { status: 'stopped', output: undefined, error: undefined } as AnyMachineSnapshot;
+
 export class Explorer {
   readonly #exploration: Exploration;
   /** A chart that declares no `ask` takes any event at any time. */
@@ -47,7 +58,7 @@ export class Explorer {
   readonly #keys = new WeakMap<Situation, string>();
 
   constructor(exploration: Exploration) {
-    this.#exploration = exploration;
+    this.#exploration = { ...exploration, machine: withoutBeginning(exploration.machine) };
     this.#asks = 'ask' in exploration.machine.implementations.actions;
   }
 
