@@ -52,13 +52,13 @@ async function inLives({ id }) {
 }
 
 let runs = 0;
-/** What test files say under a defect, or under none: the names of tests that failed. */
-async function tested(id, files) {
+/** What test files say under a defect, or under none: the names of tests that failed. `atLength` takes their whole volume. */
+async function tested(id, files, atLength = false) {
   runs += 1;
   const report = join(reports, `${runs}.json`);
   const args = [...VITEST, '--reporter=json', `--outputFile=${report}`, ...files];
   // A test that fails ends the process with 1: the report tells it from a file that could not be loaded.
-  const options = { cwd: root, env: { ...process.env, DEFECT: id }, timeout: LONGEST_MS };
+  const options = { cwd: root, env: { ...process.env, DEFECT: id, PROVE: atLength ? '1' : '' }, timeout: LONGEST_MS };
   const ended = await start(process.execPath, args, options).catch((error) => error);
   let told;
   try {
@@ -72,12 +72,12 @@ async function tested(id, files) {
     assertionResults.flatMap(({ status, fullName }) => (status === 'failed' ? [fullName] : [])),
   );
 }
-/** Two that race meet by chance: a test of them looks again. */
+/** What is not found at once may need the volume; and two that race meet by chance: a test of them looks again. */
 const LOOKS = 3;
 
 async function inTests({ id, witness }) {
   for (let look = 1; look <= LOOKS; look++) {
-    const [first] = await tested(id, [witness]);
+    const [first] = await tested(id, [witness], look > 1);
     if (first !== undefined) return { by: `${witness}: ${first}` };
   }
   return { missed: `no test of ${witness} fails` };
