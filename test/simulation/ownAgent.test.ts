@@ -1,8 +1,8 @@
 /** Somebody's own agent in a simulation: what its tools are called with, what is decided, and what its author holds of it. */
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
-import { type AgentWorld, neverReached, simulate } from '../../src/testing/index.ts';
+import { type AgentWorld, neverReached, type SimulationReport, simulate } from '../../src/testing/index.ts';
 
 type Args = { people: number; day: string; terrace?: boolean | undefined };
 const parameters = z.object({
@@ -26,12 +26,16 @@ function booking(seen: Args[]) {
 }
 
 describe('the agent of somebody else', () => {
-  it('has its approvals decided, in each way a person may, and its tools run on what was edited', async () => {
-    const seen: Args[] = [];
+  const seen: Args[] = [];
+  const lives: SimulationReport[] = [];
+  beforeAll(async () => {
+    for (let seed = 1; seed <= 40; seed++) lives.push(await simulate({ seed, agent: booking(seen) }));
+  });
+
+  it('has its approvals decided, in each way a person may, and its tools run on what was edited', () => {
     const decisions = new Set<string>();
     const outcomes = new Set<string>();
-    for (let seed = 1; seed <= 40; seed++) {
-      const { violations, reached } = await simulate({ seed, agent: booking(seen) });
+    for (const { violations, reached } of lives) {
       expect(violations).toEqual([]);
       for (const kind of Object.keys(reached.decisions)) decisions.add(kind);
       for (const kind of Object.keys(reached.outcomes)) outcomes.add(kind);
@@ -42,20 +46,17 @@ describe('the agent of somebody else', () => {
   });
 
   it('has its tools called at the edges of their schemas, and with the arguments that its author gives', async () => {
-    const seen: Args[] = [];
+    const called: Args[] = [];
     const args = { book: [{ people: 3, day: 'Mon' }] };
-    for (let seed = 1; seed <= 40; seed++) await simulate({ seed, agent: booking(seen), args });
-    expect(seen).toContainEqual({ people: 3, day: 'Mon' });
-    const drawn = seen.filter(({ day }) => day !== 'Mon');
+    for (let seed = 1; seed <= 40; seed++) await simulate({ seed, agent: booking(called), args });
+    expect(called).toContainEqual({ people: 3, day: 'Mon' });
+    const drawn = called.filter(({ day }) => day !== 'Mon');
     expect(drawn.some(({ people }) => people === 2)).toBe(true);
     expect(drawn.some(({ people }) => people === 8)).toBe(true);
     expect(new Set(drawn.map(({ day }) => day.length))).toEqual(new Set([3, 5]));
   });
 
-  it('has it said which tools never ran, and which decisions nobody took', async () => {
-    const seen: Args[] = [];
-    const lives = [];
-    for (let seed = 1; seed <= 40; seed++) lives.push(await simulate({ seed, agent: booking(seen) }));
+  it('has it said which tools never ran, and which decisions nobody took', () => {
     expect(neverReached(lives)).toEqual([]);
     const none = lives.map((life) => ({ ...life, log: [] }));
     expect(neverReached(none)).toEqual([

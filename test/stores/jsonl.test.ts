@@ -21,14 +21,15 @@ import { place } from './place.ts';
 
 const run = children();
 
+/** The first tier writes ten thousand entries, and a hundred thousand only into memory. */
+const alsoLong = (name: string, body: () => Promise<void>): void =>
+  test.skipIf(!proves && name.includes('hundred thousand'))(name, body);
+
 describe("jsonlStore with durability 'process'", () => {
-  logStoreSuite(async () => (await place()).store, { describe, test });
+  logStoreSuite(async () => (await place()).store, { describe, test: alsoLong });
 });
 
 describe("jsonlStore with durability 'power'", () => {
-  // A long log is written once in the first tier.
-  const alsoLong = (name: string, body: () => Promise<void>): void =>
-    test.skipIf(!proves && name.includes('hundred thousand'))(name, body);
   const makeStore = async () => jsonlStore((await place()).directory, { durability: 'power' });
   logStoreSuite(makeStore, { describe, test: alsoLong });
 });

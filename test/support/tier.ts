@@ -39,7 +39,7 @@ const VOLUME = {
   /** Random logs whose views are compared with a browser's. */
   browserLogs: [40, 400],
   /** Command lines of arbitrary text. */
-  commandLines: [150, 2_000],
+  commandLines: [80, 2_000],
   /** Lists of events, and views of each beginning. */
   events: [80, 500],
   /** A file is cut, and a disk is full, at each byte or at every so many-th. */
