@@ -17,7 +17,14 @@ export interface ReadLog {
   readonly conversationId: string;
   readonly entries: readonly LogEntry[];
   readonly broken: readonly BrokenLine[];
+  /** Lines of the file, and how many of them were read. */
+  readonly lines: number;
+  readonly read: number;
+  /** Reads on: what it answers has what was read before as well. Nothing where all is read. */
+  readonly more?: (most: number, progress?: Progress) => Promise<ReadLog>;
 }
+
+type Progress = (read: number, of: number) => void;
 
 interface Header {
   conversationId: string;
@@ -59,23 +66,35 @@ function entryOf(value: unknown, header: Header, next: number): LogEntry | strin
   return long as unknown as LogEntry;
 }
 
-/** `progress` hears of it after each piece. */
-export async function readLog(
-  text: string,
-  name: string,
-  progress: (read: number, of: number) => void = () => {},
-): Promise<ReadLog> {
+/** What has been read so far. */
+interface Reading {
+  readonly lines: readonly string[];
+  next: number;
+  header: Header;
+  id: string;
+  entries: readonly LogEntry[];
+  broken: readonly BrokenLine[];
+}
+
+/** `progress` hears of it after each piece. `most`: entries and broken lines. */
+export function readLog(text: string, name: string, progress?: Progress, most?: number): Promise<ReadLog> {
+  const header: Header = { conversationId: name.replace(/\.jsonl?$/, ''), runId: null, at: 0 };
   const lines = text.replace(/^\uFEFF/, '').split('\n');
-  let header: Header = { conversationId: name.replace(/\.jsonl?$/, ''), runId: null, at: 0 };
-  const entries: LogEntry[] = [];
-  const broken: BrokenLine[] = [];
-  let id = header.conversationId;
-  for (const [index, raw] of lines.entries()) {
-    if (index > 0 && index % LINES_AT_ONCE === 0) {
-      progress(index, lines.length);
+  return readOn({ lines, next: 0, header, id: header.conversationId, entries: [], broken: [] }, progress, most);
+}
+
+async function readOn(from: Reading, progress: Progress = () => {}, most = Number.POSITIVE_INFINITY): Promise<ReadLog> {
+  const { lines } = from;
+  let { next, header, id } = from;
+  const entries = [...from.entries];
+  const broken = [...from.broken];
+  const upTo = entries.length + broken.length + most;
+  for (; next < lines.length && entries.length + broken.length < upTo; next++) {
+    if (next > from.next && next % LINES_AT_ONCE === 0) {
+      progress(next, lines.length);
       await new Promise((resolve) => setTimeout(resolve));
     }
-    const line = raw.replaceAll('\0', '').trim();
+    const line = (lines[next] ?? '').replaceAll('\0', '').trim();
     if (line === '') continue;
     const value = parsed(line);
     if (isRecord(value) && typeof value.format === 'string' && value.seq === undefined) {
@@ -85,7 +104,12 @@ export async function readLog(
     }
     const entry = entryOf(value, header, (entries.at(-1)?.seq ?? -1) + 1);
     if (typeof entry !== 'string') entries.push(entry);
-    else broken.push({ line: index + 1, why: entry, text: line.slice(0, 400), behind: entries.length });
+    else broken.push({ line: next + 1, why: entry, text: line.slice(0, 400), behind: entries.length });
   }
-  return { conversationId: id, entries, broken };
+  const isAll = lines.slice(next).every((line) => line.trim() === '');
+  const reached: Reading = { lines, next, header, id, entries, broken };
+  return {
+    ...{ conversationId: id, entries, broken, lines: lines.length, read: next },
+    ...(!isAll && { more: (further, told) => readOn(reached, told, further) }),
+  };
 }

@@ -22,6 +22,8 @@ export interface TreeRow {
   readonly name: string;
   readonly fact: string;
   readonly hasChildren: boolean;
+  /** What is below it shows. */
+  readonly isOpen: boolean;
   /** It begins behind the cursor. */
   readonly isLater: boolean;
   readonly icon?: 'branch';
@@ -33,18 +35,18 @@ export const markOfRun = (state: RunState): MarkName => (state === 'completed' ?
 export const markOfCall = (state: CallState): MarkName =>
   state === 'decided' ? 'queued' : state === 'unknown' ? 'cancelled' : state;
 
-/** More runs than these around the cursor are a number. */
-const RUNS_BEHIND = 40;
+/** More runs than these around the cursor are a number; of those before it more are shown by and by. */
+export const RUNS_BEHIND = 40;
 const RUNS_AHEAD = 20;
 
 type IsOpen = (key: string, ifUntold: boolean) => boolean;
 
 /** Rows of one conversation; `isOpen` says of a key whether what is below it shows, `isAsking` that the model answers now. */
-export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean): TreeRow[] {
+export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean, behind = RUNS_BEHIND): TreeRow[] {
   const { facts, index } = moment;
   const begun = facts.runs.filter(({ from }) => from <= index);
   const current = begun.at(-1);
-  const from = Math.max(0, begun.length - RUNS_BEHIND);
+  const from = Math.max(0, begun.length - behind);
   const to = Math.min(facts.runs.length, begun.length + RUNS_AHEAD);
   const rows = facts.runs.slice(from, to).flatMap((_, place) => {
     const at = to - 1 - place;
@@ -53,6 +55,7 @@ export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean): Tree
     const key = `run ${at}`;
     const below = run.from <= index ? rowsBelow(run, at, moment, isOpen, isAsking) : [];
     const state = runStateAt(run, index);
+    const open = isOpen(key, run === current);
     const row: TreeRow = {
       key,
       depth: 1,
@@ -61,9 +64,10 @@ export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean): Tree
       name: oneLine(run.words, 60),
       fact: '',
       hasChildren: below.length > 0,
+      isOpen: open,
       isLater: run.from > index,
     };
-    return isOpen(key, run === current) ? [row, ...below] : [row];
+    return open ? [row, ...below] : [row];
   });
   return from > 0 ? [...rows, earlier(from)] : rows;
 }
@@ -72,9 +76,10 @@ const earlier = (runs: number): TreeRow => ({
   key: 'earlier',
   depth: 1,
   mark: 'idle',
-  name: plural(runs, 'earlier run'),
+  name: `${plural(runs, 'earlier run')} · load more`,
   fact: '',
   hasChildren: false,
+  isOpen: false,
   isLater: true,
 });
 
@@ -100,6 +105,7 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
       name: '',
       fact: `turn ${turn}`,
       hasChildren: false,
+      isOpen: false,
       isLater: false,
     });
   }
@@ -116,34 +122,40 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
         ? 'queued'
         : 'done';
   const fact = plural(calls.length, 'call');
-  rows.push({ key, depth: 2, mark, machine: 'TOOL_ROUND', name: '', fact, hasChildren: true, isLater: false });
-  if (!isOpen(key, true)) return rows;
-  for (const call of calls) {
-    const one = callAt(call, index);
-    const ms = callMs(call, moment);
-    const told =
-      one === 'running' || one === 'waiting' || calls.length === 1
-        ? ms > 0
-          ? duration(ms)
-          : ''
-        : telling(call.args, 18);
-    const name = call.name;
-    const below = { depth: 3, mark: markOfCall(one), name, fact: told, hasChildren: false, isLater: false };
-    rows.push({ key: `call ${call.callId}`, ...below });
-    for (const { id, name, task, from, to = index + 1 } of call.children) {
-      if (from > index) continue;
-      const mark = to <= index ? 'done' : one === 'done' ? 'done' : below.mark;
-      rows.push({
-        ...below,
-        key: `child ${id}`,
-        depth: 4,
-        mark,
-        name: `${name} ${oneLine(task, 40)}`,
-        fact: '',
-        icon: 'branch',
-        child: id,
-      });
-    }
-  }
-  return rows;
+  const open = isOpen(key, true);
+  const round = {
+    key,
+    depth: 2,
+    mark,
+    machine: 'TOOL_ROUND',
+    name: '',
+    fact,
+    hasChildren: true,
+    isLater: false,
+  } as const;
+  return [
+    ...rows,
+    { ...round, isOpen: open },
+    ...(open ? calls.flatMap((call) => callRows(call, calls.length, moment)) : []),
+  ];
+}
+
+/** A call of a round with `of` calls, and its sub-agents. */
+function callRows(call: CallFacts, of: number, moment: Moment): TreeRow[] {
+  const { index } = moment;
+  const state = callAt(call, index);
+  const ms = callMs(call, moment);
+  const isTimed = state === 'running' || state === 'waiting' || of === 1;
+  const fact = !isTimed ? telling(call.args, 18) : ms > 0 ? duration(ms) : '';
+  const mark = markOfCall(state);
+  const row = { depth: 3, mark, name: call.name, fact, hasChildren: false, isOpen: false, isLater: false };
+  const children = call.children.filter(({ from }) => from <= index);
+  return [
+    { ...row, key: `call ${call.callId}` },
+    ...children.map(({ id, name, task, to = index + 1 }): TreeRow => {
+      const isOver = to <= index || state === 'done';
+      const own = { key: `child ${id}`, name: `${name} ${oneLine(task, 40)}`, child: id, icon: 'branch' } as const;
+      return { ...row, ...own, depth: 4, mark: isOver ? 'done' : mark, fact: '' };
+    }),
+  ];
 }

@@ -1,34 +1,58 @@
 /** Logs from files: read here, sent nowhere. And what leaves the page: copies and downloads that one asks for. */
 import { batch } from '@preact/signals';
-import { readLog } from '../model/readLog.ts';
+import { type ReadLog, readLog } from '../model/readLog.ts';
 import { count } from '../model/words.ts';
-import { connection, openConversation, openId, put, reading, said } from './store.ts';
+import { type Conversation, connection, openConversation, openId, put, reading, said } from './store.ts';
 
-export async function openText(text: string, name: string): Promise<void> {
+/** A log that is longer begins with as many entries: the rest is read when somebody asks for it. */
+const ENTRIES_AT_ONCE = 10_000;
+
+async function whileReading(name: string, read: (progress: (done: number, of: number) => void) => Promise<ReadLog>) {
   const timer = setTimeout(() => {
     reading.value = `reading ${name}`;
   }, 300);
-  const log = await readLog(text, name, (read, of) => {
-    if (reading.value !== '') reading.value = `reading ${count(read)} of ${count(of)} lines`;
-  });
-  clearTimeout(timer);
-  batch(() => {
+  try {
+    return await read((done, of) => {
+      if (reading.value !== '') reading.value = `reading ${count(done)} of ${count(of)} lines`;
+    });
+  } finally {
+    clearTimeout(timer);
     reading.value = '';
+  }
+}
+
+function conversationOf(name: string, { entries, broken, lines, read, more }: ReadLog): Conversation {
+  const [first] = entries;
+  const above = first?.type === 'conversation' ? first.parent : undefined;
+  const parent = above && { conversation: above.conversationId, callId: above.callId };
+  const rest = more && {
+    read,
+    lines,
+    async more() {
+      const log = await whileReading(name, (progress) => more(ENTRIES_AT_ONCE, progress));
+      put(conversationOf(name, log));
+      said.value = `${name}: ${count(log.entries.length)} entries`;
+    },
+  };
+  return {
+    id: name,
+    source: 'file',
+    of: 'runchart',
+    entries,
+    broken,
+    ...(parent && { parent }),
+    ...(rest && { rest }),
+  };
+}
+
+export async function openText(text: string, name: string): Promise<void> {
+  const log = await whileReading(name, (progress) => readLog(text, name, progress, ENTRIES_AT_ONCE));
+  batch(() => {
     if (log.entries.length === 0 && log.broken.length === 0) {
       said.value = `${name} holds no entry`;
       return;
     }
-    const [first] = log.entries;
-    const above = first?.type === 'conversation' ? first.parent : undefined;
-    const parent = above && { conversation: above.conversationId, callId: above.callId };
-    put({
-      id: name,
-      source: 'file',
-      of: 'runchart',
-      entries: log.entries,
-      broken: log.broken,
-      ...(parent && { parent }),
-    });
+    put(conversationOf(name, log));
     openId.value = undefined;
     openConversation(name);
     said.value = `${name}: ${count(log.entries.length)} entries`;

@@ -18,6 +18,8 @@ export interface Conversation {
   readonly of: 'runchart' | 'xstate';
   readonly entries: readonly LogEntry[];
   readonly broken: readonly BrokenLine[];
+  /** Of a file: lines that are not read yet, until somebody asks for more. */
+  readonly rest?: { readonly read: number; readonly lines: number; more(): Promise<void> };
   readonly status?: ConversationState;
   readonly parent?: { readonly conversation: string; readonly callId: string };
   readonly inFlight?: Pick<InFlight, 'text' | 'reasoning'>;

@@ -1,8 +1,8 @@
 /** Conversations and what lives in them. */
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import { runStateAt } from '../model/facts.ts';
 import type { ActorView } from '../model/observed.ts';
-import { type MarkName, markOfRun, runRows, type TreeRow } from '../model/tree.ts';
+import { type MarkName, markOfRun, RUNS_BEHIND, runRows, type TreeRow } from '../model/tree.ts';
 import { charts } from '../state/layouts.ts';
 import type { Conversation } from '../state/store.ts';
 import {
@@ -23,6 +23,9 @@ import {
 import { isAsking, selectedKey } from '../state/subject.ts';
 import { Icon, Key, Mark } from './marks.tsx';
 
+/** Runs before the cursor that have rows. */
+const runsBehind = signal(RUNS_BEHIND);
+
 const isOpenRow = (key: string, ifUntold: boolean): boolean => folds.value.get(`${open.value?.id} ${key}`) ?? ifUntold;
 
 function markOfOther({ entries, observed, of, status }: Conversation): MarkName {
@@ -38,7 +41,7 @@ function ownRows(): TreeRow[] {
   const conversation = open.value;
   if (!conversation) return [];
   if (conversation.of === 'xstate') return actorRows([...(conversation.observed?.actors.values() ?? [])]);
-  return runRows(moment.value, isOpenRow, isAsking.value);
+  return runRows(moment.value, isOpenRow, isAsking.value, runsBehind.value);
 }
 
 function actorRows(actors: readonly ActorView[]): TreeRow[] {
@@ -60,20 +63,27 @@ function actorRows(actors: readonly ActorView[]): TreeRow[] {
           name: /^x:\d+$/.test(actor.name) ? '' : actor.name,
           fact: state,
           hasChildren: inner.length > 0,
+          isOpen: isOpenRow(`actor ${actor.id}`, true),
           isLater: false,
         };
-        return isOpenRow(row.key, true) ? [row, ...inner] : [row];
+        return row.isOpen ? [row, ...inner] : [row];
       });
   return below(undefined, 1);
 }
 
+const focusRow = (element: Element | null): void => {
+  if (element instanceof HTMLElement && element.role === 'treeitem') element.focus();
+};
+
 function Row({ row }: { row: TreeRow }) {
   const isSelected = row.key === selectedKey.value;
-  const isOpen = isOpenRow(row.key, row.depth > 1 || row.key === selectedKey.value);
+  const { isOpen } = row;
+  const toggle = (): void => setFold(`${open.value?.id} ${row.key}`, !isOpen);
   return (
     <div
       role="treeitem"
       aria-selected={isSelected}
+      aria-expanded={row.hasChildren ? isOpen : undefined}
       aria-level={row.depth + 1}
       tabIndex={isSelected ? 0 : -1}
       class={`tree-row${isSelected ? ' is-selected' : ''}${row.isLater ? ' is-later' : ''}`}
@@ -82,17 +92,20 @@ function Row({ row }: { row: TreeRow }) {
         if (row.icon === 'branch') {
           const child = row.child === undefined ? undefined : conversationNamed(row.child);
           if (child) openConversation(child.id);
-        } else chosen.value = row.key;
+        } else if (row.key === 'earlier') runsBehind.value += RUNS_BEHIND;
+        else chosen.value = row.key;
       }}
       onKeyDown={(event) => {
-        if (event.key === 'Enter') chosen.value = row.key;
+        if (event.key === 'Enter') event.currentTarget.click();
+        else if (event.key === 'ArrowLeft' && row.hasChildren && isOpen) toggle();
+        else if (event.key === 'ArrowRight' && row.hasChildren && !isOpen) toggle();
+        else if (event.key === 'ArrowDown') focusRow(event.currentTarget.nextElementSibling);
+        else if (event.key === 'ArrowUp') focusRow(event.currentTarget.previousElementSibling);
+        else if (!event.key.startsWith('Arrow')) return;
+        event.preventDefault();
       }}
     >
-      <Chevron
-        isOpen={isOpen}
-        isNone={!row.hasChildren}
-        toggle={() => setFold(`${open.value?.id} ${row.key}`, !isOpen)}
-      />
+      <Chevron isOpen={isOpen} isNone={!row.hasChildren} toggle={toggle} />
       {row.icon ? <Icon name={row.icon} /> : <Mark name={row.mark} />}
       {row.machine !== undefined && <b class="mono">{row.machine}</b>}
       <span class="tree-name">{row.name}</span>

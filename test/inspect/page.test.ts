@@ -388,6 +388,18 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       await page.keyboard.press('Home');
       await page.getByText('entry 0 of').first().waitFor();
       expect(await page.locator('.overview').count()).toBe(1);
+      await page.keyboard.press('End');
+      await page.getByText(`10,000 of ${volume.pageEntries.toLocaleString('en-US')} lines are read`).waitFor();
+      await page.getByRole('button', { name: 'load more' }).click();
+      await page.locator('.status-bar').getByText('20,000 entries', { exact: true }).waitFor();
+      const earlier = page.locator('.tree-row', { hasText: 'load more' });
+      const runs = await page.locator('.tree-row').count();
+      await earlier.click();
+      expect(await page.locator('.tree-row').count()).toBeGreaterThan(runs + 30);
+      await page.getByRole('tab', { name: 'Steps' }).click();
+      const requests = await page.locator('#steps h3').count();
+      await page.getByRole('button', { name: /earlier requests · load more/ }).click();
+      expect(await page.locator('#steps h3').count()).toBe(2 * requests);
     },
   );
 });

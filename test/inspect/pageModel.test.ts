@@ -173,6 +173,23 @@ describe('a log file', () => {
     ]);
   });
 
+  it('is read a part at a time, and goes on where it was', async () => {
+    const whole = await readLog(lines.join('\n'), 'c.jsonl');
+    expect([whole.read, whole.lines, whole.more]).toEqual([lines.length, lines.length, undefined]);
+    const seen: number[][] = [];
+    for (let part = await readLog(lines.join('\n'), 'c.jsonl', undefined, 2); ; ) {
+      seen.push([part.entries.length, part.broken.length, part.read]);
+      expect(part.entries).toEqual(whole.entries.slice(0, part.entries.length));
+      if (!part.more) break;
+      part = await part.more(2);
+    }
+    expect(seen).toEqual([
+      [2, 0, 4],
+      [3, 1, 6],
+      [4, 2, 8],
+    ]);
+  });
+
   it('is told as of any entry: what comes later is not there', async () => {
     const { entries } = await observed(['Hello.'], async (c) => void (await c.send('Hi').result));
     const facts = foldLog(entries);

@@ -147,6 +147,14 @@ export function Events() {
           ))}
         </ul>
       </div>
+      {open.value?.rest && (
+        <p class="load-more">
+          {count(open.value.rest.read)} of {count(open.value.rest.lines)} lines are read
+          <button type="button" class="link" onClick={() => void open.value?.rest?.more()}>
+            load more
+          </button>
+        </p>
+      )}
       {(entries.value.length > 30 || filter.value !== '') && (
         <label class="filter">
           <Icon name="search" size={12} />

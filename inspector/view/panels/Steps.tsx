@@ -4,7 +4,7 @@ import type { CallFacts } from '../../model/facts.ts';
 import { waitingAt } from '../../model/facts.ts';
 import { type CycleRows, cyclesAt, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
-import { cost, count, duration, telling } from '../../model/words.ts';
+import { cost, count, duration, plural, telling } from '../../model/words.ts';
 import { cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
 import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
 import { groupIcon, Icon, Mark } from '../marks.tsx';
@@ -14,16 +14,16 @@ const CYCLES_MAX = 40;
 const ROWS_MAX = 300;
 
 export function Steps() {
-  const [all, showAll] = useState(false);
-  const cycles = cyclesAt(moment.value, all ? undefined : CYCLES_MAX);
-  const shown = all ? cycles : cycles.slice(-CYCLES_MAX);
+  const [most, show] = useState(CYCLES_MAX);
+  const cycles = cyclesAt(moment.value, most);
+  const shown = cycles.slice(-most);
   const hidden = cycles.length - shown.length;
   const waits = isPast.value ? [] : cards();
   return (
     <div class="steps" id="steps">
       {hidden > 0 && (
-        <button type="button" class="quiet-button more" onClick={() => showAll(true)}>
-          {count(hidden)} earlier requests
+        <button type="button" class="quiet-button more" onClick={() => show(most + CYCLES_MAX)}>
+          {plural(hidden, 'earlier request')} · load more
         </button>
       )}
       {shown.map((cycle, index) => (
@@ -35,8 +35,8 @@ export function Steps() {
 }
 
 function Cycle({ cycle, isLast, waits }: { cycle: CycleRows; isLast: boolean; waits: number }) {
-  const [all, showAll] = useState(false);
-  const rows = all ? cycle.rows : cycle.rows.slice(-ROWS_MAX);
+  const [most, show] = useState(ROWS_MAX);
+  const rows = cycle.rows.slice(-most);
   const hidden = cycle.rows.length - rows.length;
   const inFlight = isLast && !isPast.value ? open.value?.inFlight : undefined;
   const isAsking =
@@ -50,8 +50,8 @@ function Cycle({ cycle, isLast, waits }: { cycle: CycleRows; isLast: boolean; wa
       </header>
       <div class="line">
         {hidden > 0 && (
-          <button type="button" class="quiet-button more" onClick={() => showAll(true)}>
-            {count(hidden)} earlier steps
+          <button type="button" class="quiet-button more" onClick={() => show(most + ROWS_MAX)}>
+            {plural(hidden, 'earlier step')} · load more
           </button>
         )}
         {isLast && waits > 1 && <p class="waits-head">{waits} calls wait</p>}
