@@ -8,8 +8,8 @@ import type { ChartActor, Observation } from '../runtime/interpreter/chartActor.
 import type { Transition } from '../runtime/interpreter/plan.ts';
 import { machineOf } from '../runtime/interpreter/xstate.ts';
 import { type Chart, chartOf, transitionLists } from './chart.ts';
-import { EventRecord, type RecordLog } from './recordLog.ts';
-import type { ActorStatus, RecordedFact, StateValue, TakenTransition } from './wire.ts';
+import type { RecordLog } from './recordLog.ts';
+import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
 
 type Redact = (value: object) => unknown;
 
@@ -30,9 +30,9 @@ export class ChartCatalog {
   /** The key of a machine's chart; nothing for what is no machine. */
   keyOf(logic: unknown): string | undefined {
     const machine = logic as AnyStateMachine | undefined;
-    if (!machine?.root?.states || !machine.root.transitions) return undefined;
-    const known = this.#keys.get(machine);
+    const known = machine && this.#keys.get(machine);
     if (known !== undefined) return known;
+    if (!machine?.root?.states || !machine.root.transitions) return undefined;
     let drawing = drawings.get(machine);
     if (!drawing) {
       const drawn = chartOf(machine);
@@ -56,7 +56,9 @@ export class ChartCatalog {
 
 interface KnownActor {
   readonly id: string;
-  readonly parent: object | undefined;
+  readonly parent: KnownActor | undefined;
+  /** Those below it that have not stopped. */
+  children: Set<object> | undefined;
   value: StateValue | undefined;
   status: ActorStatus;
   step: number;
@@ -84,8 +86,19 @@ export class Actors {
     const { records, charts, conversation, nextId } = this.#options;
     const chart = charts.keyOf(about.logic);
     const parent = about.parent && this.#known.get(about.parent);
-    const known: KnownActor = { id: nextId(), parent: about.parent, value: undefined, status: 'active', step: 0 };
+    const known: KnownActor = {
+      id: nextId(),
+      parent,
+      children: undefined,
+      value: undefined,
+      status: 'active',
+      step: 0,
+    };
     this.#known.set(actor, known);
+    if (parent) {
+      parent.children ??= new Set();
+      parent.children.add(actor);
+    }
     records.add({
       n: 0,
       at: 0,
@@ -103,15 +116,14 @@ export class Actors {
     const known = this.#known.get(actor);
     if (!known) return;
     const from = sender && this.#known.get(sender);
-    this.#options.records.add(new EventRecord(known.id, from?.id, event, this.#options.redact) as RecordedFact);
+    this.#options.records.event(known.id, from?.id, event, this.#options.redact);
   }
 
   transition(actor: object, event: string, taken: readonly TakenTransition[], value: StateValue): void {
     const known = this.#known.get(actor);
     if (!known) return;
     known.value = value;
-    const { id: actorId, step } = known;
-    this.#options.records.add({ n: 0, at: 0, type: 'transition', actor: actorId, step, event, taken, value });
+    this.#options.records.transition(known.id, known.step, event, taken, value);
     known.step += 1;
   }
 
@@ -124,15 +136,16 @@ export class Actors {
     if (isSame && known.status === status) return;
     known.value = value;
     known.status = status;
-    this.#options.records.add({ n: 0, at: 0, type: 'settled', actor: known.id, event, value, status });
+    this.#options.records.settled(known.id, event, value, status);
   }
 
   /** Those below it that did not say so themselves have stopped with it. */
   stopped(actor: object, status: Exclude<ActorStatus, 'active'>, error?: unknown): void {
     const known = this.#known.get(actor);
     if (!known) return;
-    for (const [child, { parent }] of this.#known) if (parent === actor) this.stopped(child, 'stopped');
+    if (known.children) for (const child of known.children) this.stopped(child, 'stopped');
     this.#known.delete(actor);
+    known.parent?.children?.delete(actor);
     const said = error instanceof Error ? error.message : undefined;
     this.#options.records.add({
       n: 0,

@@ -44,10 +44,12 @@ const FRAME_GOAL = 256 * 1024;
 const LIVE_MAX = 256 * 1024;
 
 interface WaitingSignal {
-  conversation: string;
+  readonly conversation: string;
   signal: Live;
+  /** Text that was joined to the signal's own. */
+  text: string;
   /** Number of the next record when it came. */
-  behind: number;
+  readonly behind: number;
 }
 
 export class PageConnection {
@@ -87,7 +89,7 @@ export class PageConnection {
     const { records, observed, session, version, control } = this.#options;
     const { next } = records;
     const from = known === session ? Math.min(wanted, next) : 0;
-    const dropped = next - from - records.since(from).length;
+    const dropped = next - from - records.countSince(from);
     this.#say({ type: 'hello', wire: WIRE, version, session, control, from, next, dropped });
     this.#next = from;
     this.#stops.push(records.listen(() => this.#due()));
@@ -99,11 +101,13 @@ export class PageConnection {
 
   async #answer(request: Exclude<FromPage, { type: 'subscribe' }>): Promise<void> {
     const { ask } = request;
-    const { observed, appContext, control } = this.#options;
+    const { records, observed, appContext, control } = this.#options;
     try {
       if (request.type === 'context') {
         const { actor } = request;
         this.#say({ type: 'answer', ask, value: observed.contextOf(actor) ?? appContext(actor) });
+      } else if (request.type === 'event') {
+        this.#say({ type: 'answer', ask, value: records.eventOf(request.n) });
       } else if (!control) {
         const message = 'the inspector is read-only: start it with control to decide here';
         this.#say({ type: 'refused', ask, code: 'read_only', message });
@@ -197,6 +201,9 @@ class Frame {
   }
 }
 
+type LiveMessage = Extract<Passing, { type: 'live' }>;
+const NONE: readonly LiveMessage[] = [];
+
 /** Live signals for one page, joined while they wait, and in their order among the records. */
 class LiveSignals {
   #waiting: WaitingSignal[] = [];
@@ -222,11 +229,16 @@ class LiveSignals {
   }
 
   /** Takes those that came before the record. */
-  before(n: number): { type: 'live'; conversation: string; signal: Live }[] {
+  before(n: number): readonly LiveMessage[] {
+    const [first] = this.#waiting;
+    if (!first || first.behind > n) return NONE;
     const end = this.#waiting.findIndex(({ behind }) => behind > n);
     const taken = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
     if (this.#waiting.length === 0) this.#size = 0;
-    return taken.map(({ conversation, signal }) => ({ type: 'live', conversation, signal }));
+    return taken.map(({ conversation, signal, text }) => {
+      const shown = text === '' ? signal : { ...(signal as Live & { text: string }), text };
+      return { type: 'live', conversation, signal: shown };
+    });
   }
 
   /** The page has caught up: what is streamed is shown whole where some of it was lost. */
@@ -243,10 +255,12 @@ class LiveSignals {
 
   #put({ id: conversation }: Conversation, signal: Live, behind: number): void {
     const last = this.#waiting.at(-1);
-    const joined = last?.conversation === conversation && last.behind === behind && joinedOf(last.signal, signal);
-    if (joined) this.#waiting[this.#waiting.length - 1] = { conversation, signal: joined, behind };
-    else this.#waiting.push({ conversation, signal, behind });
-    this.#size += 64 + ('text' in signal ? signal.text.length : 0);
+    const added = 'text' in signal ? signal.text : '';
+    if (last?.behind === behind && last.conversation === conversation && isJoined(last.signal, signal)) {
+      if (!('text' in signal)) last.signal = signal;
+      else last.text = (last.text || (last.signal as { text: string }).text) + added;
+    } else this.#waiting.push({ conversation, signal, text: '', behind });
+    this.#size += 64 + added.length;
     if (this.#size > LIVE_MAX) this.#lose();
     this.#came();
   }
@@ -259,12 +273,11 @@ class LiveSignals {
   }
 }
 
-/** One signal in place of two; nothing where both are to be shown. */
-function joinedOf(last: Live, next: Live): Live | undefined {
-  if (last.type === 'tool-progress' && next.type === 'tool-progress' && last.callId === next.callId) return next;
-  if (last.type === 'state' && next.type === 'state') return next;
-  if (!('text' in last) || !('text' in next) || last.type !== next.type || last.runId !== next.runId) return undefined;
-  if (last.type === 'tool-input-delta' && next.type === 'tool-input-delta' && last.index !== next.index)
-    return undefined;
-  return { ...last, text: last.text + next.text };
+/** Whether two signals are shown as one. */
+function isJoined(last: Live, next: Live): boolean {
+  if (last.type !== next.type) return false;
+  if (last.type === 'tool-progress' && next.type === 'tool-progress') return last.callId === next.callId;
+  if (next.type === 'state') return true;
+  if (!('text' in last) || !('text' in next) || last.runId !== next.runId) return false;
+  return last.type !== 'tool-input-delta' || next.type !== 'tool-input-delta' || last.index === next.index;
 }

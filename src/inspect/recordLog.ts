@@ -1,11 +1,18 @@
 /**
  * What an inspector was told, numbered in order and kept within bounds, for those who watch now and those who come late.
- * Rule: adding one is cheap and makes no text; of what is kept, events and transitions go first, since the log and the
- * living actors tell where a run stands without them.
+ * Rule: keeping one makes no text, no copy and, for what comes most, no object: a record is made of it when somebody reads.
+ * Of what is kept, events and transitions go first, since the log and the living actors tell where a run stands without them.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 import { ENTRY, excerpt } from './excerpt.ts';
-import { FRAME_MAX, type Recorded, type RecordedFact } from './wire.ts';
+import {
+  type ActorStatus,
+  FRAME_MAX,
+  type Recorded,
+  type RecordedFact,
+  type StateValue,
+  type TakenTransition,
+} from './wire.ts';
 
 export interface RecordLimits {
   /** Events, transitions and what was settled. */
@@ -17,36 +24,43 @@ export interface RecordLimits {
 const LIMITS: RecordLimits = { moves: 20_000, rest: 100_000 };
 /** Without its chart no actor can be drawn: these are never dropped. */
 const isLasting = ({ type }: RecordedFact): boolean => type === 'chart' || type === 'conversation';
-const isMove = ({ type }: RecordedFact): boolean => type === 'event' || type === 'transition' || type === 'settled';
 
-/** Place of the first that is numbered `from` or later. */
-function placeOf(records: readonly Recorded[], from: number): number {
+/** Place of the first of `count` that is numbered `from` or later. */
+function placeOf(count: number, numberAt: (index: number) => number, from: number): number {
   let low = 0;
-  let high = records.length;
+  let high = count;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((records[middle] as Recorded).n < from) low = middle + 1;
+    if (numberAt(middle) < from) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-/** A fact that is recorded very often has room for its number and time from its beginning: to make room later costs more. */
+const numberIn = (list: readonly Recorded[]) => (index: number) => (list[index] as Recorded).n;
+
+/** A fact that is recorded often has room for its number and time from its beginning: to make room later costs more. */
 export type NewRecord = RecordedFact & { n?: 0; at?: 0 };
+
+type Redact = (event: object) => unknown;
+type EventFact = Extract<RecordedFact, { type: 'event' }>;
 
 export class RecordLog {
   readonly #limits: RecordLimits;
   readonly #now: () => number;
   readonly #lasting: Recorded[] = [];
-  readonly #moves: Recorded[] = [];
+  readonly #moves: Moves;
   readonly #rest: Recorded[] = [];
   #next = 0;
-  #dropped = 0;
+  /** When the last event or entry came: what follows of it has its time. */
+  #at = 0;
+  #droppedRest = 0;
   readonly #listeners = new Set<() => void>();
 
   constructor(now: () => number, limits: RecordLimits = LIMITS) {
     this.#now = now;
     this.#limits = limits;
+    this.#moves = new Moves(limits.moves);
   }
 
   /** Number of the next record. */
@@ -55,27 +69,72 @@ export class RecordLog {
   }
 
   get dropped(): number {
-    return this.#dropped;
+    return this.#droppedRest + this.#moves.dropped;
   }
 
   /** The fact becomes the record: what is handed over is nobody else's any more. */
   add(fact: NewRecord): void {
+    this.#at = this.#now();
+    if (fact.type === 'event') return this.#move(EVENT, fact.actor, fact.event, fact.from, undefined);
+    if (fact.type === 'settled') return this.#move(SETTLED, fact.actor, fact.event, fact.status, fact.value);
+    if (fact.type === 'transition') return this.#move(fact.step, fact.actor, fact.event, fact.taken, fact.value);
     const record = fact as Recorded;
     record.n = this.#next;
-    record.at = this.#now();
+    record.at = this.#at;
     this.#next += 1;
-    if (isMove(fact)) this.#keep(this.#moves, record, this.#limits.moves);
-    else if (isLasting(fact)) this.#lasting.push(record);
-    else this.#keep(this.#rest, record, this.#limits.rest);
-    for (const listener of this.#listeners) listener();
+    if (isLasting(fact)) this.#lasting.push(record);
+    else this.#keep(record);
+    this.#tell();
   }
 
-  /** Those numbered `from` and later, in order. */
-  since(from: number): readonly Recorded[] {
-    const lists = [this.#lasting, this.#moves, this.#rest].map((list) => list.slice(placeOf(list, from)));
-    const [only, ...others] = lists.filter(({ length }) => length > 0);
-    if (!only || others.length === 0) return only ?? [];
-    return lists.flat().sort((a, b) => a.n - b.n);
+  /** An event that was sent in this process; it is copied, without secrets, when somebody asks for it. */
+  event(actor: string, from: string | undefined, event: { type: string }, redact: Redact): void {
+    this.#at = this.#now();
+    this.#move(EVENT, actor, event, from, redact);
+  }
+
+  transition(actor: string, step: number, event: string, taken: readonly TakenTransition[], value: StateValue): void {
+    this.#move(step, actor, event, taken, value);
+  }
+
+  settled(actor: string, event: string, value: StateValue, status: ActorStatus): void {
+    this.#move(SETTLED, actor, event, status, value);
+  }
+
+  /** Those numbered `from` and later, in order; made one at a time. */
+  *since(from: number): Generator<Recorded> {
+    const [lasting, moves, rest] = [this.#lasting, this.#moves, this.#rest];
+    let place = placeOf(lasting.length, numberIn(lasting), from);
+    let move = placeOf(moves.length, (index) => moves.numberAt(index), from);
+    let other = placeOf(rest.length, numberIn(rest), from);
+    for (;;) {
+      const n = moves.numberAt(move);
+      const first = lasting[place];
+      const next = rest[other];
+      if (next && next.n < n && next.n < (first?.n ?? Number.POSITIVE_INFINITY)) {
+        other += 1;
+        yield next;
+      } else if (first && first.n < n) {
+        place += 1;
+        yield first;
+      } else if (move < moves.length) yield moves.at(move++);
+      else return;
+    }
+  }
+
+  /** How many there are numbered `from` and later. */
+  countSince(from: number): number {
+    const [lasting, moves, rest] = [this.#lasting, this.#moves, this.#rest];
+    const places = [lasting, rest].map((list) => list.length - placeOf(list.length, numberIn(list), from));
+    const move = moves.length - placeOf(moves.length, (index) => moves.numberAt(index), from);
+    return places.reduce((sum, count) => sum + count, move);
+  }
+
+  /** The whole event of a record, without secrets and cut to bounds; null where it is kept no more. */
+  eventOf(n: number): Json {
+    const { length } = this.#moves;
+    const place = placeOf(length, (index) => this.#moves.numberAt(index), n);
+    return this.#moves.numberAt(place) === n ? this.#moves.eventAt(place) : null;
   }
 
   /** Called behind each that is added. */
@@ -84,43 +143,135 @@ export class RecordLog {
     return () => void this.#listeners.delete(listener);
   }
 
+  #move(kind: number, actor: string, event: unknown, third: unknown, fourth: unknown): void {
+    this.#moves.add(this.#next, this.#at, kind, actor, event, third, fourth);
+    this.#next += 1;
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#listeners.size > 0) for (const listener of this.#listeners) listener();
+  }
+
   /** Some more than the limit, so that dropping is rare. */
-  #keep(list: Recorded[], record: Recorded, limit: number): void {
-    list.push(record);
-    if (list.length <= limit * 1.25) return;
-    const gone = list.length - limit;
-    list.splice(0, gone);
-    this.#dropped += gone;
+  #keep(record: Recorded): void {
+    const { rest } = this.#limits;
+    this.#rest.push(record);
+    if (this.#rest.length <= rest * 1.25) return;
+    const gone = this.#rest.length - rest;
+    this.#rest.splice(0, gone);
+    this.#droppedRest += gone;
   }
 }
 
-type EventFact = Extract<RecordedFact, { type: 'event' }>;
+/** What a move is: an event, what was settled, or else the number of a microstep. */
+const EVENT = -1;
+const SETTLED = -2;
+/** Fields of a move: kind, actor, event, and two that its kind names. */
+const WIDTH = 5;
 
-/** An event that was sent. It is copied when it is shown, and only then: as JSON it has neither secrets nor length. */
-export class EventRecord {
-  readonly type = 'event';
-  n = 0;
-  at = 0;
-  readonly actor: string;
-  readonly from: string | undefined;
-  readonly event: EventFact['event'];
-  readonly #redact: (event: object) => unknown;
+/** The latest moves as they were told, each a few fields in a row: the oldest makes room for the newest. */
+class Moves {
+  readonly #limit: number;
+  readonly #fields: unknown[] = [];
+  readonly #numbers: Float64Array;
+  readonly #times: Float64Array;
+  #added = 0;
 
-  constructor(actor: string, from: string | undefined, event: { type: string }, redact: (event: object) => unknown) {
-    this.actor = actor;
-    this.from = from;
-    this.event = event as EventFact['event'];
-    this.#redact = redact;
+  constructor(limit: number) {
+    this.#limit = limit;
+    this.#numbers = new Float64Array(limit);
+    this.#times = new Float64Array(limit);
   }
 
-  toJSON(): Json {
-    const { n, at, type, actor, from, event } = this;
-    return { n, at, type, actor, ...(from !== undefined && { from }), event: excerpt(this.#redact(event)) };
+  get length(): number {
+    return Math.min(this.#added, this.#limit);
   }
+
+  get dropped(): number {
+    return this.#added - this.length;
+  }
+
+  add(n: number, at: number, kind: number, actor: string, event: unknown, third: unknown, fourth: unknown): void {
+    const place = this.#added % this.#limit;
+    const start = place * WIDTH;
+    const fields = this.#fields;
+    this.#numbers[place] = n;
+    this.#times[place] = at;
+    fields[start] = kind;
+    fields[start + 1] = actor;
+    fields[start + 2] = event;
+    fields[start + 3] = third;
+    fields[start + 4] = fourth;
+    this.#added += 1;
+  }
+
+  /** Behind the last: beyond every number. */
+  numberAt(index: number): number {
+    return index < this.length ? (this.#numbers[this.#placeOf(index)] as number) : Number.POSITIVE_INFINITY;
+  }
+
+  at(index: number): Recorded {
+    const place = this.#placeOf(index);
+    const start = place * WIDTH;
+    const [n, at] = [this.#numbers[place] as number, this.#times[place] as number];
+    const [kind, actor, event, third, fourth] = this.#fields.slice(start, start + WIDTH) as [
+      number,
+      string,
+      ...unknown[],
+    ];
+    if (kind === EVENT) {
+      const { type } = event as EventFact['event'];
+      const from = third === undefined ? {} : { from: third as string };
+      // What came from another process is a copy already.
+      if (fourth === undefined) return { n, at, type: 'event', actor, ...from, event: event as EventFact['event'] };
+      return { n, at, type: 'event', actor, ...from, event: { type }, isPart: true };
+    }
+    const move = { n, at, actor, event: event as string, value: fourth as StateValue };
+    if (kind === SETTLED) return { ...move, type: 'settled', status: third as ActorStatus };
+    return { ...move, type: 'transition', step: kind, taken: third as readonly TakenTransition[] };
+  }
+
+  eventAt(index: number): Json {
+    const start = this.#placeOf(index) * WIDTH;
+    const [kind, , event, , redact] = this.#fields.slice(start, start + WIDTH);
+    if (kind !== EVENT) return null;
+    return excerpt(redact ? (redact as Redact)(event as object) : event);
+  }
+
+  #placeOf(index: number): number {
+    return (this.dropped + index) % this.#limit;
+  }
+}
+
+/** Texts of what many records share: transitions of a chart, and its states. */
+const texts = new WeakMap<object, string>();
+
+function textOf(shared: StateValue | readonly TakenTransition[]): string {
+  if (typeof shared === 'string') return JSON.stringify(shared);
+  let text = texts.get(shared);
+  if (text === undefined) {
+    text = JSON.stringify(shared);
+    texts.set(shared, text);
+  }
+  return text;
+}
+
+/** The time of a record as text: those of one step have the same. */
+const timeText = { at: 0, text: '0' };
+
+function textOfTime(at: number): string {
+  if (at !== timeText.at) Object.assign(timeText, { at, text: `${at}` });
+  return timeText.text;
 }
 
 /** A record as JSON, within a frame. */
 export function recordText(record: Recorded): string {
+  if (record.type === 'transition') {
+    const { n, at, actor, step, event, taken, value } = record;
+    const head = `{"n":${n},"at":${textOfTime(at)},"type":"transition","actor":"${actor}","step":${step}`;
+    return `${head},"event":${JSON.stringify(event)},"taken":${textOf(taken)},"value":${textOf(value)}}`;
+  }
   const whole = JSON.stringify(record);
   if (whole.length < FRAME_MAX / 2) return whole;
   const cut = record.type === 'entry' ? { ...record, entry: excerpt(record.entry, ENTRY), cut: true } : excerpt(record);
