@@ -1,9 +1,10 @@
 /** `runchart -p` and the commands around sessions as processes: what scripts build on. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, inject, test } from 'vitest';
 import type { Outgoing } from '../../src/transports/index.ts';
 import { proves } from '../support/tier.ts';
 import { start, storedEntries } from './cli.ts';
@@ -17,7 +18,43 @@ const runs =
     reply.finish('tool_calls');
   };
 
+const here = JSON.stringify(import.meta.url);
+/** The built package has none of the optional ones: this one comes from where the tests are. */
+const PRICES = `export const resolve = (name, context, next) =>
+  next(name, name === '@pydantic/genai-prices' ? { ...context, parentURL: ${here} } : context);`;
+
+/** The built program with the list of prices, for whom the servers of OpenAI, which it knows, stand at this address. */
+async function mainWithPrices(root: string, baseURL: string): Promise<string> {
+  const file = join(root, 'main.mjs');
+  const main = pathToFileURL(join(inject('packageRoot'), 'dist', 'src', 'cli', 'main.js')).href;
+  await writeFile(
+    file,
+    `import { register } from 'node:module';
+     register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(PRICES)}));
+     const { fetch } = globalThis;
+     globalThis.fetch = (at, init) => fetch(String(at.url ?? at).replace('https://api.openai.com/v1', ${JSON.stringify(baseURL)}), init);
+     await import(${JSON.stringify(main)});`,
+  );
+  return file;
+}
+
 describe('runchart -p', () => {
+  test('S002-17 a budget that is used up ends with 5, in words and in the session', async () => {
+    const server = await modelServer(readsMainGo, explains);
+    const { root, cwd, env: given, sessions } = await place(server);
+    const { OPENAI_BASE_URL: _, ...env } = given;
+    const main = await mainWithPrices(root, server.baseURL);
+    const args = ['-m', 'gpt-4o-mini', '--max-budget-usd', '0.00001', '-p', 'go'];
+    const program = start(args, { cwd, env, main });
+    expect(await program.ended).toEqual({ code: 5, signal: null });
+    expect(program.stderr).toContain('max_budget');
+    expect(server.asked).toHaveLength(1);
+    const [id = ''] = (await readdir(sessions)).filter((name) => name.endsWith('.jsonl'));
+    const entries = await storedEntries(sessions, id.slice(0, -'.jsonl'.length));
+    const stop = entries.find(({ type }) => type === 'run-stop');
+    expect(stop).toMatchObject({ reason: 'error', cause: 'max_budget' });
+  });
+
   test('TRC-14 prints the reply alone, --json prints what a transport carries, and -c goes on with the session', async () => {
     const server = await modelServer(readsMainGo, explains, explains);
     const { cwd, env, sessions } = await place(server);
