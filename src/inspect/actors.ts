@@ -4,7 +4,7 @@
  * before children, whenever the observer came.
  */
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionEvent } from 'xstate';
-import type { ChartActor, Observation } from '../runtime/interpreter/chartActor.ts';
+import type { ChartActor, Observer } from '../runtime/interpreter/chartActor.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
 import { machineOf } from '../runtime/interpreter/xstate.ts';
 import { type Chart, chartOf, transitionLists } from './chart.ts';
@@ -190,28 +190,25 @@ function takenOf(transition: Transition | undefined): readonly TakenTransition[]
 }
 
 /** Observes charts run by their plans; told of those that live already first. */
-export function planObserver(actors: Actors): { observe(observation: Observation): void; begun(): void } {
+export function planObserver(actors: Actors, moved: () => void): { observer: Observer; begun(): void } {
   let late = true;
+  const observer: Observer = {
+    actor(actor) {
+      actors.made(actor, { name: actor.id, parent: actor.parent, logic: machineOf(actor.plan.machine), late });
+      if (late) actors.settled(actor, '', actor.value, actor.status);
+    },
+    event: (actor, event, sender) => actors.event(actor, event, sender),
+    transition: (actor, { type }, transition) => actors.transition(actor, type, takenOf(transition), actor.value),
+    settled(actor, { type }) {
+      actors.settled(actor, type, actor.value, actor.status);
+      moved();
+    },
+    stopped: (actor) => actors.stopped(actor, endOf(actor), actor.error),
+  };
   return {
+    observer,
     begun: () => {
       late = false;
-    },
-    observe(observation) {
-      const { type, actor } = observation;
-      switch (type) {
-        case 'actor':
-          actors.made(actor, { name: actor.id, parent: actor.parent, logic: machineOf(actor.plan.machine), late });
-          if (late) actors.settled(actor, '', actor.value, actor.status);
-          return;
-        case 'event':
-          return actors.event(actor, observation.event, observation.sender);
-        case 'transition':
-          return actors.transition(actor, observation.event.type, takenOf(observation.transition), actor.value);
-        case 'settled':
-          return actors.settled(actor, observation.event.type, actor.value, actor.status);
-        default:
-          return actors.stopped(actor, endOf(actor), actor.error);
-      }
     },
   };
 }

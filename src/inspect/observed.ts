@@ -7,7 +7,7 @@ import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 import { type Conversation, runtimeOf } from '../conversation/conversation.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
-import { ChartActor } from '../runtime/interpreter/chartActor.ts';
+import { ActorSystem, ChartActor } from '../runtime/interpreter/chartActor.ts';
 import { ofOpened } from '../runtime/interpreter/inspection.ts';
 import { isOfConversation } from '../runtime/interpreter/xstate.ts';
 import type { OpenedChild } from '../runtime/subAgentPort.ts';
@@ -41,6 +41,9 @@ interface AppActorRef {
 
 const asIs = (value: object): object => value;
 
+/** Conversations that go on where they were when they are observed again. */
+const TOLD_MAX = 5000;
+
 export class Observed {
   readonly charts: ChartCatalog;
   readonly #records: RecordLog;
@@ -48,7 +51,7 @@ export class Observed {
   readonly #apps = new WeakMap<object, ObservedApp>();
   /** For contexts that are asked for, and only those: an app that is gone is to be forgotten. */
   readonly #appActors = new Set<WeakRef<Actors>>();
-  /** Of each conversation that was told of: the seq of the next entry. */
+  /** Of conversations that are no longer observed, the latest at the end: the seq of the next entry. */
   readonly #told = new Map<string, number>();
   readonly #listeners = new Set<(conversation: Conversation) => void>();
   #actors = 0;
@@ -197,7 +200,7 @@ export class Observed {
   }
 
   #isOpen(id: string | undefined): boolean {
-    return [...this.#open.keys()].some((conversation) => conversation.id === id);
+    return id !== undefined && [...this.#open.keys()].some((conversation) => conversation.id === id);
   }
 
   #end(observed: ObservedConversation): void {
@@ -208,11 +211,8 @@ export class Observed {
 
   #followActors(root: unknown, actors: Actors, moved: () => void): () => void {
     if (root instanceof ChartActor) {
-      const { observe, begun } = planObserver(actors);
-      const stop = root.system.observe((observation) => {
-        observe(observation);
-        if (observation.type === 'settled') moved();
-      });
+      const { observer, begun } = planObserver(actors, moved);
+      const stop = root.system.observe(observer);
       begun();
       return stop;
     }
@@ -232,15 +232,22 @@ export class Observed {
     const { id } = conversation;
     // One that was closed and opened again goes on where it was.
     const from = Math.min(this.#told.get(id) ?? 0, conversation.log().length);
+    let next = from;
     const following = conversation.log$(from).subscribe({
       next: (entry: LogEntry) => {
-        this.#told.set(id, entry.seq + 1);
+        next = entry.seq + 1;
         this.#records.add({ n: 0, at: 0, type: 'entry', conversation: id, entry });
         status();
       },
       complete: () => this.#end(observed),
     });
-    return () => following.unsubscribe();
+    return () => {
+      following.unsubscribe();
+      this.#told.delete(id);
+      this.#told.set(id, next);
+      const [oldest] = this.#told.keys();
+      if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
+    };
   }
 
   /** Tells the status where it is another than before, once what is under way has settled. */
@@ -270,7 +277,7 @@ export class Observed {
     while (root._parent) root = root._parent;
     const { logic, id } = root as AnyActorRef & { logic?: { id?: unknown } };
     // A plan's own actors: their conversation says itself that it was opened.
-    if ('tellObservers' in system) return undefined;
+    if (system instanceof ActorSystem) return undefined;
     const conversation = this.nextName(typeof logic?.id === 'string' ? logic.id : id);
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation, nextId, redact: asIs });

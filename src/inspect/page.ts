@@ -40,6 +40,9 @@ const LIVE_MS = 100;
 /** What may be on its way. */
 const WAITING_MAX = 1024 * 1024;
 const FRAME_GOAL = 256 * 1024;
+/** Events, transitions and what was settled: many times what a run of many calls at once has. */
+const MOVES_AT_ONCE = 5000;
+const MOVES_A_SECOND = 2000;
 /** Characters of live signals that wait. */
 const LIVE_MAX = 256 * 1024;
 
@@ -58,6 +61,7 @@ export class PageConnection {
   /** Number of the next record to be sent; nothing before the page has subscribed. */
   #next: number | undefined;
   readonly #live = new LiveSignals(() => this.#due());
+  #pace: Pace;
   #liveAt = Number.NEGATIVE_INFINITY;
   #stalledSince: number | undefined;
   #timer: (() => void) | undefined;
@@ -69,6 +73,7 @@ export class PageConnection {
   constructor(channel: Channel, options: PageOptions) {
     this.#channel = channel;
     this.#options = options;
+    this.#pace = new Pace(0, options.now);
   }
 
   receive(text: string): void {
@@ -92,6 +97,7 @@ export class PageConnection {
     const dropped = next - from - records.countSince(from);
     this.#say({ type: 'hello', wire: WIRE, version, session, control, from, next, dropped });
     this.#next = from;
+    this.#pace = new Pace(next, this.#options.now);
     this.#stops.push(records.listen(() => this.#due()));
     const open = observed.conversations((conversation) => this.#live.follow(conversation, records));
     this.#stops.push(open.stop);
@@ -106,7 +112,7 @@ export class PageConnection {
       if (request.type === 'context') {
         const { actor } = request;
         this.#say({ type: 'answer', ask, value: observed.contextOf(actor) ?? appContext(actor) });
-      } else if (request.type === 'event') {
+      } else if (request.type === 'payload') {
         this.#say({ type: 'answer', ask, value: records.eventOf(request.n) });
       } else if (!control) {
         const message = 'the inspector is read-only: start it with control to decide here';
@@ -154,12 +160,17 @@ export class PageConnection {
     const frame = new Frame((text) => this.#channel.send(text));
     const from = this.#next;
     let seen = from;
-    for (const record of records.since(from)) {
+    this.#pace.refill();
+    for (const record of records.since(from, (n) => this.#pace.takes(n))) {
       if (record.n > seen && !first) frame.add(JSON.stringify({ type: 'dropped', from: seen, count: record.n - seen }));
       for (const signal of this.#live.before(record.n)) frame.add(JSON.stringify(signal));
       frame.add(recordText(record));
       seen = record.n + 1;
       if (frame.sent >= WAITING_MAX / 2) break;
+    }
+    if (frame.sent < WAITING_MAX / 2 && seen < records.next) {
+      frame.add(JSON.stringify({ type: 'dropped', from: seen, count: records.next - seen }));
+      seen = records.next;
     }
     this.#next = seen;
     const isAll = seen >= records.next;
@@ -171,6 +182,34 @@ export class PageConnection {
     frame.send();
     if (!isAll || !this.#live.isEmpty) this.#due(isAll ? LIVE_MS : 1);
     this.#live.goOn();
+  }
+}
+
+/** How many moves a page is shown: what nobody could follow is left out, and told as dropped. The past is shown whole. */
+class Pace {
+  readonly #past: number;
+  readonly #now: () => number;
+  #left = MOVES_AT_ONCE;
+  #at: number;
+
+  constructor(past: number, now: () => number) {
+    this.#past = past;
+    this.#now = now;
+    this.#at = now();
+  }
+
+  takes(n: number): boolean {
+    if (n < this.#past) return true;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  /** For the next flush. */
+  refill(): void {
+    const now = this.#now();
+    this.#left = Math.min(MOVES_AT_ONCE, this.#left + ((now - this.#at) / 1000) * MOVES_A_SECOND);
+    this.#at = now;
   }
 }
 

@@ -101,8 +101,8 @@ export class RecordLog {
     this.#move(SETTLED, actor, event, status, value);
   }
 
-  /** Those numbered `from` and later, in order; made one at a time. */
-  *since(from: number): Generator<Recorded> {
+  /** Those numbered `from` and later, in order; made one at a time. Moves that are not wanted are left out, and not made. */
+  *since(from: number, wantsMove: (n: number) => boolean = () => true): Generator<Recorded> {
     const [lasting, moves, rest] = [this.#lasting, this.#moves, this.#rest];
     let place = placeOf(lasting.length, numberIn(lasting), from);
     let move = placeOf(moves.length, (index) => moves.numberAt(index), from);
@@ -117,8 +117,9 @@ export class RecordLog {
       } else if (first && first.n < n) {
         place += 1;
         yield first;
-      } else if (move < moves.length) yield moves.at(move++);
-      else return;
+      } else if (move >= moves.length) return;
+      else if (wantsMove(n)) yield moves.at(move++);
+      else move += 1;
     }
   }
 

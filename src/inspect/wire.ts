@@ -55,7 +55,7 @@ export type RecordedFact =
       /** It lived already when the observer came: what it did before is not known. */
       late?: true;
     }
-  /** `from`: the actor that sent it; none for what came from outside. `isPart`: its type alone is told; `event` asks for the rest. */
+  /** `from`: the actor that sent it; none for what came from outside. `isPart`: its type alone is told; `payload` asks for the rest. */
   | { type: 'event'; actor: string; from?: string; event: { type: string; [field: string]: Json }; isPart?: true }
   /** One microstep; `step` counts those of one event, from 0. Nothing taken: the event changed nothing. */
   | {
@@ -108,7 +108,7 @@ export type FromPage =
   /** Answers the actor's context as it is now, without secrets and cut to bounds; null for one that is gone. */
   | { type: 'context'; ask: number; actor: string }
   /** Answers the whole event that the record of this number told of, without secrets and cut to bounds; null where it is kept no more. */
-  | { type: 'event'; ask: number; n: number }
+  | { type: 'payload'; ask: number; n: number }
   | ({ ask: number } & Control);
 
 /** Refused with code `read_only` unless control is allowed. */
@@ -166,7 +166,7 @@ export function readRequest(text: string): FromPage | undefined {
     return isNumber(from) ? { type, from, ...(typeof session === 'string' && { session }) } : undefined;
   if (!isNumber(ask)) return undefined;
   if (type === 'context') return isId(actor) ? { type, ask, actor } : undefined;
-  if (type === 'event') return isNumber(n) ? { type, ask, n } : undefined;
+  if (type === 'payload') return isNumber(n) ? { type, ask, n } : undefined;
   const isControl = Object.hasOwn(CONTROLS, type) && CONTROLS[type as Control['type']](given);
   return isControl && isId(conversation) ? (given as unknown as FromPage) : undefined;
 }

@@ -1,13 +1,14 @@
 /**
  * What an inspector costs a run: CPU of so many runs of ten turns with a tool call each, without one, with one that nobody
- * watches, and with a page that takes everything, in turns. Prints the medians and their ratio. Needs a build.
+ * watches, and with a page that takes everything until it has all of it, in turns. Prints the medians and the median of
+ * the ratios of neighbours. Needs a build.
  */
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../dist/src/index.js';
 import { startInspector } from '../../dist/src/inspect/index.js';
 
 const RUNS = 150;
-const ROUNDS = 9;
+const ROUNDS = 15;
 const TURNS = 10;
 
 const tool = defineTool({
@@ -57,14 +58,19 @@ async function watched(inspector) {
   const url = inspector.url.replace('http', 'ws').replace('/?', '/ws?');
   const script = `import { WebSocket } from 'ws';
     const socket = new WebSocket(${JSON.stringify(url)});
+    let closed = 0;
     socket.on('open', () => { socket.send('{"type":"subscribe","from":0}'); console.log('open'); });
-    socket.on('message', () => {});
+    socket.on('message', (frame) => {
+      closed += String(frame).split('"type":"closed"').length - 1;
+      if (closed === ${RUNS}) console.log('all');
+    });
     socket.on('close', () => process.exit(0));`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  await new Promise((resolve) => child.stdout.once('data', resolve));
-  return () => child.kill();
+  const said = () => new Promise((resolve) => child.stdout.once('data', resolve));
+  await said();
+  return { hasAll: said(), stop: () => child.kill() };
 }
 
 const costs = { off: [], on: [], watched: [] };
@@ -75,12 +81,13 @@ for (let round = 0; round < ROUNDS; round += 1) {
   costs.on.push(await cpuOf(alone.observe));
   await alone.close();
   const shown = await startInspector();
-  const stop = await watched(shown);
-  costs.watched.push(await cpuOf(shown.observe));
-  stop();
+  const page = await watched(shown);
+  costs.watched.push(await cpuOf(shown.observe, () => page.hasAll));
+  page.stop();
   await shown.close();
 }
-const [off, on, page] = [costs.off, costs.on, costs.watched].map(median);
-console.log(`CPU of a run of ${TURNS} turns: ${off.toFixed(2)} ms without an inspector`);
-console.log(`with one that nobody watches: ${on.toFixed(2)} ms, ${((on / off - 1) * 100).toFixed(0)} % more`);
-console.log(`with a page that takes everything: ${page.toFixed(2)} ms, ${((page / off - 1) * 100).toFixed(0)} % more`);
+const more = (list) => `${((median(list.map((cost, round) => cost / costs.off[round])) - 1) * 100).toFixed(0)} % more`;
+const ms = (list) => `${median([...list]).toFixed(2)} ms`;
+console.log(`CPU of a run of ${TURNS} turns: ${ms(costs.off)} without an inspector`);
+console.log(`with one that nobody watches: ${ms(costs.on)}, ${more(costs.on)}`);
+console.log(`with a page that takes everything: ${ms(costs.watched)}, ${more(costs.watched)}`);

@@ -214,6 +214,53 @@ describe('a page that watches', () => {
     expect(shown(later.channel.messages)).toEqual(['entry', 'reset', 'four ', 'five', 'entry']);
   });
 
+  it('asks for the whole of an event, and gets it without secrets', async () => {
+    const { records, observed } = observing();
+    const { channel, page } = watching(observed, records);
+    const agent = kept(
+      createAgent({ model: scripted(['Done.']), inspect: observed.observe, secrets: ['hush-hush-secret'] }),
+    );
+    const conversation = await agent.open('asked');
+    await conversation.send('Keep it: hush-hush-secret.').result;
+    page.receive('{"type":"subscribe","from":0}');
+    const sent = of(records, 'event').find(({ event }) => event.type === 'message.sent');
+    expect(sent).toMatchObject({ isPart: true, event: { type: 'message.sent' } });
+    page.receive(JSON.stringify({ type: 'payload', ask: 1, n: sent?.n }));
+    page.receive(JSON.stringify({ type: 'payload', ask: 2, n: records.next }));
+    page.receive(JSON.stringify({ type: 'payload', ask: 3, n: '0' }));
+    await Promise.resolve();
+    const answers = channel.messages.filter(({ type }) => type === 'answer');
+    expect(answers).toMatchObject([{ ask: 1 }, { ask: 2, value: null }]);
+    expect(JSON.stringify(answers)).toContain('Keep it: [redacted].');
+    expect(page.ignored).toBe(1);
+  });
+
+  it('is shown the past whole, and of a flood every entry and as many moves as one could follow', async () => {
+    const records = new RecordLog(() => 0);
+    const observed = kept(new Observed(records));
+    const tick = (count: number): void => {
+      for (let index = 0; index < count; index++) records.settled('a', 'tick', `${index}`, 'active');
+    };
+    tick(8000);
+    const { clock, channel, page } = watching(observed, records);
+    page.receive('{"type":"subscribe","from":0}');
+    await clock.advance(1000);
+    const shown = (): number => channel.messages.filter(({ type }) => type === 'settled').length;
+    expect(shown()).toBe(8000);
+    tick(9000);
+    records.add({ type: 'status', conversation: 'c', status: 'idle' });
+    tick(9000);
+    await clock.advance(100);
+    expect(shown()).toBe(13_000);
+    const gaps = channel.messages.filter((message) => message.type === 'dropped');
+    expect(gaps.map(({ count }) => count)).toEqual([4000, 9000]);
+    expect(channel.messages.filter(({ type }) => type === 'status')).toHaveLength(1);
+    await clock.advance(1000);
+    tick(10);
+    await clock.advance(100);
+    expect(shown()).toBe(13_010);
+  });
+
   it('is told what was dropped before it had it', async () => {
     const records = new RecordLog(() => 0, { moves: 10, rest: 10 });
     const observed = kept(new Observed(records));

@@ -14,7 +14,8 @@ export class ActorSystem {
   readonly world: World;
   /** Told of an error that no chart takes. */
   readonly onError: (error: unknown) => void;
-  readonly #observers = new Set<Observer>();
+  /** Another list for each that comes or goes: who is told may leave. */
+  observers: readonly Observer[] = [];
   #actors = 0;
 
   constructor(world: World, onError: (error: unknown) => void) {
@@ -27,22 +28,16 @@ export class ActorSystem {
     return `x:${this.#actors - 1}`;
   }
 
-  get isObserved(): boolean {
-    return this.#observers.size > 0;
-  }
-
-  tellObservers(observation: Observation): void {
-    for (const observe of this.#observers) observe(observation);
-  }
-
   /** The actor that all others are under. */
   root: ChartActor | undefined;
 
   /** Tells of everything from now on, and first of each actor there is, parents before children. */
   observe(observer: Observer): () => void {
-    if (this.root) for (const actor of livingUnder(this.root)) observer({ type: 'actor', actor });
-    this.#observers.add(observer);
-    return () => void this.#observers.delete(observer);
+    if (this.root) for (const actor of livingUnder(this.root)) observer.actor(actor);
+    this.observers = [...this.observers, observer];
+    return () => {
+      this.observers = this.observers.filter((each) => each !== observer);
+    };
   }
 }
 
@@ -102,7 +97,7 @@ export class ChartActor {
     this.#initEvent = { type: 'xstate.init', input } as ChartEvent;
     this.context = {};
     if (!parent) system.root = this;
-    if (system.isObserved) system.tellObservers({ type: 'actor', actor: this });
+    for (const observer of system.observers) observer.actor(this);
     try {
       this.context = plan.contextOf(input);
       this.#take(plan.initial, this.#initEvent);
@@ -330,7 +325,7 @@ export class ChartActor {
       const { id, output } = this;
       this.parent?.send({ type: `xstate.done.actor.${id}`, output, actorId: id } as ChartEvent, this);
     } else if (this.status === 'error') this.#fail(this.error);
-    if (this.system.isObserved) this.system.tellObservers({ type: 'settled', actor: this, event });
+    for (const observer of this.system.observers) observer.settled(this, event);
   }
 
   #fail(error: unknown): void {
@@ -345,28 +340,28 @@ export class ChartActor {
     this.#mailbox = [];
     this.#accepts = false;
     this.#phase = 'stopped';
-    if (this.system.isObserved) this.system.tellObservers({ type: 'stopped', actor: this });
+    for (const observer of this.system.observers) observer.stopped(this);
   }
 
   #tellTransition(event: ChartEvent, transition: Transition | undefined): void {
-    if (this.system.isObserved) this.system.tellObservers({ type: 'transition', actor: this, event, transition });
+    for (const observer of this.system.observers) observer.transition(this, event, transition);
   }
 
   #tellEvent(event: ChartEvent, sender: ChartActor | undefined): void {
-    if (this.system.isObserved) this.system.tellObservers({ type: 'event', actor: this, event, sender });
+    for (const observer of this.system.observers) observer.event(this, event, sender);
   }
 }
 
-export type Observation =
+/** Whoever watches: called in the middle of a step, and with nothing made for it. */
+export interface Observer {
   /** Once a life: it was made, or lived already when the observer came. */
-  | { type: 'actor'; actor: ChartActor }
-  | { type: 'event'; actor: ChartActor; event: ChartEvent; sender: ChartActor | undefined }
+  actor(actor: ChartActor): void;
+  event(actor: ChartActor, event: ChartEvent, sender: ChartActor | undefined): void;
   /** One microstep; the actor has the state and context that it led to. No transition: nothing took the event. */
-  | { type: 'transition'; actor: ChartActor; event: ChartEvent; transition: Transition | undefined }
-  | { type: 'settled'; actor: ChartActor; event: ChartEvent }
-  | { type: 'stopped'; actor: ChartActor };
-
-export type Observer = (observation: Observation) => void;
+  transition(actor: ChartActor, event: ChartEvent, transition: Transition | undefined): void;
+  settled(actor: ChartActor, event: ChartEvent): void;
+  stopped(actor: ChartActor): void;
+}
 
 /** Runs the charts by plans compiled from their configuration. */
 export const compiled = ({ machine, input, world, onError }: InterpreterOptions, observer?: Observer): RootChart => {

@@ -71,34 +71,25 @@ export function inspectionOf(inspect: (event: unknown) => void): Observer {
     return ref;
   };
   let rootId: string | undefined;
-  return (observation) => {
-    const { type, actor } = observation;
-    const actorRef = refOf(actor);
+  const about = (actor: ChartActor): { actorRef: InspectedActor; rootId: string } => {
     rootId ??= actor.sessionId;
-    const shared = { actorRef, rootId };
-    switch (type) {
-      case 'actor':
-        return inspect({ ...shared, type: '@xstate.actor' });
-      case 'event': {
-        const { event, sender } = observation;
-        return inspect({ ...shared, type: '@xstate.event', event, sourceRef: sender && refOf(sender) });
-      }
-      case 'transition': {
-        const { event, transition } = observation;
-        const _transitions = transition ? [definitionOf(machineOf(actor.plan.machine), transition)] : [];
-        const now = actor.getSnapshot();
-        return inspect(
-          withSnapshot({ ...shared, type: '@xstate.microstep', event, _transitions }, () => snapshotOf(now, refOf)),
-        );
-      }
-      case 'settled': {
-        const now = actor.getSnapshot();
-        const { event } = observation;
-        return inspect(withSnapshot({ ...shared, type: '@xstate.snapshot', event }, () => snapshotOf(now, refOf)));
-      }
-      default:
-        return undefined;
-    }
+    return { actorRef: refOf(actor), rootId };
+  };
+  /** With the snapshot of now. */
+  const tell = (actor: ChartActor, told: object): void => {
+    const now = actor.getSnapshot();
+    inspect(withSnapshot({ ...about(actor), ...told }, () => snapshotOf(now, refOf)));
+  };
+  return {
+    actor: (actor) => inspect({ ...about(actor), type: '@xstate.actor' }),
+    event: (actor, event, sender) =>
+      inspect({ ...about(actor), type: '@xstate.event', event, sourceRef: sender && refOf(sender) }),
+    transition(actor, event, transition) {
+      const _transitions = transition ? [definitionOf(machineOf(actor.plan.machine), transition)] : [];
+      tell(actor, { type: '@xstate.microstep', event, _transitions });
+    },
+    settled: (actor, event) => tell(actor, { type: '@xstate.snapshot', event }),
+    stopped: () => {},
   };
 }
 

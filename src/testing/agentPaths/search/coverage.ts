@@ -17,14 +17,18 @@ export interface ChartTransition {
   readonly target: string;
 }
 
+const ignore = (): void => {};
+const IGNORING = { actor: ignore, event: ignore, settled: ignore, stopped: ignore };
+
 /** Runs charts by their plans, and tells of each transition that they take. */
 export const coveredBy =
   (take: (key: string) => void): Interpreter =>
   (options) =>
-    compiled(options, (seen) => {
-      if (seen.type !== 'transition' || !seen.transition) return;
-      const { source, eventType, index } = seen.transition;
-      take(`${source.id} ${eventType} ${index}`);
+    compiled(options, {
+      ...IGNORING,
+      transition(_actor, _event, transition) {
+        if (transition) take(`${transition.source.id} ${transition.eventType} ${transition.index}`);
+      },
     });
 
 /** The chart of a conversation and every chart that it runs. */
