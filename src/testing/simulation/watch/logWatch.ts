@@ -125,7 +125,7 @@ export class LogWatch {
         world.reach('stops', `${entry.reason} ${entry.cause ?? ''}`);
         break;
       case 'sub-agent':
-        return this.#learnChild(entry.child, entry.phase);
+        return this.#learnChild(entry);
       case 'conversation':
         this.parentCall = entry.parent?.callId;
         return;
@@ -150,10 +150,14 @@ export class LogWatch {
   }
 
   /** A sub-agent begins once and ends once. */
-  #learnChild(id: string, phase: 'started' | 'ended'): void {
+  #learnChild({ child: id, callId, phase }: Extract<LogEntry, { type: 'sub-agent' }>): void {
+    const { facts } = this.#world;
     const before = this.children.get(id) ?? 'unknown';
-    const isLost = (entry: LogEntry): boolean => entry.type === 'sub-agent' && entry.child === id;
-    const fits = before === (phase === 'started' ? 'unknown' : 'started') || this.#world.facts.hasLost(isLost);
+    // In a copy it has another id, and the same call.
+    const isCopy = facts.forks.has(this.#id);
+    const isLost = (entry: LogEntry): boolean =>
+      entry.type === 'sub-agent' && (entry.child === id || (isCopy && entry.callId === callId));
+    const fits = before === (phase === 'started' ? 'unknown' : 'started') || facts.hasLost(isLost);
     this.#world.hold(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
     this.children.set(id, phase);
   }
