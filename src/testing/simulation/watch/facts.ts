@@ -55,12 +55,6 @@ export class Facts {
     return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId);
   }
 
-  /** Whether a store refused such an entry of the call. */
-  hasLostOf(conversationId: string, callId: string, type: LogEntry['type']): boolean {
-    const isOf = (entry: LogEntry): boolean => 'callId' in entry && entry.callId === callId;
-    return this.hasLost((entry) => entry.type === type && entry.conversationId === conversationId && isOf(entry));
-  }
-
   /** A tool wrote to the state. */
   wrote(key: string): void {
     this.writes.set(key, (this.writes.get(key) ?? 0) + 1);

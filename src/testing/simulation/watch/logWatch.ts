@@ -143,9 +143,7 @@ export class LogWatch {
   #holdsClosed(runId: string): void {
     const world = this.#world;
     for (const [callId, { status }] of this.calls.calls) {
-      // A result that a store refused is on record in memory alone.
-      const closed = status === 'ended' || world.facts.hasLostOf(this.#id, callId, 'tool-result');
-      world.hold(closed, 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
+      world.hold(status === 'ended', 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
     }
   }
 

@@ -26,18 +26,11 @@ export interface Violation {
   invariant: string;
   detail: string;
 }
-export type Group =
-  | 'tools'
-  | 'outcomes'
-  | 'decisions'
-  | 'stops'
-  | 'limits'
-  | 'crashes'
-  | 'entries'
-  | 'width'
-  | 'overtaken'
-  | 'receipts'
-  | 'summaries';
+const GROUPS = [
+  ...(['tools', 'outcomes', 'decisions', 'stops', 'limits', 'crashes'] as const),
+  ...(['entries', 'width', 'overtaken', 'receipts', 'summaries'] as const),
+] as const;
+export type Group = (typeof GROUPS)[number];
 /** Id of the conversation that is simulated; others are of its sub-agents. */
 export const CONVERSATION = 'simulated';
 const VIOLATIONS_KEPT = 20;
@@ -52,22 +45,7 @@ export class World {
   readonly violations: Violation[] = [];
   /** Faults that were injected, by kind. */
   readonly faults = new Map<string, number>();
-  /** What was reached, how often. */
-  readonly reached: Record<Group, Record<string, number>> = {
-    ...{
-      tools: {},
-      outcomes: {},
-      decisions: {},
-      stops: {},
-      limits: {},
-      crashes: {},
-      entries: {},
-      width: {},
-      overtaken: {},
-      receipts: {},
-      summaries: {},
-    },
-  };
+  readonly #reached = new Map<Group, Map<string, number>>(GROUPS.map((group) => [group, new Map()]));
   /** No more faults from here on: what is under way comes to a good end. */
   calm = false;
   /** Number of the process that lives. */
@@ -135,8 +113,14 @@ export class World {
 
   /** Something that every kind of life has to come to was reached. */
   reach(group: Group, kind: string): void {
-    const counts = this.reached[group];
-    counts[kind] = (counts[kind] ?? 0) + 1;
+    const counts = this.#reached.get(group);
+    counts?.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+
+  /** What was reached, how often. */
+  get reached(): Readonly<Record<Group, Readonly<Record<string, number>>>> {
+    const groups = [...this.#reached].map(([group, counts]) => [group, Object.fromEntries(counts)]);
+    return Object.fromEntries(groups);
   }
 
   violate(invariant: string, detail: string): void {
