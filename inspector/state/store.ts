@@ -55,6 +55,8 @@ export type NarrowTab = 'chart' | 'steps' | 'events' | 'time';
 export const narrowTab = signal<NarrowTab>('chart');
 export const playing = signal(false);
 export const speed = signal(1);
+/** How the canvas shows its chart, once nothing moves: offset, scale, and its own size. */
+export const chartView = signal({ x: 0, y: 0, k: 1, width: 0, height: 0 });
 export const chosenState = signal<string | undefined>(undefined);
 export const folds = signal<ReadonlyMap<string, boolean>>(new Map());
 /** A short sentence in the status bar, said aloud too. */

@@ -7,7 +7,7 @@ import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
 import { type Drawing, drawingOf, shownFor } from '../model/litPath.ts';
 import { covered } from '../state/covered.ts';
 import { charts, layoutOf, toggleState } from '../state/layouts.ts';
-import { chosenState, coverage, entries } from '../state/store.ts';
+import { chartView, chosenState, coverage, entries } from '../state/store.ts';
 import { outcomeOf, standing, subject } from '../state/subject.ts';
 import { ChartDrawing } from './ChartDrawing.tsx';
 import { StateCard } from './StateCard.tsx';
@@ -62,7 +62,11 @@ function useZoom(layout: ChartLayout | undefined) {
     if (!element) return;
     const made = zoom<SVGSVGElement, unknown>()
       .scaleExtent([0.3, 3])
-      .on('zoom', ({ transform }) => inner.current?.setAttribute('transform', `${transform}`));
+      .on('zoom', ({ transform }) => inner.current?.setAttribute('transform', `${transform}`))
+      .on('end', ({ transform: { x, y, k } }) => {
+        const { width, height } = element.getBoundingClientRect();
+        chartView.value = { x, y, k, width, height };
+      });
     behaviour.current = made;
     select(element).call(made).on('dblclick.zoom', null);
     const observer = new ResizeObserver(() => fitView());
@@ -182,7 +186,7 @@ export function ChartPanel() {
           )}
         </g>
       </svg>
-      <StateCard />
+      {made && <StateCard drawing={made} />}
     </section>
   );
 }

@@ -1,15 +1,30 @@
 /** The inset of the chart: what a state accepts now, or the calls of a round on their way. */
-import { useState } from 'preact/hooks';
+import type { Ref } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
+import { type Box, type Corner, cornerFor, type Drawn } from '../model/corner.ts';
 import { type CallFacts, callAt } from '../model/facts.ts';
+import { type Drawing, litLeg, shownFor } from '../model/litPath.ts';
 import { callMs } from '../model/steps.ts';
 import { type MarkName, markOfCall } from '../model/tree.ts';
 import { duration, telling } from '../model/words.ts';
 import { maySend, sendEvent, sending } from '../state/deciding.ts';
 import { charts } from '../state/layouts.ts';
-import { chosenState, coverage, cursor, facts, isPast, lastRun, moment, now, open, seqOf } from '../state/store.ts';
-import { crumbs, outcomeOf, type Subject, standingOf, subject } from '../state/subject.ts';
+import {
+  chartView,
+  chosenState,
+  coverage,
+  cursor,
+  facts,
+  isPast,
+  lastRun,
+  moment,
+  now,
+  open,
+  seqOf,
+} from '../state/store.ts';
+import { crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/subject.ts';
 import { Mark } from './marks.tsx';
 
 interface Accepted {
@@ -64,14 +79,63 @@ const isRound = (): boolean => {
   return chosenState.value === undefined && (leaf?.startsWith('RUN.active.ToolRound') ?? false);
 };
 
-export function StateCard() {
-  const [isFolded, fold] = useState(false);
+/** Everything that is drawn, on the screen; what is lit is the path just taken and the states at its ends. */
+function drawnOn({ layout, states, ...rest }: Drawing): Drawn[] {
+  const { x, y, k } = chartView.value;
+  const at = standing.value;
+  const drawing = { layout, states, ...rest };
+  const legs = (at?.lit ?? []).flatMap((leg) => litLeg(drawing, leg) ?? []);
+  const ends = [at?.leaf, ...legs.map(({ target }) => target)].flatMap((id) =>
+    id === undefined ? [] : (shownFor(drawing, id)?.id ?? []),
+  );
+  const placed = (box: Box, isLit: boolean): Drawn => ({
+    ...{ x: box.x * k + x, y: box.y * k + y, width: box.width * k, height: box.height * k },
+    isLit,
+  });
+  const lines = legs.flatMap(({ points }) =>
+    points.slice(1).map(([right, bottom], index) => {
+      const [left, top] = points[index] ?? [right, bottom];
+      const [width, height] = [Math.abs(right - left), Math.abs(bottom - top)];
+      return placed({ x: Math.min(left, right), y: Math.min(top, bottom), width, height }, true);
+    }),
+  );
+  const boxes = layout.states.filter(({ shape }) => shape !== 'open');
+  return [...boxes.map((state) => placed(state, ends.includes(state.id))), ...lines];
+}
+
+/** It keeps its corner while the run goes on, unless what is lit comes to stand below it. */
+function useCorner(drawing: Drawing, kind: string) {
+  const card = useRef<HTMLElement>(null);
+  const [told, fold] = useState<boolean>();
+  const [{ corner, isCovering }, place] = useState<{ corner: Corner; isCovering: boolean }>({
+    corner: 'bottom right',
+    isCovering: false,
+  });
+  const known = useRef({ height: 0, view: chartView.value });
+  const isFolded = told ?? isCovering;
+  useLayoutEffect(() => {
+    const element = card.current;
+    const view = chartView.value;
+    if (!element || view.width === 0) return;
+    if (!isFolded) known.current.height = element.offsetHeight;
+    const size = { width: element.offsetWidth, height: known.current.height };
+    const isSameView = known.current.view === view;
+    known.current.view = view;
+    const next = cornerFor({ drawn: drawnOn(drawing), card: size, room: view, ...(isSameView && { now: corner }) });
+    if (next.corner !== corner || next.isCovering !== isCovering) place(next);
+  }, [drawing, kind, chartView.value, standing.value?.leaf, isFolded]);
+  return { card, corner, isFolded, fold: () => fold(!isFolded) };
+}
+
+export function StateCard({ drawing }: { drawing: Drawing }) {
+  const isOfRound = isRound() && roundCalls().length > 0;
+  const found = isOfRound ? undefined : shown();
+  const { card, corner, isFolded, fold } = useCorner(drawing, isOfRound ? 'round' : (found?.state.id ?? ''));
   if (coverage.value || !open.value) return null;
-  if (isRound() && roundCalls().length > 0) return <RoundInset isFolded={isFolded} fold={() => fold(!isFolded)} />;
-  const found = shown();
+  if (isOfRound) return <RoundInset card={card} corner={corner} isFolded={isFolded} fold={fold} />;
   if (!found) return null;
   const { one, state, isActive } = found;
-  const standing = standingOf(one);
+  const at = standingOf(one);
   const isOuter = one !== subject.value;
   const path = charts.value.get(one.chart)?.walker.tree.parents.get(state.id);
   const parent = path === undefined ? undefined : charts.value.get(one.chart)?.walker.tree.states.get(path);
@@ -80,8 +144,8 @@ export function StateCard() {
     !isOuter &&
     !/\.active$/.test(parent.id) &&
     charts.value.get(one.chart)?.walker.tree.parents.has(parent.id);
-  const ms = isActive ? now.value - (standing?.since ?? now.value) : (standing?.spent.get(state.id) ?? 0);
-  const count = standing?.entered.get(state.id) ?? 0;
+  const ms = isActive ? now.value - (at?.since ?? now.value) : (at?.spent.get(state.id) ?? 0);
+  const count = at?.entered.get(state.id) ?? 0;
   const mark: MarkName = isActive
     ? one.chart === 'CONVERSATION'
       ? one.mark
@@ -98,8 +162,8 @@ export function StateCard() {
       ];
   const rows = acceptedBy(one.chart, state.id);
   return (
-    <aside class="inset state-card" aria-label="State">
-      <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={() => fold(!isFolded)}>
+    <aside ref={card} class="inset state-card" data-corner={corner} aria-label="State">
+      <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={fold}>
         <Mark name={mark} />
         <b>{isInner && parent ? parent.key : state.key}</b>
         {isInner && <span class={`mono tone-text-${isActive ? 'run' : 'none'}`}>{state.key}</span>}
@@ -194,7 +258,14 @@ function trackOf(call: CallFacts, at: number): { stop: number; isOver: boolean; 
   return { stop: 2, isOver: true, jumped: !ran };
 }
 
-function RoundInset({ isFolded, fold }: { isFolded: boolean; fold(): void }) {
+interface Placed {
+  readonly card: Ref<HTMLElement>;
+  readonly corner: Corner;
+  readonly isFolded: boolean;
+  fold(): void;
+}
+
+function RoundInset({ card, corner, isFolded, fold }: Placed) {
   const calls = roundCalls();
   const at = cursor.value;
   const settled = calls.filter((call) => call.result && call.result.at <= at).length;
@@ -202,7 +273,7 @@ function RoundInset({ isFolded, fold }: { isFolded: boolean; fold(): void }) {
   const word = round ? (standingOf(round)?.leaf?.split('.').at(-1) ?? '') : '';
   const isParallel = calls.filter((call) => callAt(call, at) === 'running').length > 1 || overlaps(calls);
   return (
-    <aside class="inset round-inset" aria-label="Round">
+    <aside ref={card} class="inset round-inset" data-corner={corner} aria-label="Round">
       <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={fold}>
         <Mark
           name={

@@ -270,6 +270,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       await page.locator('.event.is-at .event-detail').getByText('[redacted], twice [redacted]').waitFor();
       await page.keyboard.press('l');
       await page.setViewportSize({ width: 900, height: 800 });
+      await page.getByRole('tab', { name: 'Time' }).waitFor();
       expect(await page.getByRole('tab').allInnerTexts()).toEqual(['Chart', 'Steps', 'Events', 'Time']);
       for (const [name, selector] of [
         ['Steps', '#steps h3'],

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
 import { contextsAt, differences } from '../../inspector/model/context.ts';
+import { cornerFor } from '../../inspector/model/corner.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
 import { leavesOf } from '../../inspector/model/observed.ts';
@@ -309,6 +310,31 @@ describe('lanes of sub-agents', () => {
     const axis = axisOf(entries, 1000, 3, 200);
     expect(pixelsOf(axis, 2.5)).toBeCloseTo(((axis.x[2] ?? 0) + (axis.x[3] ?? 0)) / 2);
     expect(pixelsOf(axis, 4)).toBeCloseTo((axis.x[3] ?? 0) + axis.now);
+  });
+});
+
+describe('the corner of an inset', () => {
+  const room = { width: 1000, height: 600 };
+  const card = { width: 300, height: 200 };
+  const box = (x: number, y: number, isLit = false) => ({ x, y, width: 100, height: 50, isLit });
+
+  it('is the one where least is drawn, and never one where it would hide what is lit', () => {
+    expect(cornerFor({ drawn: [], card, room })).toEqual({ corner: 'bottom right', isCovering: false });
+    const [right, left] = [box(800, 500), box(50, 20)];
+    expect(cornerFor({ drawn: [right], card, room }).corner).toBe('top right');
+    expect(cornerFor({ drawn: [right, box(800, 100), left], card, room }).corner).toBe('bottom left');
+    expect(
+      cornerFor({ drawn: [right, box(800, 100), box(50, 500), { ...left, isLit: true }], card, room }).corner,
+    ).toBe('bottom right');
+    const line = { x: 700, y: 450, width: 200, height: 0, isLit: true };
+    expect(cornerFor({ drawn: [line], card, room }).corner).toBe('top right');
+  });
+
+  it('stays while nothing lit comes below it, and says when there is none', () => {
+    expect(cornerFor({ drawn: [box(800, 500)], card, room, now: 'bottom right' }).corner).toBe('bottom right');
+    expect(cornerFor({ drawn: [box(800, 500, true)], card, room, now: 'bottom right' }).corner).toBe('top right');
+    const everywhere = [box(800, 500, true), box(800, 100, true), box(50, 500, true), box(50, 100, true)];
+    expect(cornerFor({ drawn: everywhere, card, room }).isCovering).toBe(true);
   });
 });
 
