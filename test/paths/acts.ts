@@ -25,11 +25,25 @@ const retryOf = (draw: Chance, attempts = 1 + draw.below(3)) => ({
 });
 
 const BLOCKED = { code: 'denied', text: 'not here' };
+function failedOf(draw: Chance): object {
+  const { usage, costUsd } = spentOf(draw);
+  return {
+    kind: 'failed',
+    model: 'z',
+    code: 'network',
+    message: 'gone',
+    retryable: draw.odds(0.8),
+    random: draw.below(3) / 2,
+    ...(draw.odds(0.6) && { retryAfterMs: draw.one([0, 10, 60_000, 60_001]) }),
+    ...(draw.odds(0.5) && { kept: 'The last message' }),
+    ...(draw.odds(0.5) && { spent: { usage, costUsd } }),
+  };
+}
+
 /** An answer of each kind, with and without what may be missing. */
 function answerOf(draw: Chance): object {
   const perhaps = (part: object): object => (draw.odds(0.5) ? part : {});
   const { usage, costUsd } = spentOf(draw);
-  const spent = perhaps({ spent: { usage, costUsd } });
   const payload = perhaps({ payload: { q: 1 } });
   return draw.one<() => object>([
     () => ({ kind: 'committed' }),
@@ -38,17 +52,7 @@ function answerOf(draw: Chance): object {
     () => ({ kind: 'compact', ...perhaps({ instructions: 'Keep names.' }) }),
     () => ({ kind: 'compact', block: { by: 'guard', reason: 'not now' } }),
     () => ({ kind: 'summary', text: 'before', usage, costUsd, model: 'm' }),
-    () => ({
-      kind: 'failed',
-      model: 'z',
-      code: 'network',
-      message: 'gone',
-      retryable: draw.odds(0.7),
-      random: draw.below(3) / 2,
-      ...perhaps({ retryAfterMs: draw.one([0, 10, 60_000, 60_001]) }),
-      ...perhaps({ kept: 'The last message' }),
-      ...spent,
-    }),
+    () => failedOf(draw),
     () => ({ kind: 'reply', items: [], calls: [], finish: 'stop', empty: true, model: 'm', usage, costUsd }),
     () => ({ kind: 'allow', ...perhaps({ by: 'rule' }), ...perhaps({ args: { path: 'z' } }) }),
     () => ({ kind: draw.one(['block', 'refuse']), ...BLOCKED }),
@@ -71,6 +75,7 @@ function answerOf(draw: Chance): object {
 
 type Events = readonly ((draw: Chance) => object)[];
 const ANSWERED: Events = [(draw) => ({ type: 'effect.done', id: 'r/', value: answerOf(draw) })];
+const FAILED: Events = [(draw) => ({ type: 'effect.done', id: 'r/', value: failedOf(draw) })];
 const RUNG: Events = [
   (draw) => ({ type: 'timer.elapsed', id: draw.one(['r/t2/wait/2', 'r/t2/compaction/wait/2', 'r/t2/a/wait/2', 'x']) }),
 ];
@@ -140,12 +145,12 @@ function slotsOf(draw: Chance): object[] {
 const CHARTS: readonly (readonly [chart: Chart, takes: Events, of: (draw: Chance) => object])[] = [
   [
     modelCallChart,
-    [...ANSWERED, ...ANSWERED, ...RUNG],
+    [...FAILED, ...FAILED, ...ANSWERED, ...RUNG],
     (draw) => ({ ...modelCallOf(draw), ...(draw.odds(0.2) && { within: '/x' }) }),
   ],
   [
     compactionChart,
-    [...ANSWERED, ...ANSWERED, ...ANSWERED, ...RUNG],
+    [...FAILED, ...ANSWERED, ...ANSWERED, ...RUNG],
     (draw) => ({
       ...modelCallOf(draw),
       within: '/compaction',

@@ -5,7 +5,7 @@
 import * as counters from '../../machines/counters.ts';
 import * as fingerprint from '../../machines/fingerprint.ts';
 import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts';
-import { applyEntry, createTranscript, emptyLogState, openCalls } from '../../machines/internal.ts';
+import { applyEntry, emptyLogState, modelMessages, openCalls } from '../../machines/internal.ts';
 import { earlierEntries, eventsOfMessages } from '../../machines/log/earlierMessages.ts';
 import { defaultLimits, type Limits } from '../../machines/policies.ts';
 import { type Chance, chance } from '../support/random.ts';
@@ -123,8 +123,17 @@ function messagesOf(draw: Chance): Message[] {
 }
 
 const outcomes = ['succeeded', 'failed', 'cancelled', 'suspended'] as const;
-const earlier = (messages: readonly Message[]) =>
-  earlierEntries({ type: 'history', messages, seq: 0, at: 5, conversationId: 'c', runId: null } as never);
+const historyOf = (messages: readonly Message[]) =>
+  ({ type: 'history', messages, seq: 0, at: 5, conversationId: 'c', runId: null }) as Extract<
+    LogEntry,
+    { type: 'history' }
+  >;
+const earlier = (messages: readonly Message[]) => earlierEntries(historyOf(messages));
+function knownOf(entries: readonly LogEntry[]) {
+  const known = emptyLogState();
+  for (const entry of entries) applyEntry(known, entry);
+  return known;
+}
 
 const FOLDS: Record<string, Fold<Worth>> = {
   limits: ({ counted, limits }) => counters.limitReached(counted, limits),
@@ -169,7 +178,10 @@ const FOLDS: Record<string, Fold<Worth>> = {
       fingerprint.resultFingerprint('p', { outcome: 'failed', ...(content.length > 0 && { code: 'error' }), content }),
     ),
   ],
-  earlier: ({ messages }) => [eventsOfMessages(messages), earlier(messages)],
+  earlier: ({ messages }) => [
+    [eventsOfMessages(messages), earlier(messages)],
+    [knownOf([historyOf(messages)]), modelMessages([historyOf(messages)])],
+  ],
 };
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
@@ -200,13 +212,7 @@ const clauses: readonly Clause<Worth>[] = [
   {
     says: 'history: a call of earlier messages never runs again, and no cycle of theirs is open',
     holds: ({ messages }) => {
-      const known = emptyLogState();
-      const transcript = createTranscript();
-      for (const entry of earlier(messages)) {
-        applyEntry(known, entry);
-        transcript.push(entry);
-      }
-      const { suspended, reruns, kept } = openCalls(known);
+      const { suspended, reruns, kept } = openCalls(knownOf([historyOf(messages)]));
       hold(suspended.length + reruns.length + kept.length === 0, 'a call is open');
       const events = eventsOfMessages(messages);
       const count = (type: string): number => events.filter((event) => event.type === type).length;

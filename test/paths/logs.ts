@@ -60,10 +60,12 @@ const decisionOf = (draw: Chance, callId: string): Decision =>
       { action: 'approve' },
       { action: 'deny' },
       { action: 'deny', reason: 'no' },
+      { action: 'deny', reason: 'approve' },
       { action: 'edit', args: { path: 'b' } },
+      { action: 'edit', args: draw.one(['approve', 'no', 'c']) },
       { action: 'answer', payload: false },
       { action: 'answer', payload: { path: 'b' } },
-      { action: 'answer', payload: draw.one<Json>(['no', null]) },
+      { action: 'answer', payload: draw.one<Json>(['no', 'approve', null]) },
       { action: 'answer', payload: { b: 1, a: [null, 'x'] } },
     ]),
   }) as Decision;
@@ -122,10 +124,22 @@ function ofCall(draw: Chance): object {
     }),
     () => ({
       type: 'diagnostic',
-      code: 'decision_expired',
+      code: draw.one(['decision_expired', 'decision_expired', 'late_result']),
       detail: draw.one<Json>([{ callId }, { callId }, null, [], 'x', {}]),
     }),
   ])();
+}
+
+/** An entry about a message that waits, or about the end of what it stands in. */
+function ofQueue(draw: Chance): object {
+  const messageId = draw.one(['m', 'n']);
+  return draw.one<object>([
+    { type: 'message-queued', messageId, kind: 'followUp', content: text('later') },
+    { type: 'message-returned', messageId, why: 'host' },
+    { type: 'run-stop', reason: 'interrupted' },
+    { type: 'checkpoint', boundary: draw.one(['UserMessage', 'RunFinished']) },
+    { type: 'agent-output', item: { type: 'assistant', text: 'words' } },
+  ]);
 }
 
 /** An entry about the conversation, a run or the window. */
@@ -139,7 +153,7 @@ function ofConversation(draw: Chance): object {
     () => ({ type: 'run-suspended', waiting: ['a'] }),
     () => ({
       type: 'run-stop',
-      reason: draw.one(['completed', 'interrupted', 'error']),
+      reason: draw.one(['completed', 'interrupted', 'error', 'of another day']),
       ...(draw.odds(0.5) && { cause: 'crash' }),
     }),
     () => ({ type: 'user-message', messageId, kind: draw.one(['direct', 'followUp', 'steer']), content: text('hi') }),
@@ -264,6 +278,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
       ...runs(2),
       result('succeeded'),
     ],
+    () => [...runs(0), result('unknown'), { type: 'call-settled', callId, how: { retry: true } }, ...runs(0)],
     () => [
       ...runs(0),
       result('unknown'),
@@ -277,7 +292,9 @@ function lifeOf(draw: Chance, callId: string): object[] {
 /** A run, or several, whose calls live side by side. */
 function livesOf(draw: Chance): object[] {
   const lives = ['a', 'b', 'c'].slice(0, 1 + draw.below(3)).map((callId) => lifeOf(draw, callId));
+  const waiting = { type: 'message-queued', kind: 'followUp', content: text('later') };
   const made: object[] = [
+    ...(draw.odds(0.3) ? ['m', 'n'].map((messageId) => ({ ...waiting, messageId })) : []),
     { type: 'run-started' },
     { type: 'user-message', messageId: 'm', kind: 'direct', content: text('hi') },
   ];
@@ -358,7 +375,7 @@ function knowledgeOf(log: readonly LogEntry[]): LogState {
 
 const isRead = (name: string): boolean => name === 'read';
 const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
-  knowledge: knowledgeOf,
+  knowledge: (log) => [knowledgeOf([]), knowledgeOf(log)],
   messages: (log) => modelMessages(log),
   transcript: (log) => {
     const transcript = createTranscript();
@@ -394,7 +411,12 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     const at = draw.below(log.length);
     const before = log.slice(0, at);
     const goOn: NewEntry = { runId: 'r9', type: 'continuation', text: 'Go on.', why: 'resume' };
-    const tails = [log.slice(at), [...log.slice(at), goOn], [{ ...goOn, type: 'run-resumed', of: 'r1' }, goOn]];
+    const own = Array.from({ length: 4 }, () => ({
+      runId: draw.one(['r1', 'r9']),
+      ...draw.one([ofCall, ofQueue])(draw),
+    }));
+    const resumed = { ...goOn, type: 'run-resumed', of: 'r1' };
+    const tails = [log.slice(at), [...log.slice(at), goOn], [resumed, goOn], own, [resumed, ...own, goOn]];
     return tails.flatMap((tail) =>
       [true, false].map((spokeLast) => reconcile(knowledgeOf(before), tail as NewEntry[], spokeLast)),
     );

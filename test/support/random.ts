@@ -21,7 +21,8 @@ export function chance(seed: number): Chance {
   return {
     next,
     below,
-    one: (choices) => choices[below(choices.length)] ?? choices[0],
+    // Nothing may be one of the choices.
+    one: <T>(choices: readonly [T, ...T[]]) => choices[below(choices.length)] as T,
     odds: (of) => next() < of,
   };
 }
