@@ -39,10 +39,15 @@ export class Facts {
   readonly running = new Map<string, number>();
 
   /** What a store refused to take; the library knows of it, and may tell it in other words, later or not at all. */
-  readonly #lost: LogEntry[] = [];
+  #lost: LogEntry[] = [];
 
   lose(entries: readonly LogEntry[]): void {
     this.#lost.push(...entries);
+  }
+
+  /** Who comes next was told of no refusal. */
+  forgetLost(): void {
+    this.#lost = [];
   }
 
   /** Whether some store refused such an entry. */

@@ -58,8 +58,10 @@ export class SimulatedStore implements LogStore {
     return known;
   }
 
-  /** The process died, and its leases with it. */
+  /** The process died, and with it its leases and what it was told; the next one knows what is durable. */
   crashed(): void {
+    this.misled.clear();
+    this.#world.facts.forgetLost();
     this.#inner = memoryStore();
     this.#loaded = new Set();
   }
