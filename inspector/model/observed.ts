@@ -4,7 +4,7 @@
  */
 import type { Chart, ChartState } from '../../src/inspect/chart.ts';
 import { innermostInitial, transitionKey } from '../../src/inspect/drawing/levels.ts';
-import type { ActorStatus, Recorded, StateValue } from '../../src/inspect/wire.ts';
+import type { ActorStatus, Recorded, StateValue, TakenTransition } from '../../src/inspect/wire.ts';
 import type { Move } from './chartPath.ts';
 
 export interface ActorView {
@@ -55,25 +55,69 @@ export function leavesOf(chart: Chart | undefined, value: StateValue | undefined
   return down(chart.root, value);
 }
 
-type Fact = Exclude<Recorded, { type: 'chart' | 'conversation' | 'entry' | 'status' | 'closed' }>;
+export type Fact = Exclude<Recorded, { type: 'chart' | 'conversation' | 'entry' | 'status' | 'closed' }>;
 
-/** `behind`: index of the last entry that was known then. */
-export function observe(seen: Observed, fact: Fact, charts: ReadonlyMap<string, Chart>, behind: number): Observed {
-  if (fact.type === 'event') {
-    const { n, at, actor, from, event } = fact;
-    const row: EventRow = { n, at, actor, event, took: [], ...(from !== undefined && { from }) };
-    return { ...seen, events: [...seen.events.slice(-EVENTS_MAX), row] };
+/** Takes facts that came together: what was seen before is copied once for all of them. */
+export class Observing {
+  readonly #actors: Map<string, ActorView>;
+  readonly #events: EventRow[];
+  /** Paths that are our own copies. */
+  readonly #paths = new Map<string, Move[]>();
+
+  constructor({ actors, events }: Observed) {
+    this.#actors = new Map(actors);
+    this.#events = [...events];
   }
-  const actors = new Map(seen.actors);
-  const known = actors.get(fact.actor);
-  if (fact.type === 'actor') {
+
+  /** `behind`: index of the last entry that was known then. */
+  take(fact: Fact, charts: ReadonlyMap<string, Chart>, behind: number): void {
+    if (fact.type === 'event') return this.#event(fact);
+    if (fact.type === 'actor') return this.#actor(fact, charts, behind);
+    const known = this.#actors.get(fact.actor);
+    if (!known) return;
+    if (fact.type === 'stopped') {
+      const { status, error } = fact;
+      this.#actors.set(known.id, { ...known, status, ...(error !== undefined && { error }) });
+      return;
+    }
+    const leaves = leavesOf(known.chart === undefined ? undefined : charts.get(known.chart), fact.value);
+    const move: Move = { at: behind, legs: [], leaf: leaves[0] ?? '', time: fact.at };
+    if (fact.type === 'settled') {
+      if (known.leaves.join() !== leaves.join()) this.#pathOf(known).push(move);
+      this.#actors.set(known.id, { ...known, status: fact.status, leaves });
+      return;
+    }
+    const legs = legsOf(fact.taken);
+    if (legs.length === 0) return;
+    const path = this.#pathOf(known);
+    // Microsteps of one event are one step.
+    const before = fact.step > 0 ? path.pop() : undefined;
+    path.push({ ...move, legs: before ? [...before.legs, ...legs] : legs });
+    this.#actors.set(known.id, { ...known, leaves });
+  }
+
+  result(): Observed {
+    for (const [id, path] of this.#paths) {
+      const known = this.#actors.get(id);
+      if (known) this.#actors.set(id, { ...known, path: path.slice(-MOVES_MAX) });
+    }
+    return { actors: this.#actors, events: this.#events.slice(-EVENTS_MAX) };
+  }
+
+  #event({ n, at, actor, from, event }: Extract<Fact, { type: 'event' }>): void {
+    this.#events.push({ n, at, actor, event, took: [], ...(from !== undefined && { from }) });
+    if (this.#events.length > 2 * EVENTS_MAX) this.#events.splice(0, EVENTS_MAX);
+  }
+
+  #actor(fact: Extract<Fact, { type: 'actor' }>, charts: ReadonlyMap<string, Chart>, behind: number): void {
     const drawn = fact.chart === undefined ? undefined : charts.get(fact.chart);
     // One that begins under the observer's eyes begins in its first state.
     const first = drawn && fact.late !== true && fact.value === undefined ? [innermostInitial(drawn.root).id] : [];
     const leaves = fact.value === undefined ? first : leavesOf(drawn, fact.value);
     const path = leaves.length === 0 ? [] : [{ at: behind, legs: [], leaf: leaves[0] ?? '', time: fact.at }];
     const { actor: id, name, parent, chart } = fact;
-    actors.set(id, {
+    this.#paths.delete(id);
+    this.#actors.set(id, {
       id,
       name,
       isLate: fact.late === true,
@@ -83,35 +127,23 @@ export function observe(seen: Observed, fact: Fact, charts: ReadonlyMap<string, 
       ...(parent !== undefined && { parent }),
       ...(chart !== undefined && { chart }),
     });
-    return { ...seen, actors };
   }
-  if (!known) return seen;
-  const chart = known.chart === undefined ? undefined : charts.get(known.chart);
-  if (fact.type === 'stopped') {
-    actors.set(known.id, { ...known, status: fact.status, ...(fact.error !== undefined && { error: fact.error }) });
-    return { ...seen, actors };
+
+  #pathOf({ id, path }: ActorView): Move[] {
+    let own = this.#paths.get(id);
+    if (!own) {
+      own = [...path];
+      this.#paths.set(id, own);
+    }
+    if (own.length > 2 * MOVES_MAX) own.splice(0, MOVES_MAX);
+    return own;
   }
-  const leaves = leavesOf(chart, fact.value);
-  if (fact.type === 'settled') {
-    const moved = known.leaves.join() !== leaves.join();
-    const move: Move = { at: behind, legs: [], leaf: leaves[0] ?? '', time: fact.at };
-    actors.set(known.id, { ...known, status: fact.status, leaves, path: moved ? added(known.path, move) : known.path });
-    return { ...seen, actors };
-  }
-  const legs = fact.taken.flatMap((taken) =>
+}
+
+const legsOf = (list: readonly TakenTransition[]): Move['legs'] =>
+  list.flatMap((taken) =>
     taken.targets.slice(0, 1).map((target) => {
       const { source, event } = taken;
       return { key: transitionKey(source, taken), source, target, event };
     }),
   );
-  if (legs.length === 0) return seen;
-  const move: Move = { at: behind, legs, leaf: leaves[0] ?? '', time: fact.at };
-  const before = known.path.at(-1);
-  // Microsteps of one event are one step.
-  const joined = fact.step > 0 && before ? { ...move, legs: [...before.legs, ...legs] } : move;
-  const path = fact.step > 0 && before ? [...known.path.slice(0, -1), joined] : added(known.path, move);
-  actors.set(known.id, { ...known, leaves, path });
-  return { ...seen, actors };
-}
-
-const added = (path: readonly Move[], move: Move): Move[] => [...path.slice(-MOVES_MAX), move];

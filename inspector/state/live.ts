@@ -13,7 +13,8 @@ import {
   readFrame,
   type ToPage,
 } from '../../src/inspect/wire.ts';
-import { NOTHING_OBSERVED, type Observed, observe } from '../model/observed.ts';
+import { Arrivals as ArrivalsOf } from '../model/arrivals.ts';
+import { type Fact, NOTHING_OBSERVED } from '../model/observed.ts';
 import { learnChart } from './layouts.ts';
 import {
   type Connection,
@@ -32,16 +33,21 @@ export interface Line {
 }
 export type Dial = (heard: { open(): void; frame(text: string): void; closed(): void }) => Line;
 
+/** Messages of the server that are taken together. */
+const MESSAGES_A_PICTURE = 2000;
 const TRY_AGAIN_MS = [250, 500, 1000, 2000, 4000];
 let line: Line | undefined;
 let next = 0;
 let session: string | undefined;
 let tries = 0;
-let waiting: ToPage[] = [];
+const waiting: ToPage[] = [];
 let isDue = false;
 let asked = 0;
 const answers = new Map<number, { resolve(value: Json): void; reject(error: Error): void }>();
+/** By what the wire calls them, and by their names here. */
 const told = new Map<string, Chart>();
+/** By what the wire calls them. */
+const names = new Map<string, string>();
 /** By actor: its conversation. */
 const homes = new Map<string, string>();
 
@@ -88,9 +94,7 @@ export function connect(dial: Dial, host: string): void {
       waiting.push(...readFrame(text));
       if (isDue) return;
       isDue = true;
-      // A page in the background gets no pictures, and lives all the same.
-      if (document.hidden) setTimeout(take, 50);
-      else requestAnimationFrame(take);
+      soon();
     },
     closed() {
       const before = connection.value;
@@ -117,18 +121,26 @@ export function ask(request: Control | { type: 'context'; actor: string }): Prom
 }
 
 function take(): void {
-  isDue = false;
-  const messages = waiting;
-  waiting = [];
+  // What is too much for one picture waits for the next.
+  const messages = waiting.splice(0, MESSAGES_A_PICTURE);
+  isDue = waiting.length > 0;
+  if (isDue) soon();
   batch(() => {
-    const changed = new Map<string, Conversation>();
+    const arrivals: Arrivals = new ArrivalsOf((id) => conversations.value.get(id) ?? blank(id));
     for (const message of messages) {
-      if ('n' in message) record(message, changed);
-      else pass(message, changed);
+      if ('n' in message) record(message, arrivals);
+      else pass(message, arrivals);
     }
+    const changed = arrivals.result();
     if (changed.size > 0) conversations.value = new Map([...conversations.value, ...changed]);
     show(changed);
   });
+}
+
+/** A page in the background gets no pictures, and lives all the same. */
+function soon(): void {
+  if (document.hidden) setTimeout(take, 50);
+  else requestAnimationFrame(take);
 }
 
 /** The first conversation opens by itself; later ones where nothing else is looked at. */
@@ -139,6 +151,8 @@ function show(changed: ReadonlyMap<string, Conversation>): void {
   if (first) openConversation(first.id);
 }
 
+type Arrivals = ArrivalsOf<Conversation>;
+
 const blank = (id: string): Conversation => ({
   id,
   source: 'live',
@@ -148,65 +162,45 @@ const blank = (id: string): Conversation => ({
   observed: NOTHING_OBSERVED,
 });
 
-function record(message: Recorded, changed: Map<string, Conversation>): void {
+function record(message: Recorded, arrivals: Arrivals): void {
   if (message.n < next) return;
   next = message.n + 1;
-  const known = (id: string): Conversation => changed.get(id) ?? conversations.value.get(id) ?? blank(id);
-  const set = (id: string, change: Partial<Conversation>): void => void changed.set(id, { ...known(id), ...change });
   switch (message.type) {
-    case 'chart':
-      told.set(message.chart, message.drawn);
-      learnChart(message.chart, message.drawn);
+    case 'chart': {
+      const name = learnChart(message.chart, message.drawn);
+      names.set(message.chart, name);
+      told.set(message.chart, message.drawn).set(name, message.drawn);
       return;
+    }
     case 'conversation': {
       const { conversation, of, parent, takesEvents, unread = [] } = message;
       if (of !== 'file')
-        return set(conversation, { of, ...(parent && { parent }), ...(takesEvents && { takesEvents }) });
+        return arrivals.change(conversation, { of, ...(parent && { parent }), ...(takesEvents && { takesEvents }) });
       // Where in the file they stand is not told.
       const broken = unread.map((why) => ({ line: 0, why, text: '', behind: 0 }));
-      return set(conversation, { of: 'runchart', source: 'file', broken });
+      return arrivals.change(conversation, { of: 'runchart', source: 'file', broken });
     }
-    case 'entry': {
-      const { conversation, entry } = message;
-      const { entries, inFlight: _, ...rest } = known(conversation);
-      if (entry.seq <= (entries.at(-1)?.seq ?? -1)) return;
-      // What was streamed is durable now.
-      const isReply = entry.type === 'agent-output' || entry.type === 'model-reply';
-      const kept = isReply ? rest : known(conversation);
-      changed.set(conversation, { ...kept, entries: [...entries, entry] });
-      return;
-    }
+    case 'entry':
+      return arrivals.entry(message.conversation, message.entry);
     case 'status':
-      return set(message.conversation, { status: message.status });
+      return arrivals.change(message.conversation, { status: message.status });
     case 'closed':
-      return set(message.conversation, { status: 'gone' });
+      return arrivals.change(message.conversation, { status: 'gone' });
     default: {
       if (message.type === 'actor') homes.set(message.actor, message.conversation);
       const home = homes.get(message.actor);
-      if (home === undefined) return;
-      const { observed = NOTHING_OBSERVED, entries } = known(home);
-      set(home, { observed: observeNamed(observed, message, entries.length - 1) });
+      if (home !== undefined) arrivals.fact(home, named(message), told);
     }
   }
 }
 
-type Fact = Parameters<typeof observe>[1];
-
-function observeNamed(observed: Observed, fact: Fact, behind: number): Observed {
-  const drawn = fact.type === 'actor' && fact.chart !== undefined ? told.get(fact.chart) : undefined;
-  if (fact.type !== 'actor' || !drawn || fact.chart === undefined)
-    return observe(observed, fact, chartsByKey(), behind);
-  return observe(observed, { ...fact, chart: learnChart(fact.chart, drawn) }, chartsByKey(), behind);
+/** With the page's own name for the chart of an actor. */
+function named(fact: Fact): Fact {
+  const name = fact.type === 'actor' && fact.chart !== undefined ? names.get(fact.chart) : undefined;
+  return fact.type === 'actor' && name !== undefined ? { ...fact, chart: name } : fact;
 }
 
-/** Under the name that the page has for them, too. */
-function chartsByKey(): ReadonlyMap<string, Chart> {
-  return new Map(
-    [...told].flatMap(([key, chart]) => [[key, chart] as const, [learnChart(key, chart), chart] as const]),
-  );
-}
-
-function pass(message: Passing, changed: Map<string, Conversation>): void {
+function pass(message: Passing, arrivals: Arrivals): void {
   switch (message.type) {
     case 'hello': {
       if (session !== undefined && session !== message.session) forget();
@@ -219,17 +213,10 @@ function pass(message: Passing, changed: Map<string, Conversation>): void {
     }
     case 'live': {
       const { conversation: id, signal } = message;
-      const known = changed.get(id) ?? conversations.value.get(id) ?? blank(id);
       if (signal.path && signal.path.length > 0) return;
-      const { text = '', reasoning = '' } = known.inFlight ?? {};
-      if (signal.type === 'reset') {
-        const { inFlight: _, ...rest } = known;
-        changed.set(id, rest);
-      } else if (signal.type === 'text-delta')
-        changed.set(id, { ...known, inFlight: { text: text + signal.text, reasoning } });
-      else if (signal.type === 'reasoning-delta') {
-        changed.set(id, { ...known, inFlight: { text, reasoning: reasoning + signal.text } });
-      }
+      if (signal.type === 'reset') arrivals.streamed(id, undefined);
+      else if (signal.type === 'text-delta') arrivals.streamed(id, { text: signal.text });
+      else if (signal.type === 'reasoning-delta') arrivals.streamed(id, { reasoning: signal.text });
       return;
     }
     case 'dropped':
@@ -249,6 +236,7 @@ function pass(message: Passing, changed: Map<string, Conversation>): void {
 function forget(): void {
   next = 0;
   told.clear();
+  names.clear();
   homes.clear();
   conversations.value = new Map([...conversations.value].filter(([, { source }]) => source === 'file'));
   if (openId.value !== undefined && !conversations.value.has(openId.value)) openId.value = undefined;

@@ -1,5 +1,8 @@
 /** What an inspector keeps of what it was told, and how a page of the inspector takes it. */
 import { describe, expect, it } from 'vitest';
+import { Arrivals, type Growing } from '../../inspector/model/arrivals.ts';
+import { type Fact, NOTHING_OBSERVED, Observing } from '../../inspector/model/observed.ts';
+import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { SECRET } from './approved.ts';
 
@@ -48,5 +51,58 @@ describe('what an inspector was told', () => {
       expect(record.n).toBe(3);
       break;
     }
+  });
+});
+
+/** A list that counts how often a place of it is read. */
+function counted<Item>(items: readonly Item[]): { list: readonly Item[]; reads(): number } {
+  let reads = 0;
+  const list = new Proxy(items, {
+    get(target, key, receiver) {
+      if (typeof key === 'string' && /^\d+$/.test(key)) reads += 1;
+      return Reflect.get(target, key, receiver);
+    },
+  });
+  return { list, reads: () => reads };
+}
+
+describe('what comes to a page', () => {
+  const entryOf = (seq: number, type = 'checkpoint'): LogEntry => ({ seq, at: 0, type }) as unknown as LogEntry;
+  const move = (n: number, step: number): Fact => ({
+    ...{ n, at: n, type: 'transition', actor: 'a', step, event: 'go', value: 'on' },
+    taken: [{ source: 'light.on', event: 'go', index: 0, targets: ['light.on'] }],
+  });
+
+  it('is added to a long log by one copy for all that came together', () => {
+    const before = counted(Array.from({ length: 10_000 }, (_, seq) => entryOf(seq)));
+    const arrivals = new Arrivals<Growing>(() => ({ entries: before.list }));
+    for (let seq = 9000; seq < 11_000; seq++) arrivals.entry('c', entryOf(seq));
+    const { entries } = arrivals.result().get('c') ?? { entries: [] };
+    expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: 11_000 }, (_, seq) => seq));
+    expect(before.reads()).toBeLessThan(13_000);
+  });
+
+  it('is added to the path of an actor by one copy, microsteps of one event as one step', () => {
+    const observing = new Observing(NOTHING_OBSERVED);
+    observing.take({ n: 0, at: 0, type: 'actor', actor: 'a', conversation: 'c', name: 'a' }, new Map(), 0);
+    for (let n = 1; n <= 3000; n++) observing.take(move(n, 0), new Map(), n);
+    const seen = observing.result();
+    const actor = seen.actors.get('a');
+    const path = counted(actor?.path ?? []);
+    const next = new Observing({ ...seen, actors: new Map(actor && [['a', { ...actor, path: path.list }]]) });
+    for (let n = 0; n < 500; n++) next.take(move(n, n % 2), new Map(), n);
+    const made = next.result().actors.get('a')?.path ?? [];
+    expect(path.reads()).toBe(3000);
+    expect(made).toHaveLength(3250);
+    expect(made.at(-1)?.legs).toHaveLength(2);
+    expect(seen.actors.get('a')?.path).toHaveLength(3000);
+  });
+
+  it('ends what was streamed where it is durable, and joins what is', () => {
+    const arrivals = new Arrivals<Growing>(() => ({ entries: [], inFlight: { text: 'so ', reasoning: '' } }));
+    arrivals.streamed('c', { text: 'far' });
+    expect(arrivals.result().get('c')?.inFlight).toEqual({ text: 'so far', reasoning: '' });
+    arrivals.entry('c', entryOf(0, 'agent-output'));
+    expect(arrivals.result().get('c')).toEqual({ entries: [entryOf(0, 'agent-output')] });
   });
 });
