@@ -4,7 +4,7 @@
  */
 import type { ToolCallOutput } from './calls.ts';
 import type { Limits } from './policies.ts';
-import type { LogEntry, NewEntry, Usage } from './vocabulary.ts';
+import type { Json, LogEntry, NewEntry, Usage } from './vocabulary.ts';
 
 export interface UsageCost {
   usage: Usage;
@@ -130,20 +130,19 @@ export interface SubAgentChange {
   callId: string;
   conversationId: string;
   phase?: 'started' | 'ended';
-  spent?: UsageCost & { upTo: number; models?: readonly ModelSpent[] };
-}
-
-/** Of one model: how many calls, and what they used. */
-export interface ModelSpent extends UsageCost {
-  model: string;
-  calls: number;
+  spent?: UsageCost & {
+    upTo: number;
+    /** How many calls of each, and what they used. */
+    models?: Json;
+  };
 }
 
 /** The name of the extension entry that holds what a sub-agent used. */
 export const SUB_AGENT_USAGE = 'runchart.sub-agent-usage';
 
 type Fields = { [key: string]: unknown };
-const fieldsOf = (value: unknown): Fields =>
+/** The fields of what somebody else wrote; none of what has none. */
+export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 export const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0;
@@ -195,8 +194,6 @@ export function subAgentEntries(runId: string | null, change: SubAgentChange): N
   const { callId, conversationId, phase, spent } = change;
   const entries: NewEntry[] = phase ? [{ runId, type: 'sub-agent', callId, child: conversationId, phase }] : [];
   if (!spent) return entries;
-  const { upTo, usage, costUsd, models } = spent;
-  const by = models && { models: models.map((each) => ({ ...each, usage: { ...each.usage } })) };
-  const value = { callId, conversationId, upTo, usage: { ...usage }, costUsd, ...by };
+  const value = { callId, conversationId, ...spent, usage: { ...spent.usage } };
   return [...entries, { runId, type: 'extension', name: SUB_AGENT_USAGE, value }];
 }

@@ -6,6 +6,7 @@ export { type Continued, runOf } from './conversation/context.ts';
 export { conversationChart } from './conversation/conversation.machine.ts';
 export {
   addUsage,
+  fieldsOf,
   freshCounters,
   isCount,
   readUsage,

@@ -163,8 +163,10 @@ class HooksPlugin implements Plugin, ChecksCalls {
     return goOn && { continue: goOn.reason ?? goOn.additionalContext ?? goOn.stopReason ?? GO_ON };
   };
 
-  readonly preCompact = async (c: PhaseContext): Promise<{ block: string } | { instructions: string } | undefined> => {
-    const said = await this.#fire({ ...about(c), event: 'PreCompact', source: 'auto' }, whereOf(c));
+  readonly preCompact = async (
+    c: PhaseContext & { source: 'auto' | 'manual' },
+  ): Promise<{ block: string } | { instructions: string } | undefined> => {
+    const said = await this.#fire({ ...about(c), event: 'PreCompact', source: c.source }, whereOf(c));
     const refused = said.outputs.find(ends);
     if (refused) return { block: reasonOf(refused) };
     const { context } = contextOf(said) ?? {};

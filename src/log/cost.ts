@@ -4,6 +4,8 @@
  */
 import {
   addUsage,
+  fieldsOf,
+  isCount,
   type Json,
   type LogEntry,
   readUsage,
@@ -55,8 +57,7 @@ const SUMMARIES = 'summaries';
 const nothing: Cost = { calls: 0, usage: zeroUsage.usage, costUsd: 0, knownUsd: 0, unpriced: 0 };
 
 /** A price that is no amount, in a log of another origin, is none. */
-const amountOf = ({ costUsd }: { costUsd?: unknown }): number | null =>
-  typeof costUsd === 'number' && Number.isFinite(costUsd) && costUsd >= 0 ? costUsd : null;
+const amountOf = ({ costUsd }: { costUsd?: unknown }): number | null => (isCount(costUsd) ? costUsd : null);
 
 function plus(cost: Cost, call: CallCost): Cost {
   const { usage, costUsd } = addUsage(cost, call);
@@ -100,21 +101,21 @@ function callsOf(entry: LogEntry): CallCost[] {
   const child = subAgentUsageOf(entry);
   const bySubAgent = child && entry.type === 'extension' ? modelsIn(entry.value) : [];
   if (child && bySubAgent.length > 0)
-    return bySubAgent.map((each) => ({ runId: entry.runId, subAgent: child.conversationId, ...each }));
+    return bySubAgent.map((each) => ({ ...each, runId: entry.runId, subAgent: child.conversationId }));
   return [{ runId: entry.runId, ...modelOf(entry), usage: used.usage, costUsd: amountOf(used) }];
 }
 
+type BySubAgent = Omit<CallCost, 'runId'>;
+const isSpent = (value: unknown): value is BySubAgent => {
+  const { model, calls } = fieldsOf(value);
+  return typeof model === 'string' && isCount(calls);
+};
+
 /** What a sub-agent used by model; nothing where that is not said of all of it. */
-function modelsIn(value: Json): Omit<CallCost, 'runId'>[] {
-  const own = typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
-  const given = Array.isArray(own.models) ? own.models : [];
-  const read = given.flatMap((each) => {
-    if (typeof each !== 'object' || each === null || Array.isArray(each)) return [];
-    const { model, calls, usage, costUsd } = each;
-    if (typeof model !== 'string' || typeof calls !== 'number' || !(calls >= 1)) return [];
-    return [{ model, calls, usage: readUsage(usage), costUsd: amountOf({ costUsd }) }];
-  });
-  return read.length === given.length ? read : [];
+function modelsIn(value: Json): BySubAgent[] {
+  const { models } = fieldsOf(value);
+  if (!Array.isArray(models) || !models.every(isSpent)) return [];
+  return models.map((each) => ({ ...each, usage: readUsage(each.usage), costUsd: amountOf(each) }));
 }
 
 function modelOf(entry: LogEntry): Pick<CallCost, 'model' | 'turn'> {

@@ -36,6 +36,8 @@ export interface ConversationScope {
   next: RequestDraft;
   /** A plugin wants earlier messages summed up before the next call. */
   compact?: true | string;
+  /** Why the next summary is due: somebody wanted it, or the window is full. */
+  summaryFor?: 'manual' | 'auto';
   /** The reply of the turn under way. */
   reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
   setTimer(ms: number, fire: () => void): () => void;

@@ -245,14 +245,14 @@ export class PhaseRunner implements ToolChecks {
 
   #call(plugin: Plugin, phase: Phase, request: PhaseRequest, signal: AbortSignal, sharing: number) {
     const { runId, turn, failure, termination, limitMs } = request;
-    const { reply, next } = this.#around;
+    const { reply, next, summaryFor } = this.#around;
     const base = phaseContext(this.#around, runId, turn, signal, this.#ports(runId));
     const context =
       phase === 'beforeInference'
         ? { ...base, request: next.preview() }
         : phase === 'afterInference'
           ? { ...base, ...(failure ? { error: failure } : reply && { reply }) }
-          : { ...base, ...(termination && { termination }) };
+          : { ...base, ...(termination && { termination }), ...(phase === 'preCompact' && { source: summaryFor }) };
     const strict = !isOver(request);
     // The plugins of a limited phase share its time.
     const ms = limitMs === undefined ? PHASE_MS : limitMs / sharing;

@@ -71,7 +71,10 @@ export interface Plugin {
   /** A reply is about to end the run; `continue` goes on instead, and tells the model why (policy `maxStopContinues`). */
   naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
   /** Earlier messages are about to become a summary: what matters in it, or why there is to be none now. */
-  preCompact?(c: PhaseContext): Awaitable<void | { instructions: string } | { block: string }>;
+  /** `source`: a plugin or a person wanted it, or the window is full. */
+  preCompact?(
+    c: PhaseContext & { source: 'auto' | 'manual' },
+  ): Awaitable<void | { instructions: string } | { block: string }>;
   runEnd?(c: PhaseContext & { termination: Termination }): Awaitable<void>;
 }
 

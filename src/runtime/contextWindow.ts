@@ -97,6 +97,7 @@ export const contextUse: ContextUse = (request, scope) => {
   const left = Math.ceil(held - tokens);
   const isDue = shareOf({ used: left, limit }) > compactAbove;
   const mayBeWanted = wanted !== undefined && Number.isFinite(compactAbove);
+  scope.summaryFor = mayBeWanted ? 'manual' : 'auto';
   const cut =
     isDue || mayBeWanted ? summaryCut(transcript, limit, callIds, mayBeWanted ? WANTED : undefined) : undefined;
   const instructions = typeof wanted === 'string' && wanted !== '' ? { instructions: wanted } : {};

@@ -127,6 +127,7 @@ export type ContextUse = (
     transcript: Transcript;
     known: LogState;
     compact?: true | string;
+    summaryFor?: 'manual' | 'auto';
   },
 ) => ContextValue;
 

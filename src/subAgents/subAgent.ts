@@ -201,9 +201,9 @@ export class SubAgent {
   #toCount(): SubAgentChange['spent'] | undefined {
     const { uncounted } = this;
     const entries = this.#opened?.runtime.log.entries ?? [];
-    const models = costOf(entries.slice(this.#upTo)).models.map(({ model, calls, usage, costUsd }) => ({
-      ...{ model, calls, usage, costUsd },
-    }));
+    const models = costOf(entries.slice(this.#upTo)).models.map(({ model, calls, usage, costUsd }) => {
+      return { model, calls, usage: { ...usage }, costUsd };
+    });
     this.#upTo = this.#opened?.runtime.log.entries.length ?? this.#upTo;
     return uncounted && { ...uncounted, upTo: this.#upTo, models };
   }

@@ -121,6 +121,21 @@ describe('PreCompact', () => {
     expect(log.filter(({ type }) => type === 'compaction')).toHaveLength(1);
   });
 
+  it('TRC-6: a summary that was asked for is manual, and one for a window that is full behind it is auto again', async () => {
+    const sources: (string | undefined)[] = [];
+    const run = ({ source }: HookInput) => void sources.push(source);
+    const asked = [undefined, true, undefined] as const;
+    let at = 0;
+    const asks = { name: 'asks', stepStart: () => ({ ...(asked[at++] && { compact: true as const }) }) };
+    const model = scripted([text, 'Summary', text, text, 'Summary', 'ok'], {
+      contextWindow: 1_000,
+      maxOutputTokens: 0,
+    });
+    const { conversation } = await bench({ model, plugins: [asks, hooks({ PreCompact: [{ run }] })] });
+    for (const words of ['one', 'two', 'three', 'x'.repeat(1_000)]) await conversation.send(words).result;
+    expect(sources).toEqual(['manual', 'auto']);
+  });
+
   it.each([
     ['a function that answers block', { run: () => ({ decision: 'block', reason: 'not now' }) as const }],
     ['a command that ends with 2', { command: 'echo "not now" >&2; exit 2' }],
