@@ -2,6 +2,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAgent, memoryStore } from '../../src/index.ts';
+import { Observed } from '../../src/inspect/observed.ts';
+import { PageConnection } from '../../src/inspect/page.ts';
+import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
 import { volume } from '../support/tier.ts';
 
@@ -22,6 +25,48 @@ describe('a simulated life', () => {
       const replayed = await simulate({ seed: 0, tape: life.tape });
       expect(text(replayed.log)).toBe(text(life.log));
     }
+  });
+
+  it('is the same when an inspector watches it and its page reads all of it', { timeout: 120_000 }, async () => {
+    let shown = 0;
+    let asked = 0;
+    for (let seed = 1; seed <= volume.livesTwice / 2; seed++) {
+      const records = new RecordLog(() => 0);
+      const observed = new Observed(records);
+      const timers: (() => void)[] = [];
+      const channel = {
+        waiting: 0,
+        drop: () => {},
+        send(frame: string) {
+          shown += frame.length;
+        },
+      };
+      const page = new PageConnection(channel, {
+        ...{ records, observed, session: 's', version: '0', control: false, stallMs: 10_000 },
+        appContext: () => null,
+        now: () => asked,
+        setTimer(_ms, fire) {
+          timers.push(fire);
+          return () => {};
+        },
+      });
+      page.receive('{"type":"subscribe","from":0}');
+      const inspect = (event: unknown): void => {
+        observed.observe(event);
+        for (const fire of timers.splice(0)) fire();
+        asked += 1;
+        page.receive(JSON.stringify({ type: 'payload', ask: asked, n: records.next - 1 }));
+        page.receive(JSON.stringify({ type: 'context', ask: asked, actor: `a${asked % 9}` }));
+      };
+      const [alone, watched] = [await simulate({ seed }), await simulate({ seed, inspect })];
+      page.close();
+      observed.close();
+      expect(text(watched.log)).toBe(text(alone.log));
+      expect(watched.tape).toEqual(alone.tape);
+      expect(watched.violations).toEqual([]);
+      expect([...records.since(0)].filter(({ type }) => type === 'transition').length).toBeGreaterThan(5);
+    }
+    expect(shown).toBeGreaterThan(50_000);
   });
 
   it('breaks no invariant on any tape, the empty one included', { timeout: 120_000 }, async () => {
