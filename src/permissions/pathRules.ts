@@ -88,6 +88,8 @@ export function pathPattern(spec: string): PathPattern | string {
 
 const PROTECTED_PARTS: ReadonlySet<string> = new Set([
   '.git',
+  // Its short name on Windows.
+  'git~1',
   '.runchart',
   '.husky',
   '.ssh',
@@ -108,6 +110,14 @@ const PROTECTED_BELOW_HOME: readonly string[] = [
   '.local/state/runchart',
 ];
 
+/** As file systems of other machines take a name: whatever its case, without what leaves no mark, dots at its end and streams. */
+const foldedName = (name: string): string =>
+  name
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+    .toLowerCase()
+    .replace(/(?<=[^.]):.*$/s, '')
+    .replace(/(?<=[^. ])[. ]+$/, '');
+
 /** The place that a write to this path would change though no rule may allow it unasked; undefined for others. */
 export function protectedPlace(
   path: PathSubject,
@@ -127,7 +137,7 @@ export function protectedPlace(
   ] as const) {
     if (each === undefined) continue;
     // What the working directory itself lies in is the host's choice.
-    const parts = (isInside(from, each) ? relative(from, each) : each).toLowerCase().split(sep);
+    const parts = (isInside(from, each) ? relative(from, each) : each).split(sep).map(foldedName);
     const part = parts.find((name) => PROTECTED_PARTS.has(name)) ?? parts.find((name) => PROTECTED_NAMES.has(name));
     if (part !== undefined) return part;
     const place = own.find((folder) => isInside(folder, each));

@@ -40,16 +40,24 @@ describe('hostile paths', () => {
     expect(await read('second', { ...OPEN, allow: ['read(second)'] })).toBe('deny');
   });
 
-  it.each(['.git/hooks/x', '.git/config', 'sub/.git/config', '.runchart/settings.json', '.bashrc', '.husky/pre-push'])(
-    'H-277 a write to %s is asked about in every mode and under every rule, or denied',
-    async (path) => {
-      for (const mode of ['default', 'acceptEdits', 'bypass'] as const) {
-        expect(await write(path, { mode, allow: ['edit(./**)', 'edit'] })).toBe('ask');
-      }
-      expect(await write(path, { mode: 'dontAsk', allow: ['edit(./**)'] })).toBe('deny');
-      expect(await write(path, { mode: 'plan' })).toBe('deny');
-    },
-  );
+  it.each([
+    ...['.git/hooks/x', '.git/config', 'sub/.git/config', '.runchart/settings.json', '.bashrc', '.husky/pre-push'],
+    // The same places by what file systems of other machines take for their names.
+    ...[
+      '.GIT/config',
+      '.g\u200cit/config',
+      '.git./hooks/x',
+      '.git /hooks/x',
+      '.git::$INDEX_ALLOCATION/x',
+      'GIT~1/config',
+    ],
+  ])('H-277 a write to %s is asked about in every mode and under every rule, or denied', async (path) => {
+    for (const mode of ['default', 'acceptEdits', 'bypass'] as const) {
+      expect(await write(path, { mode, allow: ['edit(./**)', 'edit'] })).toBe('ask');
+    }
+    expect(await write(path, { mode: 'dontAsk', allow: ['edit(./**)'] })).toBe('deny');
+    expect(await write(path, { mode: 'plan' })).toBe('deny');
+  });
 
   it('H-277 the log of a session, wherever the host keeps it, is protected where the host says so', async () => {
     const options: PermissionOptions = { mode: 'bypass', protect: ['./sessions/'] };
