@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, type Plugin } from '../../src/index.ts';
-import { type AgentPaths, type AgentPathsOptions, agentPaths } from '../../src/testing/index.ts';
+import { type AgentPaths, type AgentPathsOptions, type AgentWorld, agentPaths } from '../../src/testing/index.ts';
 import { proves } from '../support/tier.ts';
 import { Bank } from './sampleAgents.ts';
 
@@ -41,7 +41,7 @@ describe('an agent with an approval', async () => {
     expect(report.taken.filter(({ machine }) => machine === 'COMPACTION').length).toBeGreaterThan(4);
     // What no case tries has its own reason, and there is little of it.
     expect(report.notTried.every(({ why }) => why.length > 20)).toBe(true);
-    const others = report.notTried.filter(({ why }) => !why.startsWith('left out'));
+    const others = report.notTried.filter(({ why }) => !why.startsWith('ruled out'));
     expect(others.length).toBeLessThan(4);
     expect(String(report)).toContain(
       `${paths.cases.length} cases, ${paths.cases.length} ran, ${paths.cases.length} passed`,
@@ -124,7 +124,46 @@ it('drawn closer bounds are told, and how to go further', async () => {
   const report = paths.report();
   expect(report.closer).toEqual({ calls: 1, decisions: 1, troubles: 0 });
   expect(String(report)).toContain('explored within bounds.calls 1, bounds.decisions 1, bounds.troubles 0');
-  expect(report.notTried.map(({ why }) => why)).toContain('left out by the options moves or bounds');
+  expect(report.notTried.map(({ why }) => why)).toContain('ruled out by bounds drawn closer');
+});
+
+it('a failure names the phase that says something else than before, and the error that ends a run', async () => {
+  const forgetful = (): Plugin => {
+    let count = 0;
+    return {
+      name: 'forgetful',
+      naturalEnd: () => {
+        count += 1;
+        return count === 1 ? { continue: 'check it again' } : undefined;
+      },
+      preCompact: () => ({ compact: 'names' }) as never,
+    };
+  };
+  const failures = await failuresOf(await agentPaths((world) => createAgent({ plugins: [forgetful()], ...world })));
+  expect(failures.join('\n')).toMatch(/naturalEnd of turn \d answered (continue|done), and (done|continue) when/);
+  expect(failures.join('\n')).toContain(
+    'the plugin "forgetful" answered preCompact with a compact that cannot be used',
+  );
+});
+
+it('a tool that gives its values one after another is held to its schema too', async () => {
+  const walk = defineTool({
+    name: 'walk',
+    description: 'Walks.',
+    parameters: z.object({
+      to: z.union([z.object({ kind: z.literal('place'), name: z.string() }), z.object({ kind: z.literal('on') })]),
+    }),
+    async *execute({ to }, { sleep }) {
+      yield 'on the way';
+      await sleep(5);
+      yield (to as { name: string }).name.toUpperCase();
+    },
+  });
+  const agent = (world: AgentWorld) =>
+    createAgent({ tools: [walk], policies: { toolRetry: { attempts: 2 } }, ...world });
+  const failures = await failuresOf(await agentPaths(agent, { bounds, moves: [] }));
+  expect(failures).toHaveLength(1);
+  expect(failures[0]).toMatch(/"kind":"on".*is admitted by its schema\n.*it threw: TypeError/s);
 });
 
 it('an agent without tools has cases too', async () => {

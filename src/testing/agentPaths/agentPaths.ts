@@ -3,8 +3,8 @@
  * policies, can come to. Rule: each case was replayed on the charts before it is given out, and is run on the real
  * runtime with the real tools; the same agent gives the same cases.
  */
-import type { LogEntry } from '../../../machines/internal.ts';
-import { ConfigurationError } from '../../errors.ts';
+import type { Completion, EffectRequest, LogEntry } from '../../../machines/internal.ts';
+import { ConfigurationError, thrownText } from '../../errors.ts';
 import { type Move, sentenceOf } from './moves.ts';
 import { type AgentPathsReport, reportOf } from './report.ts';
 import { type AgentPath, type AgentPathsOptions, checkPathsOptions, type PathOutcome, play } from './runScript.ts';
@@ -13,6 +13,7 @@ import type { AgentModel, Behaviour } from './search/behaviour.ts';
 import { type Cover, reachableIn, walksOver } from './search/cover.ts';
 import { Exploration } from './search/exploration.ts';
 import type { Step } from './search/nextMoves.ts';
+import { phaseAnswer } from './search/ownAnswers.ts';
 import { type FoundPaths, foundBefore } from './search/pathCache.ts';
 import { courseOf } from './search/place.ts';
 import { Prediction } from './search/prediction.ts';
@@ -136,20 +137,42 @@ class Generation {
     return path;
   }
 
+  /** A phase that says something else than when the agent was looked at explains what differs behind it. */
+  #compare(request: EffectRequest, completion: Completion, changed: Set<string>): void {
+    if (request.kind !== 'phase' || completion.type !== 'effect.done' || request.termination !== undefined) return;
+    const said = phaseAnswer(this.#model.surroundings, request).kind;
+    const { kind } = completion.value;
+    if (kind === said) return;
+    const name = request.phases.join(' and ');
+    changed.add(
+      `${name} of turn ${request.turn} answered ${kind}, and ${said} when the agent was looked at: it depends on more than the turn`,
+    );
+  }
+
   async #run(path: AgentPath, { standings, course, script }: Predicted): Promise<PathOutcome> {
     const { outside, stubs, abortMs, examples, check } = this.#options;
     const options = { outside, stubs, abortMs, examples, taken: (key: string) => void this.taken.add(key) };
     this.ran += 1;
     const behind = (run: ScriptRun, moves: number): void => stands(run, standings[moves], moves);
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-    const { result, pending, log } = await play(this.#make, script, { ...given, behind });
-    sameCourse(courseOf(log), course);
+    const changed = new Set<string>();
+    const answered = (request: EffectRequest, completion: Completion): void =>
+      this.#compare(request, completion, changed);
+    const { result, pending, log } = await play(this.#make, script, { ...given, behind, answered })
+      .then((played) => {
+        sameCourse(courseOf(played.log), course);
+        return played;
+      })
+      .catch((error: unknown) => Promise.reject(changed.size === 0 ? error : explained(error, changed)));
     const outcome: PathOutcome = { path, result, pending, log };
     await check?.(outcome);
     this.passed += 1;
     return outcome;
   }
 }
+
+const explained = (error: unknown, changed: ReadonlySet<string>): Error =>
+  new Error([error instanceof Error ? error.message : thrownText(error), ...changed].join('\n  '), { cause: error });
 
 const behavioursOf = (word: readonly Step[], kinds: readonly Behaviour[]): Behaviour[] =>
   word.flatMap((step) => step.kinds.flatMap((kind) => kinds[kind] ?? []));
@@ -167,7 +190,9 @@ function stands(run: ScriptRun, said: Standing | undefined, moves: number): void
   const is = run.standing;
   if (!said || JSON.stringify(is) === JSON.stringify(said)) return;
   const where = moves === 0 ? 'at the beginning' : `behind move ${moves}`;
-  throw new Error(`${where}: ${standingInWords(is)}; the charts say: ${standingInWords(said)}`);
+  const error = is.status === 'error' ? run.result?.error : undefined;
+  const why = error ? ` (${error.message})` : '';
+  throw new Error(`${where}: ${standingInWords(is)}${why}; the charts say: ${standingInWords(said)}`);
 }
 
 function sameCourse(is: readonly string[], said: readonly string[]): void {

@@ -3,6 +3,7 @@
  * written the reasons by hand: they are what the same exploration finds where one capability is added (reach.ts).
  */
 
+import { defaultPolicies } from '../../../machines/internal.ts';
 import { REACH } from './reach.ts';
 import { type AgentModel, roleOf } from './search/behaviour.ts';
 import { allTransitions, type ChartTransition } from './search/coverage.ts';
@@ -27,7 +28,20 @@ const NEVER: Readonly<Record<string, string>> = {
   'RUN.active.StepPrepare.compacted effect.done 1':
     'a summary that uses up limits.tokens or limits.costUsd: what the scripted model says uses nothing',
 };
-const LEFT_OUT = 'left out by the options moves or bounds';
+
+/** What a plain agent takes and this one did not come to: by what it is set to, or by what was left out. */
+function whyNot({ settings: { policies, phases } }: AgentModel, closer: Partial<Bounds> | undefined): string {
+  const same = (name: string, value: unknown): boolean =>
+    JSON.stringify(value) === JSON.stringify(defaultPolicies[name as keyof typeof defaultPolicies]);
+  const set = Object.entries(policies).flatMap(([name, value]) => (same(name, value) ? [] : [name]));
+  const heard = Object.entries(phases).flatMap(([phase, is]) => (is ? [phase] : []));
+  const causes = [
+    ...(set.length > 0 ? [`this agent's policies (${set.join(', ')})`] : []),
+    ...(heard.length > 0 ? [`plugins that hear ${heard.join(', ')}`] : []),
+    ...(closer ? ['bounds drawn closer'] : ['the options moves and bounds']),
+  ];
+  return `ruled out by ${causes.join(', or by ')}`;
+}
 
 /** Told by the event itself. */
 const needsOf = (key: string, { event }: ChartTransition): string | undefined =>
@@ -73,6 +87,7 @@ function hasOf({ settings, behaviours }: AgentModel): ReadonlySet<string> {
 
 export function reportOf({ taken, reachable, rows, cases, ran, passed, model, closer }: Found): AgentPathsReport {
   const had = hasOf(model);
+  const ruledOut = whyNot(model, closer);
   const groups = {
     taken: [] as ChartTransition[],
     missed: [] as ChartTransition[],
@@ -87,7 +102,7 @@ export function reportOf({ taken, reachable, rows, cases, ran, passed, model, cl
     else if (reachable.has(key)) groups.missed.push(transition);
     else if (isOfStore(key, transition)) groups.ofStore.push(transition);
     else if (needs !== undefined && !had.has(needs)) groups.outOfReach.push({ ...transition, needs });
-    else groups.notTried.push({ ...transition, why: NEVER[key] ?? LEFT_OUT });
+    else groups.notTried.push({ ...transition, why: NEVER[key] ?? ruledOut });
   }
   const head = `${cases} cases, ${ran} ran, ${passed} passed · ${groups.taken.length} of ${all.size} transitions taken, ${groups.missed.length} missed`;
   const narrowed = closer && Object.keys(closer).length > 0 ? { closer: { ...closer } } : {};
@@ -98,7 +113,7 @@ function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows:
   const needs = counted(groups.outOfReach.map((each) => each.needs)).map(([why, count]) => `${count} need ${why}`);
   const notTried = counted(groups.notTried.map(({ why }) => why)).flatMap(([why, count]) => [
     `${count} ${why}`,
-    ...(why === LEFT_OUT ? groups.notTried.filter((each) => each.why === why).map((each) => `  ${nameOf(each)}`) : []),
+    ...groups.notTried.filter((each) => each.why === why).map((each) => `  ${nameOf(each)}`),
   ]);
   const lines = [
     head,
@@ -124,7 +139,8 @@ function closerLines(closer: Readonly<Record<string, number>> | undefined): stri
   ];
 }
 
-const nameOf = ({ source, event }: ChartTransition): string => `${source} ${event || '(at once)'}`;
+const nameOf = ({ source, event, target }: ChartTransition): string =>
+  `${source} ${event || '(at once)'}${target === source ? '' : ` → ${target}`}`;
 
 function grouped(title: string, lines: readonly string[], count = lines.length): string[] {
   if (lines.length === 0) return [];

@@ -7,7 +7,7 @@ import { thrownText } from '../../errors.ts';
 import type { ToolSpec } from '../../models/model.ts';
 import type { ToolDefinition } from '../../tools/tool.ts';
 import { argumentValues, incomplete, numberKeys } from './argumentValues.ts';
-import type { Frame } from './filledWindow.ts';
+import { type Frame, sharesToFill } from './filledWindow.ts';
 import type { AgentPathsOptions, Verdict } from './runScript.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
 import { type AgentModel, type Behaviour, Recorder } from './search/behaviour.ts';
@@ -77,6 +77,12 @@ export class Prober {
         if (turn < TURNS - 1 && run.standing.model) await run.goOn({ do: 'steer' });
       }
     });
+    const [fills] = this.#settings.phases.preCompact ? sharesToFill(this.#settings, this.#frame) : [];
+    if (fills !== undefined) {
+      const sumUp = async (run: ScriptRun): Promise<void> =>
+        void (run.standing.summary && (await run.goOn({ do: 'sumUp' })));
+      await this.#ask({ do: 'reply', text: 'so', finish: 'length' }, 'all', sumUp, { fills });
+    }
     const rows: VerdictRow[] = [];
     for (const spec of this.#frame.tools) rows.push(...(await this.#rowsOf(spec)));
     const behaviours: Behaviour[] = [];
@@ -197,7 +203,8 @@ export class Prober {
     const fault = (says: string, message: string): void => void this.#faults.push({ name: `${name} ${says}`, message });
     const key = canonical(args);
     const allowed = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then === 'failed';
-    const [execution] = run.world.tools.of('call1');
+    // Behind a failure that is tried again, the next execution is cut short by the end of the probe.
+    const execution = run.world.tools.of('call1').find(({ threw, aborted }) => threw !== undefined && !aborted);
     if (execution?.threw !== undefined && !allowed)
       fault('is admitted by its schema', `its schema admits these arguments, and it threw: ${execution.threw}`);
     else if (end?.kind === 'erred' && end.code === 'not_json' && !allowed) fault('gives JSON', 'its result is no JSON');
@@ -261,6 +268,7 @@ export class Prober {
     reply: Parameters<ScriptRun['goOn']>[0],
     stubs: NonNullable<AgentPathsOptions['stubs']> = 'all',
     then?: (run: ScriptRun) => Promise<void>,
+    request: { fills?: number } = {},
   ): Promise<Seen> {
     const { outside, examples } = this.#options;
     const recorder = new Recorder();
@@ -270,13 +278,15 @@ export class Prober {
     let waits = false;
     try {
       await run.begin();
-      await run.goOn({ do: 'send' });
-      const [request] = run.world.model.requests;
-      if (request) this.#frame = { system: request.system, tools: request.tools };
+      await run.goOn({ do: 'send', ...request });
+      const [asked] = run.world.model.requests;
+      if (asked) this.#frame = { system: asked.system, tools: asked.tools };
       if (run.standing.model) await run.goOn(reply);
       await then?.(run);
       waits = run.standing.waiting.length > 0;
     } finally {
+      // A summary that a full window brings is wanted by nobody.
+      if (request.fills !== undefined) recorder.wanted.clear();
       this.#learn(run, recorder);
       await run.end().catch((error: unknown) => this.#faults.push({ name: 'closes', message: thrownText(error) }));
     }

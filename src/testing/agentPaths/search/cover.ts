@@ -3,6 +3,7 @@
  * each move after each sort of move. Rule: always on to the nearest edge that holds an item not covered yet, then to an
  * end; the same graph gives the same walks.
  */
+import { duringOf } from '../moves.ts';
 import type { PathEdge, PathGraph } from './exploration.ts';
 import type { Step } from './nextMoves.ts';
 
@@ -16,6 +17,8 @@ function itemsOf(edge: PathEdge, before: string, cover: Cover): string[] {
   const items = [...edge.taken, `move ${edge.sort}`];
   return cover === 'pairs' ? [...items, `pair ${before} > ${edge.sort}`] : items;
 }
+
+const isMeanwhile = (edge: PathEdge | undefined): boolean => duringOf(edge?.step.move) !== undefined;
 
 interface Place {
   readonly at: string;
@@ -48,14 +51,17 @@ class Walker {
     const walk: PathEdge[] = [];
     let place: Place = { at: this.#graph.start, before: '' };
     const go = (edges: readonly PathEdge[]): void => {
-      for (const edge of edges) {
-        for (const item of itemsOf(edge, place.before, this.#cover)) this.#covered.add(item);
+      for (const [index, edge] of edges.entries()) {
+        // What comes into the middle of what follows an edge changes where that leads.
+        const isWhole = edges[index + 1] === undefined || !isMeanwhile(edges[index + 1]);
+        for (const item of itemsOf(edge, place.before, this.#cover))
+          if (isWhole || !edge.taken.includes(item)) this.#covered.add(item);
         walk.push(edge);
         place = { at: edge.to, before: edge.sort };
       }
     };
     while (walk.length < STEPS_MAX) {
-      const way = this.#nearest(place, (edge, before) =>
+      const way = this.#nearest(place, walk.length > 0, (edge, before) =>
         itemsOf(edge, before, this.#cover).some((item) => !this.#covered.has(item)),
       );
       if (!way) break;
@@ -63,17 +69,22 @@ class Walker {
     }
     if (walk.length === 0) return walk;
     const isFinal = (at: string): boolean => this.#graph.vertices.get(at)?.final === true;
-    if (!isFinal(place.at)) go(this.#nearest(place, ({ to }) => isFinal(to)) ?? []);
+    if (!isFinal(place.at)) go(this.#nearest(place, true, ({ to }) => isFinal(to)) ?? []);
     return walk;
   }
 
-  /** The shortest way whose last edge is wanted. */
-  #nearest(start: Place, wanted: (edge: PathEdge, before: string) => boolean): PathEdge[] | undefined {
+  /** The shortest way whose last edge is wanted. `follows`: what led here counts as it went. */
+  #nearest(
+    start: Place,
+    follows: boolean,
+    wanted: (edge: PathEdge, before: string) => boolean,
+  ): PathEdge[] | undefined {
     const places: Place[] = [start];
     const reached = new Set<string>([this.#nameOf(start)]);
     // What is found is looked at in turn.
     for (const place of places) {
       for (const edge of this.#graph.vertices.get(place.at)?.edges ?? []) {
+        if (follows && place === start && isMeanwhile(edge)) continue;
         const next: Place = { at: edge.to, before: edge.sort, edge, from: place };
         if (wanted(edge, place.before)) return wayTo(next);
         const name = this.#nameOf(next);

@@ -51,6 +51,13 @@ export function nextByItself(
   return { next: commit ?? (first && !waits(first) ? first : undefined), isHeld: requests.some(waits) };
 }
 
+/** As it was heard at this turn; a summary is heard of at any turn as at the one where it was looked at. */
+export function phaseAnswer({ phases }: Surroundings, request: Extract<EffectRequest, { kind: 'phase' }>): EffectValue {
+  const known = phases.get(phaseKey(request));
+  if (known || !request.phases.includes('preCompact')) return known ?? { kind: 'done' };
+  return [...phases].find(([key]) => key.startsWith('preCompact '))?.[1] ?? { kind: 'done' };
+}
+
 interface Scope {
   readonly surroundings: Surroundings;
   readonly transcript: Transcript;
@@ -68,7 +75,7 @@ export function ownAnswer(
     case 'afterTool':
       return behaviour ? answerFor(behaviour, request) : { kind: 'allow' };
     case 'phase':
-      return surroundings.phases.get(phaseKey(request)) ?? { kind: 'done' };
+      return phaseAnswer(surroundings, request);
     case 'context': {
       const { frame } = surroundings;
       return predictedUse(request, { transcript, known, frame, wanted: surroundings.wanted.has(turnOf(request)) });

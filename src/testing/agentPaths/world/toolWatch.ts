@@ -140,13 +140,23 @@ export class ToolWatch {
     // What gives its values one after another is ended with its signal.
     if (!(value instanceof Promise)) {
       this.#over(execution);
-      return value;
+      return isStream(value) ? this.#listened(execution, value) : value;
     }
     value.then(
       () => this.#over(execution),
       (error: unknown) => this.#threw(execution, error),
     );
     return value;
+  }
+
+  #listened(execution: Execution, stream: AsyncGenerator): AsyncGenerator {
+    const { next } = stream;
+    stream.next = (...given) =>
+      next.apply(stream, given).catch((error: unknown) => {
+        execution.threw = thrownText(error);
+        throw error;
+      });
+    return stream;
   }
 
   #threw(execution: Execution, error: unknown): void {
@@ -165,6 +175,9 @@ export class ToolWatch {
     return outside && canonical(outside.state());
   }
 }
+
+const isStream = (value: unknown): value is AsyncGenerator =>
+  typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value;
 
 /** What is wrong with what the executions so far did, by what their tools declare. */
 export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>): string[] {
