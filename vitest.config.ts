@@ -1,4 +1,6 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { proves } from './test/support/tier.ts';
 
 /** What replaces modules or system calls, or counts what its process holds: each file has a process of its own. */
@@ -12,6 +14,27 @@ const APART = [
 const BUILT = ['test/e2e/**/*.test.ts'];
 /** Nothing but volume. */
 const AT_LENGTH = ['test/simulation/explore.test.ts'];
+/** Short files that take long: Vitest begins with the largest files, and would leave these to the end. */
+const LONG = [
+  'paths/run.states',
+  'browser/browser',
+  'paths/states',
+  'inspect/page',
+  'interpreter/shadow',
+  'simulation/ownAgent',
+  'paths/run.paths',
+];
+
+/** Nothing long is left to one worker alone, while the others have nothing to do. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const long = LONG.flatMap((name) => sorted.filter(({ moduleId }) => moduleId.endsWith(`/test/${name}.test.ts`)));
+    const rest = sorted.filter((file) => !long.includes(file));
+    const at = rest.findIndex(({ project }) => project === long[0]?.project);
+    return [...rest.slice(0, at), ...long, ...rest.slice(at)];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -21,8 +44,9 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // What was transformed is kept in node_modules: the next project, run or planted defect takes it from there.
     experimental: { fsModuleCache: true },
-    // Every core: the default leaves one out, which on a machine of two is half of them.
-    maxWorkers: '100%',
+    // One more than there are cores: of three one waits, for a process, a browser or a disk.
+    maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         extends: true,
