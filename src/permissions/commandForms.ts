@@ -53,7 +53,8 @@ export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
 /** They run what stands behind their own options. */
 const RUNS_ARGUMENTS: ReadonlySet<string> = new Set(
   `env xargs sudo doas su exec eval setsid ionice chroot unshare nsenter watch strace ltrace parallel busybox entr ssh script
-   flock systemd-run runuser chrt taskset npx bunx pnpx coproc`
+   flock systemd-run runuser chrt taskset npx bunx pnpx coproc toybox numactl firejail proxychains proxychains4 xvfb-run
+   dbus-run-session caffeinate`
     .trim()
     .split(/\s+/),
 );
@@ -65,11 +66,20 @@ const RUNS_BY_SUBCOMMAND: { readonly [name: string]: RegExp } = {
   docker: /^(exec|run)$/,
   podman: /^(exec|run)$/,
   kubectl: /^exec$/,
+  git: /^(run|foreach)$/,
+  uv: /^(run|x)$/,
+  poetry: /^run$/,
+  pipx: /^run$/,
+  conda: /^run$/,
+  bundle: /^exec$/,
+  mise: /^(exec|x)$/,
+  direnv: /^exec$/,
   find: /^-(exec|execdir|ok|okdir)$/,
   fd: /^(-x|-X|--exec|--exec-batch)$/,
 };
 /** Words of their own before what they run: a host, a file, a directory. */
 const OPERANDS: { readonly [name: string]: number } = {
+  direnv: 1,
   ssh: 1,
   flock: 1,
   chroot: 1,
@@ -126,8 +136,11 @@ export function strictForms(command: SimpleCommand): string[] {
     for (const each of [words, withoutGlobalOptions(words)]) {
       const [first, ...rest] = each ?? [];
       if (!first) continue;
-      const named = [{ ...first, value: baseName(first.value) }, ...rest];
-      for (const form of [[first, ...rest], named]) texts.add(textOf(form)).add(plainTextOf(form));
+      const named = { ...first, value: baseName(first.value) };
+      // Where file names have no case, commands have none.
+      const folded = { ...first, value: named.value.toLowerCase() };
+      for (const form of [first, named, folded].map((name) => [name, ...rest]))
+        texts.add(textOf(form)).add(plainTextOf(form));
     }
   }
   return [...texts];
@@ -273,6 +286,9 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
           .map((word) => word.value)
           .join(' '),
       );
+    if (name === 'git' && gitRunsMore(words.slice(at + 1))) {
+      texts.push(...words.slice(at + 1).map((word) => word.value.replace(/^(--?[\w-]+=|[\w.]+=)?!?/, '')));
+    }
     if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel'].includes(name)) {
       texts.push(...words.slice(at + 1).map((word) => word.value));
     }
