@@ -40,6 +40,8 @@ export class Facts {
 
   /** What a store refused to take; the library knows of it, and may tell it in other words, later or not at all. */
   #lost: LogEntry[] = [];
+  /** The same of the processes before. */
+  readonly #lostBefore: LogEntry[] = [];
 
   lose(entries: readonly LogEntry[]): void {
     this.#lost.push(...entries);
@@ -47,17 +49,19 @@ export class Facts {
 
   /** Who comes next was told of no refusal. */
   forgetLost(): void {
+    this.#lostBefore.push(...this.#lost);
     this.#lost = [];
   }
 
-  /** Whether some store refused such an entry. */
-  hasLost(matches: (entry: LogEntry) => boolean): boolean {
-    return this.#lost.some(matches);
+  /** Whether some store refused such an entry. What a copy tells was told in the process that wrote it. */
+  hasLost(matches: (entry: LogEntry) => boolean, conversationId?: string): boolean {
+    const isCopy = conversationId !== undefined && this.forks.has(conversationId);
+    return this.#lost.some(matches) || (isCopy && this.#lostBefore.some(matches));
   }
 
   /** Whether some store refused what was to become of the message. */
-  hasLostMessage(messageId: string): boolean {
-    return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId);
+  hasLostMessage(messageId: string, conversationId?: string): boolean {
+    return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId, conversationId);
   }
 
   /** A tool wrote to the state. */

@@ -31,17 +31,23 @@ export class MessageWatch {
       const fine = before === undefined || before === 'queued';
       world.hold(fine, 'I1', () => `${entry.type} of ${messageId}, which is ${before}`);
       this.places.set(messageId, entry.type === 'user-message' ? 'delivered' : 'returned');
-      this.#unqueue(messageId, entry.type === 'user-message');
+      this.#unqueue(entry);
     }
   }
 
-  #unqueue(messageId: string, inTurn: boolean): void {
+  #unqueue({
+    type,
+    messageId,
+    conversationId,
+  }: Extract<LogEntry, { type: 'user-message' | 'message-returned' }>): void {
+    const { facts } = this.#world;
     const message = this.#queue.find((candidate) => candidate.messageId === messageId);
     if (!message) return;
     const before = this.#queue.slice(0, this.#queue.indexOf(message)).filter(({ kind }) => kind === message.kind);
     // One whose end a store refused is in the log's queue, and not in the living one.
-    const overtaken = before.find((candidate) => !this.#world.facts.hasLostMessage(candidate.messageId));
-    this.#world.hold(!inTurn || !overtaken, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);
+    const overtaken = before.find((candidate) => !facts.hasLostMessage(candidate.messageId, conversationId));
+    const fits = type !== 'user-message' || !overtaken;
+    this.#world.hold(fits, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);
     this.#queue = this.#queue.filter((candidate) => candidate !== message);
   }
 }
