@@ -118,51 +118,6 @@ export function headPath(points: readonly Point[], size = 5.5): string {
   return `M${end[0]} ${end[1]}L${x - uy * half} ${y + ux * half}L${x + uy * half} ${y - ux * half}Z`;
 }
 
-/** Where a label stands: beside the arrow, at the level of its bend; no other arrow runs there. */
-export function labelPlace({ points, isBack }: DrawnArrow): Point {
-  const [, lane, turn] = points;
-  // A way back is told beside its lane, where no state stands.
-  if (isBack && lane && turn) {
-    const isUp = Math.abs(lane[0] - turn[0]) < 1;
-    return isUp ? [lane[0] + 4, (lane[1] + turn[1]) / 2] : [(lane[0] + turn[0]) / 2, lane[1] - 4];
-  }
-  const [first = [0, 0], second = first] = points;
-  if (points.length <= 2) return [first[0] + 5, (first[1] + Math.min(second[1], first[1] + 18)) / 2 + 3];
-  const bend = points.at(-2) ?? second;
-  const isDown = Math.abs((points.at(-1)?.[0] ?? 0) - bend[0]) < 1;
-  return isDown ? [bend[0] + 5, bend[1] + 3.5] : [bend[0] - 4, bend[1] - 4];
-}
-
-const LETTER = 5.8;
-const freeOf = new WeakMap<ChartLayout, ReadonlySet<DrawnArrow>>();
-
-/** Arrows whose label lies on no state and on no other label; the rest show theirs when one points at them. */
-export function freeLabels(layout: ChartLayout): ReadonlySet<DrawnArrow> {
-  const known = freeOf.get(layout);
-  if (known) return known;
-  const taken: { x: number; y: number; width: number; height: number }[] = layout.states.filter(
-    ({ shape }) => shape !== 'open',
-  );
-  const free = new Set<DrawnArrow>();
-  for (const arrow of layout.arrows) {
-    if (arrow.label === undefined || !arrow.isChoice) continue;
-    const [x, y] = labelPlace(arrow);
-    const box = { x, y: y - 8, width: arrow.label.length * LETTER, height: 10 };
-    const isTaken = taken.some(
-      (one) =>
-        one.x < box.x + box.width &&
-        box.x < one.x + one.width &&
-        one.y < box.y + box.height &&
-        box.y < one.y + one.height,
-    );
-    if (isTaken) continue;
-    free.add(arrow);
-    taken.push(box);
-  }
-  freeOf.set(layout, free);
-  return free;
-}
-
 /** The middle of the last leg. */
 export function middleOf(points: readonly Point[]): Point {
   const total = points.reduce((sum, [x, y], index) => {

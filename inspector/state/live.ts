@@ -13,8 +13,7 @@ import {
   readFrame,
   type ToPage,
 } from '../../src/inspect/wire.ts';
-import { Arrivals as ArrivalsOf } from '../model/arrivals.ts';
-import { type Fact, NOTHING_OBSERVED } from '../model/observed.ts';
+import { Arrivals as ArrivalsOf, type Fact, NOTHING_OBSERVED } from '../model/observed.ts';
 import { learnChart } from './layouts.ts';
 import {
   type Connection,

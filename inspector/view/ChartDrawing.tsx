@@ -1,13 +1,13 @@
 /** The states and arrows of a chart. Rule: a run changes classes and marks here, never positions. */
+import type { Point } from '../../src/inspect/drawing/elkLevel.ts';
+import { labelPlace, placedLabels } from '../../src/inspect/drawing/labels.ts';
 import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/layout.ts';
 import type { Standing } from '../model/chartPath.ts';
 import {
   type Drawing,
-  freeLabels,
   headPath,
   initialsOf,
   type LitLeg,
-  labelPlace,
   litLeg,
   middleOf,
   roundedPath,
@@ -40,7 +40,7 @@ export function ChartDrawing(look: ChartLook) {
   const lit = (standing?.lit ?? []).map((leg) => litLeg(drawing, leg)).filter((leg) => leg !== undefined);
   const tone: Tone = outcome ? toneOf[outcome.mark] : toneOf[look.mark] === 'none' ? 'run' : toneOf[look.mark];
   const hovered = look.hovered ?? look.focused;
-  const free = freeLabels(layout);
+  const places = placedLabels(layout);
   return (
     <g>
       {layout.states
@@ -57,7 +57,7 @@ export function ChartDrawing(look: ChartLook) {
         />
       ))}
       {layout.states
-        .filter(({ leaves, shape }) => leaves && shape !== 'open')
+        .filter(({ leaves, shape }) => leaves && shape !== 'open' && standing)
         .map((state) => (
           <WayOut
             key={state.id}
@@ -75,12 +75,13 @@ export function ChartDrawing(look: ChartLook) {
         .filter(
           (arrow) =>
             arrow.label !== undefined &&
-            ((arrow.isChoice && standing && free.has(arrow)) || isShownOnHover(arrow, hovered)),
+            ((arrow.isChoice && standing && places.has(arrow)) || isShownOnHover(arrow, hovered)),
         )
         .map((arrow) => (
           <ArrowLabel
             key={`${arrow.from} ${arrow.to}`}
             arrow={arrow}
+            place={places.get(arrow) ?? labelPlace(arrow)}
             isLit={lit.some((one) => one.arrow === arrow) && !outcome}
           />
         ))}
@@ -159,8 +160,7 @@ function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; is
   );
 }
 
-function ArrowLabel({ arrow, isLit }: { arrow: DrawnArrow; isLit: boolean }) {
-  const [x, y] = labelPlace(arrow);
+function ArrowLabel({ arrow, place: [x, y], isLit }: { arrow: DrawnArrow; place: Point; isLit: boolean }) {
   return (
     <text class={isLit ? 'arrow-label is-lit' : 'arrow-label'} x={isLit ? x + 6 : x} y={y}>
       {arrow.label}

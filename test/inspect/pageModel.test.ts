@@ -17,6 +17,7 @@ import { createAgent, memoryStore, subAgents } from '../../src/index.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
+import { chartSvg } from '../../src/inspect/drawing/svg.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { type Script, scriptedModel } from '../../src/testing/index.ts';
 import { byTask, logOf, spawn } from '../support/family.ts';
@@ -139,6 +140,43 @@ describe('drawn charts', () => {
   it('lay no state on another, and lead no arrow through one', () => {
     const faults = laidOutCharts().flatMap(({ layout }) => [...overlapping(layout), ...through(layout)]);
     expect(faults).toEqual([]);
+  });
+
+  it('lay no label on a state, an arrow or another label, and draw no ways out while nothing runs', () => {
+    const faults = laidOutCharts().flatMap(({ chart, layout }) => {
+      const svg = chartSvg(chart, layout);
+      const labels = [...svg.matchAll(/<text class="label" x="([^"]+)" y="([^"]+)">([^<]+)</g)].map(
+        ([, x, y, text]) => {
+          return {
+            text,
+            left: Number(x),
+            right: Number(x) + 5.8 * `${text}`.length,
+            top: Number(y) - 8,
+            bottom: Number(y) + 2,
+          };
+        },
+      );
+      const boxes = layout.states.filter(({ shape }) => shape !== 'open');
+      const covered = [
+        ...boxes.map(({ key, x, y, width, height }) => [key, x, y, x + width, y + height] as const),
+        ...layout.arrows.flatMap(({ from, to, points }) =>
+          points.slice(1).map(([x, y], index) => {
+            const [px, py] = points[index] ?? [x, y];
+            return [`${from} -> ${to}`, Math.min(x, px), Math.min(y, py), Math.max(x, px), Math.max(y, py)] as const;
+          }),
+        ),
+        ...labels.map(({ text, left, top, right, bottom }) => [`${text}`, left, top, right, bottom] as const),
+      ];
+      return labels.flatMap(({ text, left, top, right, bottom }) =>
+        covered
+          .filter(([what, x, y, x2, y2]) => what !== text && x < right && left < x2 && y < bottom && top < y2)
+          .map(([what]) => `${chart.name}: ${text} lies on ${what}`),
+      );
+    });
+    expect(faults).toEqual([]);
+    const [run] = laidOutCharts();
+    expect(run && chartSvg(run.chart, run.layout)).toContain('>hasToolCalls</text>');
+    expect(run && chartSvg(run.chart, run.layout)).not.toContain('h9"');
   });
 
   it('fit RUN into a window of 1440 by 900 at nine tenths or more', () => {

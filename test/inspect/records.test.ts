@@ -1,7 +1,6 @@
 /** What an inspector keeps of what it was told, and how a page of the inspector takes it. */
 import { describe, expect, it } from 'vitest';
-import { Arrivals, type Growing } from '../../inspector/model/arrivals.ts';
-import { type Fact, NOTHING_OBSERVED, Observing } from '../../inspector/model/observed.ts';
+import { Arrivals, type Fact, type Growing, NOTHING_OBSERVED, Observing } from '../../inspector/model/observed.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { SECRET } from './approved.ts';

@@ -4,6 +4,7 @@
  */
 import type { Chart } from '../chart.ts';
 import type { Point } from './elkLevel.ts';
+import { placedLabels } from './labels.ts';
 import type { ChartLayout, DrawnArrow, DrawnState } from './layout.ts';
 
 const STYLE = `
@@ -30,13 +31,12 @@ function head(points: readonly Point[]): string {
   return `M${x} ${y}L${bx - uy * half} ${by + ux * half}L${bx + uy * half} ${by - ux * half}Z`;
 }
 
-function arrowSvg({ from, points, label, isChoice }: DrawnArrow): string {
+function arrowSvg({ from, points, label }: DrawnArrow, place: Point | undefined): string {
   const line = `<path class="line" d="M${points.map(([x, y]) => `${x} ${y}`).join('L')}"/><path class="head" d="${head(points)}"/>`;
   const [x, y] = points[0] ?? [0, 0];
   const dot = from === undefined ? `<circle class="head" cx="${x}" cy="${y}" r="4.2"/>` : '';
-  if (label === undefined || !isChoice) return line + dot;
-  const [bx, by] = points.length <= 2 ? [x, y + 8] : (points.at(-2) ?? [x, y]);
-  return `${line}${dot}<text class="label" x="${bx + 5}" y="${by + 3.5}">${escaped(label)}</text>`;
+  if (label === undefined || !place) return line + dot;
+  return `${line}${dot}<text class="label" x="${place[0]}" y="${place[1]}">${escaped(label)}</text>`;
 }
 
 function stateSvg(state: DrawnState, children: number): string {
@@ -49,13 +49,14 @@ function stateSvg(state: DrawnState, children: number): string {
   const pips = Array.from({ length: Math.min(children, 8) }, (_, index) => {
     return `<rect class="pip" x="${x + 10.5 + index * 9.5}" y="${y + 24.5}" width="6" height="6" rx="1.2"/>`;
   });
-  const out = state.leaves ? `<path class="line" d="M${x + width} ${y + height / 2}h9"/>` : '';
   const box = `<rect class="box" x="${x}" y="${y}" width="${width}" height="${height}" rx="5.5"/>`;
-  return `${out}${box}<text x="${x + 10}" y="${top}">${escaped(key)}</text>${shape === 'folded' ? pips.join('') : ''}`;
+  return `${box}<text x="${x + 10}" y="${top}">${escaped(key)}</text>${shape === 'folded' ? pips.join('') : ''}`;
 }
 
 /** The document, as text. */
-export function chartSvg(chart: Chart, { width, height, states, arrows }: ChartLayout): string {
+export function chartSvg(chart: Chart, layout: ChartLayout): string {
+  const { width, height, states, arrows } = layout;
+  const places = placedLabels(layout);
   const counts = new Map<string, number>();
   const count = (state: Chart['root']): void => {
     counts.set(state.id, state.states.length);
@@ -74,7 +75,7 @@ export function chartSvg(chart: Chart, { width, height, states, arrows }: ChartL
       ({ x, y, width: wide, height: high, key }) =>
         `<rect class="open" x="${x}" y="${y}" width="${wide}" height="${high}" rx="9"/><text class="outer" x="${x + 11}" y="${y + 16.5}">${escaped(key)}</text>`,
     ),
-    ...arrows.map(arrowSvg),
+    ...arrows.map((arrow) => arrowSvg(arrow, places.get(arrow))),
     ...closed.map((state) => stateSvg(state, counts.get(state.id) ?? 0)),
     '</svg>',
     '',
