@@ -17,6 +17,7 @@ export interface Limits {
   subAgents: number;
   toolMs: number;
   resultBytes: number;
+  outputRepairs: number;
 }
 
 /** How long to wait before another attempt: exponential up to a cap, then jitter from a number the host gives. */
@@ -73,6 +74,7 @@ export const defaultLimits: Limits = {
   subAgents: 8,
   toolMs: 120_000,
   resultBytes: 262_144,
+  outputRepairs: 2,
 };
 
 export const defaultPolicies: ChartPolicies = {

@@ -99,8 +99,10 @@ export type PhaseValue =
   | { kind: 'done'; writes?: { [key: string]: Json } }
   /** `stopped`: the run counts as stopped, not as one that a plugin has completed. */
   | { kind: 'terminate'; by: string; reason: string; stopped?: true }
-  /** The run goes on, and the model is told why. */
-  | { kind: 'continue'; text: string }
+  /** The run goes on, and the model is told why: a plugin wants it, or its answer does not fit its schema. */
+  | { kind: 'continue'; text: string; why: 'stop_hook' | 'output' }
+  /** The final answer, as its schema takes it. */
+  | { kind: 'answer'; value: Json }
   /** How earlier messages are to be summed up, or why they are not. */
   | { kind: 'compact'; instructions?: string; block?: { by: string; reason: string } };
 export type ModelValue =
@@ -113,6 +115,8 @@ export type ModelValue =
       finish: FinishReason;
       /** Without visible text and without calls. */
       empty: boolean;
+      /** As a final answer it is held to a schema. */
+      judged?: true;
       usage: Usage;
       costUsd: number | null;
       model: string;

@@ -143,9 +143,9 @@ class OpenAgent implements Agent {
   }
 
   async #begin(id: string, options: OpenOptions, attended: boolean) {
-    const { authorize, cwd: usual = hereDirectory() } = this.#options;
+    const { authorize, output, cwd: usual = hereDirectory() } = this.#options;
     const closed = (): void => void this.#open.delete(id);
-    const opening = { ...options, id, cwd: options.cwd ?? usual, attended, closed, authorize };
+    const opening = { ...options, id, cwd: options.cwd ?? usual, attended, closed, authorize, output };
     const { conversation } = await openConversation(this.#environment, this.profile, opening);
     if (this.#closed) await conversation.close();
     this.#mustBeOpen();

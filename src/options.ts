@@ -1,6 +1,7 @@
 /**
  * What an agent is made of. Rule: an unknown or impossible option is refused at start, with a message that names it.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Decision, PendingCall } from '../machines/internal.ts';
 import type { EarlierMessage } from './content/content.ts';
 import { ConfigurationError } from './errors.ts';
@@ -20,6 +21,7 @@ import {
   impossible,
   list,
   object,
+  standardSchema,
   strings,
   text,
   withMethods,
@@ -49,6 +51,8 @@ export interface AgentOptions {
   interpreter?: 'compiled' | 'xstate';
   /** Values that must never be logged; a model's own are added. */
   secrets?: readonly string[];
+  /** What the final answer of each request must fit; `send` may name another one. */
+  output?: StandardSchemaV1;
   authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
   ports?: Partial<Ports>;
 }
@@ -71,6 +75,7 @@ export const agentForm = object({
     },
   },
   interpreter: choice('compiled', 'xstate'),
+  output: standardSchema,
   secrets: strings,
   authorize: callback,
   policies: anything,

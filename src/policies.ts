@@ -126,6 +126,7 @@ export const policyForm = object(
         subAgents: whole(0),
         toolMs: number(0),
         resultBytes: whole(0),
+        outputRepairs: whole(0),
       },
       { defaults: limits },
     ),

@@ -50,6 +50,10 @@ export const number = (least: number): Form => ({
   wanted: `a number of at least ${least}`,
   takes: (value) => Number.isFinite(value) && (value as number) >= least,
 });
+export const standardSchema: Form = {
+  wanted: 'a Standard Schema',
+  takes: (value) => withMethods((value as Given | null | undefined)?.['~standard'], 'validate'),
+};
 /** Also without an end. */
 export const span = (least: number): Form => ({
   wanted: `a number of at least ${least}, or Infinity`,

@@ -92,6 +92,7 @@ const tables: [string, Form, (key: string, value: unknown) => () => unknown, Rec
       inspect: except('function'),
       interpreter: all,
       secrets: except('none'),
+      output: all,
       authorize: except('function'),
     },
   ],
@@ -284,7 +285,7 @@ describe('the verbs', () => {
   it.each([
     ['steer', /the options of send must be an object/],
     [null, /the options of send must be an object, got null/],
-    [{ foo: 1 }, /send: the option foo is unknown; known are kind, signal/],
+    [{ foo: 1 }, /send: the option foo is unknown; known are kind, output, signal/],
     [{ kind: 'direct' }, /send: kind must be one of "steer", "followUp", got "direct"/],
     [{ signal: {} }, /send: signal must be an AbortSignal/],
   ])('send and agent.run refuse the options %j, and nothing is sent', async (options, words) => {

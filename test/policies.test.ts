@@ -87,6 +87,7 @@ const refused: Record<string, string[]> = {
   'limits.subAgents': whole(0),
   'limits.toolMs': number(0),
   'limits.resultBytes': whole(0),
+  'limits.outputRepairs': whole(0),
   textToolCalls: except('false', 'none'),
   observerErrors: choices,
   context: except('none'),

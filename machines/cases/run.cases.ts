@@ -25,7 +25,7 @@ const values: readonly EffectValue[] = [
   { kind: 'done' },
   { kind: 'done', writes: { mode: 'plan' } },
   { kind: 'terminate', by: 'budget', reason: 'enough' },
-  { kind: 'continue', text: 'Run the tests.' },
+  { kind: 'continue', text: 'Run the tests.', why: 'stop_hook' },
   textReply,
   { ...textReply, items: [], empty: true },
   { ...textReply, finish: 'pause' },

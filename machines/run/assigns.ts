@@ -102,9 +102,16 @@ export const startTurn = ({ context }: Args): Change => ({
 
 export function takeReply({ context, event }: Args): Change {
   if (event.type !== 'effect.done' || event.value.kind !== 'reply') return {};
-  const { calls, finish, empty } = event.value;
+  const { calls, finish, empty, judged } = event.value;
   const counters = countReply(context.counters, event.value);
-  return { calls, slots: [], reply: { finish, empty }, terminate: undefined, counters, untold: context.settled };
+  return {
+    calls,
+    slots: [],
+    reply: { finish, empty, judged },
+    terminate: undefined,
+    counters,
+    untold: context.settled,
+  };
 }
 
 export const countCompaction = ({ context, event }: Args): Change =>

@@ -64,7 +64,7 @@ export interface RunContext extends RunInput {
   /** What became of the last round's calls. */
   slots: readonly Slot[];
   /** How the last reply ended. */
-  reply: { finish: FinishReason; empty: boolean };
+  reply: { finish: FinishReason; empty: boolean; judged?: true | undefined };
   /** A plugin asked to end the run after this reply. */
   terminate: { by: string; reason: string; stopped?: true } | undefined;
   /** Gates opened so far. */

@@ -106,11 +106,14 @@ export const cutEntries = ({ context: { runId } }: Args): NewEntry[] => [
   { runId, type: 'continuation', text: GO_ON_CUT, why: 'length' },
 ];
 
-/** What the model is told where a plugin goes on; at a limit it is not called again. */
-export const endHeardEntries = ({ context, event }: Args): NewEntry[] =>
-  event.type === 'effect.done' && event.value.kind === 'continue' && limitOf(context) === undefined
-    ? [{ runId: context.runId, type: 'continuation', text: event.value.text, why: 'stop_hook' }]
-    : [];
+/** The final answer; or what the model is told where it is of no use, or a plugin goes on: not at a limit, where it is not called again. */
+export function endHeardEntries({ context, event }: Args): NewEntry[] {
+  const { runId } = context;
+  const value = event.type === 'effect.done' ? event.value : undefined;
+  if (value?.kind === 'answer') return [{ runId, type: 'extension', name: 'output', value: value.value }];
+  if (value?.kind !== 'continue' || limitOf(context)) return [];
+  return [{ runId, type: 'continuation', text: value.text, why: value.why }];
+}
 
 /** The results of calls that are answered without being started, then what the round's calls write. */
 export function roundEntries(args: Args): NewEntry[] {

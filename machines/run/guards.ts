@@ -88,7 +88,8 @@ export const runGuards = {
   cutByFullWindow: ({ context: { reply, settings } }: Args) =>
     reply.finish === 'length' && settings.context?.compact !== undefined,
   cutByLength: ({ context }: Args) => context.reply.finish === 'length',
-  hearsEnd: ({ context: { reply, settings } }: Args) => settings.phases.naturalEnd && reply.finish === 'stop',
+  hearsEnd: ({ context: { reply, settings } }: Args) =>
+    reply.judged || (settings.phases.naturalEnd && reply.finish === 'stop'),
   continued: ({ event }: Args) => isValue(event, 'continue'),
   hasSuspended: ({ context }: Args) => context.suspended.length > 0,
   roundCancelled: ({ context, event }: Args) => stopped(event) && context.end.termination === 'Cancelled',

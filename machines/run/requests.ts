@@ -42,8 +42,14 @@ export const askPreparePhases = ({ context }: Args): EffectRequest | undefined =
 export const askAfterPhases = ({ context }: Args): EffectRequest | undefined =>
   askPhases(context, 'after', ['afterInference', 'stepEnd']);
 
-export const askNaturalEnd = ({ context }: Args): EffectRequest | undefined =>
-  askPhases(context, 'natural-end', ['naturalEnd']);
+/** Plugins hear of a reply that ends the run, and a final answer that has a schema is held to it behind them. */
+export const askNaturalEnd = ({ context: { runId, turn } }: Args): EffectRequest => ({
+  kind: 'phase',
+  id: `${runId}/t${turn}/natural-end`,
+  runId,
+  turn,
+  phases: ['naturalEnd'],
+});
 
 /** Plugins hear of a model call that failed for good. */
 export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {

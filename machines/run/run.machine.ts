@@ -209,7 +209,8 @@ const config = {
                 ],
               },
             },
-            // A hook may go on where the run would end; a steer that came meanwhile goes on anyway.
+            // A hook may go on where the run would end, as does an answer that does not fit its schema; a steer that came
+            // meanwhile goes on anyway.
             hearing: {
               entry: ask(requests.askNaturalEnd),
               on: {
@@ -220,7 +221,7 @@ const config = {
                     target: '#RUN.active.LoopTop',
                     actions: log(entries.endHeardEntries),
                   },
-                  { target: '#RUN.NaturalEnd' },
+                  { target: '#RUN.NaturalEnd', actions: log(entries.endHeardEntries) },
                 ],
               },
             },

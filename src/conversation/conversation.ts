@@ -2,6 +2,7 @@
  * The public face of one conversation, and its streams. Rule: every verb becomes a command that is judged in order; an answer is
  * true once it is durable; nothing accepted is lost. Streams have no gap and no repeat, and a subscriber that throws harms nobody.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Observable } from 'rxjs';
 import type {
   Decision,
@@ -22,7 +23,7 @@ import type { AgentOptions } from '../options.ts';
 import type { Policies } from '../policies.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { checkOptionsOf, choice, object, withMethods } from '../validation.ts';
+import { checkOptionsOf, choice, object, standardSchema, withMethods } from '../validation.ts';
 import { closeConversation } from './close.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
@@ -85,11 +86,11 @@ export class Conversation {
   }
 
   /** Sends a message. Throws AgentBusyError by policy, LimitError where the queue is full. */
-  send(content: Content, options: { signal?: AbortSignal; kind?: 'steer' | 'followUp' } = {}): Run {
+  send(content: Content, options: SendOptions = {}): Run {
     this.#mustBeOpen();
     const read = readContent(content);
     const kind = kindAsked(options) ?? kindNow(this.status, this.#options.policies);
-    const { handle } = this.#put(read, kind, options.signal);
+    const { handle } = this.#put(read, kind, options);
     return handle;
   }
 
@@ -128,8 +129,8 @@ export class Conversation {
    */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
-    const { settle, readCallId, readSettlement } = this.#options.decisions ?? (await loadDecisions());
-    return settle(this.#runtime, readCallId(callId, 'a settlement'), readSettlement(how));
+    const { settle } = this.#options.decisions ?? (await loadDecisions());
+    return settle(this.#runtime, callId, how);
   }
 
   /** Ends the run under way, or the cycle that waits; resolves when its stop is durable. */
@@ -200,8 +201,8 @@ export class Conversation {
     return new Set([...queue, ...known.queue].map(({ messageId }) => messageId)).size;
   }
 
-  #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', signal?: AbortSignal) {
-    const { policies, newId } = this.#options;
+  #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', { signal, output }: SendOptions = {}) {
+    const { policies, newId, schemas } = this.#options;
     const { status } = this;
     const supersedes = status === 'waiting' && kind === 'direct';
     const waits = status !== 'idle' && status !== 'error' && !supersedes;
@@ -210,6 +211,7 @@ export class Conversation {
     }
     const messageId = newId();
     const receipt = this.#runs.receipt(messageId);
+    if (output) schemas.set(messageId, output);
     const content = this.#runtime.images.keep(read);
     const stored = Array.isArray(content) ? { content } : { content: [], kept: content };
     const handle = this.#runs.send({ type: 'message.sent', messageId, ...stored, kind }, signal);
@@ -228,19 +230,26 @@ export interface ConversationOptions {
   decisions?: typeof import('./decisions.ts') | undefined;
   /** Whose sub-agent this is, where somebody else opened it: it can be read, and nothing else. */
   parentId?: string | undefined;
+  /** Of final answers, by the message that came with it. */
+  schemas: Map<string, StandardSchemaV1>;
   closed(): void;
+}
+
+export interface SendOptions {
+  signal?: AbortSignal;
+  kind?: 'steer' | 'followUp';
+  /** What the final answer must fit, in place of the agent's own schema. */
+  output?: StandardSchemaV1;
 }
 
 const sendForm = object({
   kind: choice('steer', 'followUp'),
+  output: standardSchema,
   signal: { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true },
 });
 
 /** What the caller asked for. Throws ConfigurationError for an option that is unknown, or is no kind or no signal: it would reach the log. */
-export function kindAsked(options: {
-  signal?: AbortSignal;
-  kind?: 'steer' | 'followUp';
-}): 'steer' | 'followUp' | undefined {
+export function kindAsked(options: SendOptions): 'steer' | 'followUp' | undefined {
   checkOptionsOf('send', options, sendForm);
   return options.kind;
 }

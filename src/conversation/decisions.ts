@@ -1,19 +1,26 @@
 /**
- * Reads, authorizes and routes decisions and settlements of a host. Rule: nothing from outside reaches a chart unparsed;
+ * Reads, authorizes and routes decisions of a host. Rule: nothing from outside reaches a chart unparsed;
  * each is about one call, of this conversation or of a sub-agent within it; the answer is true once it is durable there.
  */
-import {
-  type Decision,
-  type DecisionReceipt,
-  type Json,
-  judgeDecision,
-  type PendingCall,
-  type Settlement,
-} from '../../machines/internal.ts';
-import { DecisionRefusedError, InvalidDecisionError, LimitError } from '../errors.ts';
-import { exactJson, ownArgsJson } from '../json.ts';
+import { type Decision, type DecisionReceipt, judgeDecision, type PendingCall } from '../../machines/internal.ts';
+import { DecisionRefusedError, LimitError } from '../errors.ts';
+import { ownArgsJson } from '../json.ts';
+import { onDemand } from '../onDemand.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { field, fieldsOf, readCallId, refuse, textField } from './hostInput.ts';
 import { pendingCall } from './run.ts';
+
+const load = onDemand(() => import('./settlements.ts'));
+let settlements: typeof import('./settlements.ts') | undefined;
+/** For a conversation that exists already: only a process that died leaves an outcome unknown. */
+export const loadSettlements = async (): Promise<typeof import('./settlements.ts')> => {
+  settlements ??= await load();
+  return settlements;
+};
+
+/** Read in the order in which it is given, where it was loaded. Rejects with InvalidDecisionError. */
+export const settle = async (runtime: Runtime, callId: unknown, how: unknown): Promise<'applied' | 'unknown'> =>
+  (settlements ?? (await loadSettlements())).settle(runtime, callId, how);
 
 export interface DecisionContext {
   runtime: Runtime;
@@ -50,45 +57,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   })) as DecisionReceipt;
 }
 
-export type Settled = 'applied' | 'unknown';
-
-export async function settle(runtime: Runtime, callId: string, how: Settlement): Promise<Settled> {
-  const subAgents = runtime.known.calls.has(callId) ? undefined : runtime.subAgents;
-  if (subAgents) return subAgents.settle(callId, how);
-  const command = { type: 'settlement.proposed', callId, how } as const;
-  return (await runtime.commands.decisions.run(callId, () => runtime.submit(command))) as Settled;
-}
-
-const BYTES_MAX = 1_048_576;
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];
-type Fields = { readonly [key: string]: Json };
-
-function refuse(expected: string, what = 'a decision'): never {
-  throw new InvalidDecisionError(`${what} needs ${expected}; nothing was changed`);
-}
-
-/** The fields of an object that is JSON already. */
-function fieldsOf(input: unknown, what: string): Fields {
-  const json = exactJson(input, BYTES_MAX);
-  if (json.kind === 'refused') refuse(`to be JSON of at most ${BYTES_MAX} bytes (${json.why})`, what);
-  const { value } = json;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) refuse('to be an object', what);
-  return value;
-}
-
-/** Own fields only: `constructor` and its like are on every object. */
-const field = (given: Fields, key: string): Json | undefined => (Object.hasOwn(given, key) ? given[key] : undefined);
-
-function textField(given: Fields, key: string): string | undefined {
-  const value = field(given, key);
-  if (value === undefined || typeof value === 'string') return value;
-  return refuse(`${key} to be a text`);
-}
-
-/** The id of the call that is meant. Throws InvalidDecisionError. */
-export function readCallId(callId: unknown, what = 'a decision'): string {
-  return typeof callId === 'string' && callId !== '' ? callId : refuse('callId, the id of the call', what);
-}
 
 /** A decision as it may enter the log. Throws InvalidDecisionError. */
 export function readDecision(input: unknown): Decision {
@@ -118,18 +87,6 @@ export function readDecision(input: unknown): Decision {
     default:
       return Object.freeze({ ...base, action: 'approve' as const });
   }
-}
-
-/** How an unknown outcome is settled, as it may enter the log. Throws InvalidDecisionError. */
-export function readSettlement(input: unknown): Settlement {
-  const what = 'a settlement';
-  const given = fieldsOf(input, what);
-  const keys = Object.keys(given);
-  const [key] = keys;
-  if (keys.length === 1 && key === 'ran') return Object.freeze({ ran: given.ran ?? null });
-  if (keys.length === 1 && key === 'didNotRun' && given.didNotRun === true) return Object.freeze({ didNotRun: true });
-  if (keys.length === 1 && key === 'retry' && given.retry === true) return Object.freeze({ retry: true });
-  return refuse('one of { ran: result }, { didNotRun: true } and { retry: true }', what);
 }
 
 /** Only a plain yes is one; an authorizer that throws has not said it. */

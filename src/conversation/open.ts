@@ -2,6 +2,7 @@
  * Opens a conversation: its log is read, brought to rest where its process died, and its chart started from it. Rule:
  * everything an opening writes is durable before anything starts; what fails lets go of the log again.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
 import type { EarlierMessage } from '../content/content.ts';
 import { ConfigurationError, RunchartError } from '../errors.ts';
@@ -60,6 +61,8 @@ export interface OpenRequest {
   /** Somebody can be asked for approval. */
   attended: boolean;
   authorize?: AgentOptions['authorize'] | undefined;
+  /** Of final answers. */
+  output?: StandardSchemaV1 | undefined;
   /** Whose sub-agent it is. */
   parent?: Parent;
   closed(): void;
@@ -105,10 +108,12 @@ async function opened(
   const { toolbox, policies } = profile;
   const { ports } = environment;
   const redact = await environment.redact();
+  const schemas = new Map(opening.output && [['', opening.output]]);
   const hasCalls = !fresh || toolbox.specs.length > 0;
   const loaded = await loadedFor(environment, profile, hasCalls, id);
   const decisions = hasCalls ? await loadDecisions() : undefined;
-  const runtime = new Runtime({ ...profile, ...loaded, id, cwd, handle, entries, ports, redact, attended });
+  if (!fresh) await decisions?.loadSettlements();
+  const runtime = new Runtime({ ...profile, ...loaded, id, cwd, handle, entries, ports, redact, schemas, attended });
   const openChild: OpenChild = (child, childProfile) =>
     openConversation(environment, childProfile, { ...child, cwd, attended });
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
@@ -131,6 +136,7 @@ async function opened(
     id,
     cwd,
     runtime,
+    schemas,
     policies,
     newId,
     authorize,
@@ -160,7 +166,7 @@ async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { know
   return mended(handle, entries, known, (name) => toolbox.isIdempotent(name));
 }
 
-/** What few conversations need and this one does. */
+/** What few conversations need and this one does: the parts, under the names that they export. */
 async function loadedFor(
   { ports, inspect, interpreter }: AgentEnvironment,
   { policies, plugins, models: [model] }: AgentProfile,
@@ -171,16 +177,18 @@ async function loadedFor(
   const inspection = inspect && (await load.inspection());
   const observer = inspection?.observerOf(inspect as NonNullable<typeof inspect>, id);
   const wanted = interpreter === 'xstate' ? (await load.xstate()).xstate : observer?.interpreter;
+  const tools = hasCalls && (await load.tools());
   return {
     interpreter: ports.interpreter ?? wanted,
     observer,
-    ...(hasCalls && { tools: await load.tools() }),
-    ...(plugins.length > 0 && { Phases: (await load.phases()).PhaseRunner }),
-    ...(window && { contextUse: (await load.contextWindow()).contextUse }),
+    ...(tools && { tools }),
+    ...(plugins.length > 0 && (await load.phases())),
+    ...(window && (await load.contextWindow())),
     ...(window?.compact !== undefined && {
       summaries: await load.summaries(),
     }),
-    ...(policies.textToolCalls && { textCalls: (await load.textCalls()).textCalls }),
+    ...(policies.toolRetry && tools && (await tools.loadRetry())),
+    ...(policies.textToolCalls && (await load.textCalls())),
   };
 }
 

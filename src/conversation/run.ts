@@ -31,6 +31,8 @@ export interface RunResult {
   subtype: 'success' | 'suspended' | 'error_max_turns' | 'error_max_budget_usd' | 'error_during_execution';
   /** Of the last reply. */
   text: string;
+  /** The final answer as its schema takes it, where it has one. */
+  output?: unknown;
   turns: number;
   usage: Usage;
   /** Null where a price is unknown. */
@@ -299,10 +301,12 @@ export function runResult(
   let turns = 0;
   let text = '';
   let open = '';
+  let answer: Pick<RunResult, 'output'> = {};
   const callIds = new Set<string>();
   for (const entry of entries) {
     const cost = usageOf(entry);
     if (cost) spent = addUsage(spent, cost);
+    if (entry.type === 'extension' && entry.name === 'output') answer = { output: entry.value };
     if (entry.type === 'agent-output') {
       if (entry.item.type === 'assistant') open += entry.item.text;
       if (entry.item.type === 'tool-call') callIds.add(entry.item.callId);
@@ -330,6 +334,7 @@ export function runResult(
     reason: stopReason({ termination, ...(cause !== undefined && { cause }) }),
     subtype: subtypeOf(output),
     text: open === '' ? text : open,
+    ...answer,
     turns,
     ...spent,
     pending: pendingCalls(known, subAgents),

@@ -98,6 +98,7 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     policies,
     ports: { ...platformPorts, now: () => head.at, setTimer: () => () => {}, journal },
     redact: redactor(secrets),
+    schemas: new Map(),
     attended: true,
     interpreter: inspected,
     observer: { charts: (event) => void actors.add((event as { actorRef: AnyActorRef }).actorRef) },

@@ -100,7 +100,7 @@ export class PhaseRunner implements ToolChecks {
     }
     if (terminate) return terminate;
     if (compact) return compact;
-    if (goOn !== undefined && this.#mayGoOn(request.runId)) return { kind: 'continue', text: goOn };
+    if (goOn !== undefined && this.#mayGoOn(request.runId)) return { kind: 'continue', text: goOn, why: 'stop_hook' };
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
   }
 

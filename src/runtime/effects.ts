@@ -2,16 +2,19 @@
  * Does what charts ask for: calls models, runs tools, passes gates and phases. Rule: one executor a kind; each answers
  * with a value, and rejects only where the runtime itself cannot go on.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { EffectRequest, EffectValue, Json, LogEntry, LogState, ModelValue } from '../../machines/internal.ts';
 import type { Images } from '../content/content.ts';
 import type { InFlight, Live } from '../live.ts';
 import type { Redact } from '../log/redact.ts';
 import { Attempt } from '../models/attempt.ts';
 import type { TextCalls } from '../models/textCalls.ts';
+import { onDemand } from '../onDemand.ts';
 import type { ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import type { ToolRunner } from '../tools/execute.ts';
+import type { FinalAnswers } from './finalAnswers.ts';
 import type { Execute } from './journal.ts';
 import { type ContextUse, type NextRequest, replyValue, type Summaries } from './modelTurn.ts';
 import type { Ports } from './ports.ts';
@@ -29,12 +32,14 @@ export interface EffectsOptions extends OwnProfile {
   attended: boolean;
   images: Images;
   textCalls?: TextCalls;
-  Phases?: typeof PhaseRunner;
+  PhaseRunner?: typeof PhaseRunner;
   /** Where the agent has tools, or the log calls. */
   tools?: { ToolRunner: typeof ToolRunner; Gate: typeof Gate };
   contextUse?: ContextUse;
   summaries?: Summaries;
   /** Undefined while nobody listens. */
+  /** Of final answers. */
+  schemas: ReadonlyMap<string, StandardSchemaV1>;
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
   subAgents(): SubAgents | undefined;
@@ -42,6 +47,9 @@ export interface EffectsOptions extends OwnProfile {
 
 /** Behind one of these nothing of the reply is in flight any more. */
 const LANDS: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-stop', 'run-suspended']);
+
+/** Where final answers are held to a schema. */
+const loadAnswers = onDemand(() => import('./finalAnswers.ts'));
 
 type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 
@@ -52,12 +60,14 @@ export class Effects {
   /** Where a tool can run. */
   readonly #tools: ToolRunner | undefined;
   readonly #gate: Gate | undefined;
+  /** Where some final answer is held to a schema. */
+  #answers: FinalAnswers | undefined;
   #attempt: Attempt | undefined;
   /** The attempt whose reply is under way, or was given and is not durable yet. */
   #streaming: Attempt | undefined;
 
   constructor(options: EffectsOptions) {
-    const { around, plugins, toolbox, policies, redact, Phases, tools } = options;
+    const { around, plugins, toolbox, policies, redact, PhaseRunner: Phases, tools } = options;
     const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
     this.#known = around.known;
@@ -109,9 +119,11 @@ export class Effects {
       case 'gate':
         if (this.#gate) return this.#gate.pass(request, abort.signal);
         break;
-      case 'phase':
-        if (this.#phases) return this.#phases.run(request, abort.signal);
+      case 'phase': {
+        const heard = this.#answers ?? this.#phases;
+        if (heard) return heard.run(request, abort.signal);
         break;
+      }
       case 'afterTool':
         if (!this.#phases) break;
         return this.#phases
@@ -132,11 +144,15 @@ export class Effects {
   };
 
   async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: EffectAbort): Promise<ModelValue> {
-    const { models, policies, ports, around, toolbox, plugins, live, images } = this.#options;
+    const { models, policies, ports, around, toolbox, plugins, live, images, schemas } = this.#options;
     const model = models[index] ?? models[0];
     if (!model) throw new Error('an agent has a model');
     this.#tools?.forgetEnded();
     const { next, diagnose } = around;
+    if (schemas.size > 0) {
+      this.#answers ??= new (await loadAnswers()).FinalAnswers(this.#options, this.#phases);
+      this.#answers.begin(runId, attempt);
+    }
     const asked = next.of(`${runId}/${turn}`);
     const shown = images.shownTo(model, asked.messages, abort.signal, diagnose);
     const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
@@ -166,7 +182,7 @@ export class Effects {
     });
     next.answered();
     if (value.kind === 'reply') around.reply = replySeen(value);
-    return value;
+    return this.#answers?.held(value) ?? value;
   }
 }
 

@@ -2,6 +2,7 @@
  * One living conversation under its public face: log, folds, executors and driver, wired together. Rule: it knows what
  * durable entries say; what hosts do enters through the journal and is judged at its delivery.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
   applyEntry,
   conversationChart,
@@ -26,6 +27,7 @@ import type { TextCalls } from '../models/textCalls.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import { settingsOf } from '../policies.ts';
 import type { LogHandle } from '../stores/store.ts';
+import type { retryOf } from '../tools/toolRetry.ts';
 import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
@@ -292,9 +294,11 @@ export interface OnDemand {
   /** Where the policy `textToolCalls` names a format. */
   textCalls?: TextCalls;
   /** Runs the phases; there where the agent has plugins. */
-  Phases?: typeof PhaseRunner;
+  PhaseRunner?: typeof PhaseRunner;
   /** Runs calls and what is before them; there where the agent has tools, or the log exists already. */
   tools?: NonNullable<EffectsOptions['tools']>;
+  /** Where the policy `toolRetry` executes failing tools again. */
+  retryOf?: typeof retryOf;
   /** Where earlier messages may become a summary: the charts with COMPACTION, and what it asks for. */
   summaries?: Summaries;
   /** Where the model says how large its window is, and something happens as it fills up. */
@@ -313,4 +317,6 @@ export interface RuntimeOptions extends OnDemand, OwnProfile {
   ports: Ports;
   redact: Redact;
   attended: boolean;
+  /** Of final answers, by the message that came with it; under no id that of each which has none of its own. */
+  schemas: ReadonlyMap<string, StandardSchemaV1>;
 }

@@ -4,14 +4,8 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
-import {
-  type ConversationInfo,
-  conversationSummary,
-  type LogHandle,
-  type LogStore,
-  newestFirst,
-  refuseOutOfOrder,
-} from './store.ts';
+import { conversationSummary, newestFirst } from './conversationSummary.ts';
+import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './store.ts';
 
 const ENTRIES = 'entries';
 const BLOBS = 'blobs';

@@ -5,14 +5,10 @@
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
 import { deepFreeze } from '../json.ts';
-import {
-  type ConversationInfo,
-  conversationSummary,
-  type LogHandle,
-  type LogStore,
-  newestFirst,
-  refuseOutOfOrder,
-} from './store.ts';
+import { onDemand } from '../onDemand.ts';
+import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './store.ts';
+
+const loadSummary = onDemand(() => import('./conversationSummary.ts'));
 
 /** A store for tests and short-lived agents: nothing is written anywhere. */
 export function memoryStore(): LogStore {
@@ -35,6 +31,7 @@ export function memoryStore(): LogStore {
       });
     },
     async list() {
+      const { conversationSummary, newestFirst } = await loadSummary();
       const found: ConversationInfo[] = [];
       for (const [id, entries] of logs) {
         const summary = conversationSummary(id);

@@ -8,6 +8,7 @@ const KINDS: Record<EffectValue['kind'], readonly EffectRequest['kind'][]> = {
   done: ['phase'],
   terminate: ['phase'],
   continue: ['phase'],
+  answer: ['phase'],
   compact: ['phase'],
   summary: ['summary'],
   reply: ['model'],

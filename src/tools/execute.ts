@@ -1,7 +1,6 @@
 /**
- * Executes a tool call, and says whether its failure may be repeated (policy `toolRetry`). Rule: the answer is always one
- * value: a result, an error or a suspension. A tool that does not settle in time is left behind and counts for nothing
- * later; an abort or a wrong configuration is never repeated, a returned failure or a time-out only with the host's yes.
+ * Executes a tool call. Rule: the answer is always one value: a result, an error or a suspension. A tool that does not settle
+ * in time is left behind and counts for nothing later.
  */
 import {
   type EffectRequest,
@@ -13,11 +12,16 @@ import {
 import { holdsImage, type Images } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
+import { onDemand } from '../onDemand.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './result.ts';
 import { answerOf, type ToolContext, type ToolDefinition } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
+import type { Retry, RetryPolicy, retryOf } from './toolRetry.ts';
 import { toolSignal } from './toolSignal.ts';
+
+/** For conversations whose policy `toolRetry` executes failing tools again. */
+export const loadRetry = onDemand(() => import('./toolRetry.ts'));
 
 type ToolRequest = Extract<EffectRequest, { kind: 'tool' }>;
 
@@ -27,8 +31,10 @@ export interface ToolSurroundings {
   around: { conversationId: string; cwd: string; known: LogState; diagnose(code: string, detail?: Json): void };
   policies: {
     limits: { toolMs: number; resultBytes: number };
-    toolRetry: false | Omit<ToolRetrying, 'random'>;
+    toolRetry: RetryPolicy;
   };
+  /** Where the policy `toolRetry` executes failing tools again. */
+  retryOf?: typeof retryOf;
   toolbox: Toolbox;
   redact: ResultLimits['redact'];
   images: Images;
@@ -78,7 +84,7 @@ export class ToolRunner {
     };
     const { conversationId, cwd, diagnose } = around;
     const { resultBytes, toolMs } = policies.limits;
-    const retrying = policies.toolRetry && { retrying: { ...policies.toolRetry, random: ports.random } };
+    const retry = this.#with.retryOf?.(policies, ports);
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const listenerFailed = (error: unknown): void => diagnose('listener_error', { callId, message: thrownText(error) });
     const { clock, end } = callClock(ports, abort);
@@ -103,7 +109,7 @@ export class ToolRunner {
     const late = (): void => diagnose('late_result', { callId });
     progress('started');
     const limits = { timeoutMs, resultBytes, redact };
-    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, ...retrying });
+    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, retry });
     end();
     progress('ended');
     const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
@@ -133,8 +139,8 @@ export interface Execution extends ResultLimits {
   abort: EffectAbort;
   timeoutMs: number;
   setTimer(ms: number, fire: () => void): () => void;
-  /** Undefined where no tool is executed again. */
-  retrying?: ToolRetrying;
+  /** Whether a failure is followed by another execution; undefined where no tool is executed again. */
+  retry?: ((error: unknown) => Retry) | undefined;
   /** In place of the tool's own `execute`. */
   execute?: ExecuteTool | undefined;
   /** Hears of what a tool says after its answer was taken. */
@@ -142,20 +148,20 @@ export interface Execution extends ResultLimits {
 }
 
 /** A failure that nobody threw, as the host is asked about it. */
-const returned = (failure: Erred, retrying: ToolRetrying | undefined): Erred => ({
+const returned = (failure: Erred, retry: Execution['retry']): Erred => ({
   ...failure,
-  ...retryOf(new RunchartError(failure.code, textOfContent(failure.content)), retrying),
+  ...retry?.(new RunchartError(failure.code, textOfContent(failure.content))),
 });
 
 /** Runs one prepared call; never rejects. */
 export function executeTool({ definition, args }: PreparedCall, execution: Execution): Promise<ToolValue> {
-  const { context, abort, timeoutMs, setTimer, late, redact, resultBytes, retrying, execute } = execution;
+  const { context, abort, timeoutMs, setTimer, late, redact, resultBytes, retry, execute } = execution;
   return new Promise((resolve) => {
     let settled = false;
     const stop = setTimer(timeoutMs, () => {
       settled = true;
       const words = `${definition.name} did not finish within ${timeoutMs} ms. It may still have an effect.`;
-      resolve(returned(erred('timeout', words), retrying));
+      resolve(returned(erred('timeout', words), retry));
       abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));
     });
     abort.onAbort(stop);
@@ -169,14 +175,14 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
     const fail = (error: unknown): void => {
       const failure = erred('error', cut(redact(thrownText(error)), resultBytes));
       // What was cancelled, or is over already, is not asked about.
-      settle(settled || abort.aborted ? failure : { ...failure, ...retryOf(error, retrying) });
+      settle(settled || abort.aborted ? failure : { ...failure, ...retry?.(error) });
     };
     const succeed = (value: unknown): void => {
       if (isError(value)) return fail(value);
       try {
         const answer = answerOf(value) ?? { status: 'success' as const, content: value };
         const read = toolValue(answer, execution);
-        settle(answer.status === 'error' && read.kind === 'erred' ? returned(read, retrying) : read);
+        settle(answer.status === 'error' && read.kind === 'erred' ? returned(read, retry) : read);
       } catch (error) {
         settle(erred('not_json', cut(redact(`the tool's result cannot be read: ${thrownText(error)}`), resultBytes)));
       }
@@ -264,40 +270,6 @@ async function drained(steps: Steps, execution: Execution): Promise<unknown> {
     throw error;
   } finally {
     signal.removeEventListener('abort', end);
-  }
-}
-
-export interface ToolRetrying {
-  /** The host's word on a failure; what it throws is a no. */
-  retryable?(error: unknown): boolean;
-  /** 0 to 1. */
-  random(): number;
-}
-
-const isNamed = (error: unknown, name: string): boolean =>
-  typeof error === 'object' && error !== null && (error as { name?: unknown }).name === name;
-
-function isFinal(error: unknown): boolean {
-  if (RunchartError.isRunchartError(error)) return error.code === 'configuration';
-  return isNamed(error, 'AbortError');
-}
-
-function mayRepeat(error: unknown, { retryable }: ToolRetrying): boolean {
-  if (isFinal(error)) return false;
-  if (!retryable) return !RunchartError.isRunchartError(error);
-  const answer: unknown = retryable(error);
-  // A promise is no answer; where it rejects, nobody else hears of it.
-  if (answer instanceof Promise) answer.catch(() => undefined);
-  return answer === true;
-}
-
-/** What the value of a failure says of its repetition. Reading what a tool has thrown may throw: then it is a no. */
-function retryOf(error: unknown, retrying: ToolRetrying | undefined): { retry?: { random: number } } {
-  if (!retrying) return {};
-  try {
-    return mayRepeat(error, retrying) ? { retry: { random: retrying.random() } } : {};
-  } catch {
-    return {};
   }
 }
 

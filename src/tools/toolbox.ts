@@ -13,7 +13,7 @@ import { within } from '../timeLimit.ts';
 import { definitionOf, type Tool, type ToolDefinition } from './tool.ts';
 
 /** How long a schema may think about the arguments of one call. */
-const CHECK_MS = 30_000;
+export const CHECK_MS = 30_000;
 const NAMES_SHOWN = 5;
 const NAME_SHOWN = 100;
 const ISSUES_SHOWN = 20;
@@ -76,7 +76,8 @@ export class Toolbox {
     try {
       const given = definition.parameters['~standard'].validate(call.args);
       const result = 'then' in given ? await within(CHECK_MS, waiting, () => given) : given;
-      if (result.issues) return refused('invalid_arguments', issuesText(call.name, result.issues));
+      if (result.issues)
+        return refused('invalid_arguments', issuesText(`Invalid arguments for ${call.name}:`, result.issues));
       if (!('value' in result)) throw new TypeError('the schema answered neither a value nor issues');
       return { kind: 'ready', prepared: { call, tool, definition, args: ownArgs(result.value) } };
     } catch (error) {
@@ -89,17 +90,17 @@ export class Toolbox {
 const keyText = (key: unknown): string =>
   String(typeof key === 'object' && key !== null && 'key' in key ? key.key : key);
 
-function issuesText(name: string, issues: readonly StandardSchemaV1.Issue[]): string {
+export function issuesText(head: string, issues: readonly StandardSchemaV1.Issue[]): string {
   if (!Array.isArray(issues)) throw new TypeError('the issues of the schema are no list');
   const lines = issues.slice(0, ISSUES_SHOWN).map(({ path, message }) => {
     const at = path?.map(keyText).join('.');
     return (at ? `${at}: ${message}` : String(message)).slice(0, ISSUE_SHOWN);
   });
   const left = issues.length - lines.length;
-  return [`Invalid arguments for ${name}:`, ...lines, ...(left > 0 ? [`and ${left} more`] : [])].join('\n');
+  return [head, ...lines, ...(left > 0 ? [`and ${left} more`] : [])].join('\n');
 }
 
-type JsonSchemaSource = { jsonSchema?: { input(o: { target: string }): Json } };
+export type JsonSchemaSource = { jsonSchema?: { input(o: { target: string }): Json } };
 
 /** JSON Schema of a tool's arguments, as its schema library gives it. Throws ConfigurationError where it cannot. */
 function specOf(tool: Tool): ToolSpec {

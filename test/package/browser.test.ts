@@ -110,9 +110,11 @@ describe('runchart in a browser', () => {
       'src/plugins/gate.ts',
       'src/plugins/phases.ts',
       'src/runtime/contextWindow.ts',
+      'src/runtime/finalAnswers.ts',
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
       'src/runtime/summary.ts',
+      'src/stores/conversationSummary.ts',
       'src/stores/memory.ts',
       'src/tools/execute.ts',
     ]);

@@ -4,7 +4,8 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { SessionBusyError } from '../../src/errors.ts';
-import { type ConversationInfo, conversationSummary, type LogStore, newestFirst } from '../../src/stores/store.ts';
+import { conversationSummary, newestFirst } from '../../src/stores/conversationSummary.ts';
+import type { ConversationInfo, LogStore } from '../../src/stores/store.ts';
 import { BLOB_FAULTS, Blobs } from './brokenBlobs.ts';
 import { distortions, idFaults, limits, listings, sights } from './brokenContent.ts';
 import { BrokenHandle, HANDLE_FAULTS, type Kept } from './brokenHandle.ts';

@@ -115,7 +115,7 @@ export const CAPABILITIES: readonly Capability[] = [
   {
     needs: 'a plugin or hook that goes on where the run would end',
     phases: { naturalEnd: true },
-    says: [['naturalEnd 1 ', { kind: 'continue', text: 'go on' }]],
+    says: [['naturalEnd 1 ', { kind: 'continue', why: 'stop_hook', text: 'go on' }]],
   },
   beside(policy('onToolFailure', { onToolFailure: 'failRun' })),
   policy('steerAt', { steerAt: 'afterTool' }),

@@ -11,7 +11,7 @@ import { type FileHandle, mkdir, open, readdir, rmdir, unlink } from 'node:fs/pr
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunchartError, SessionBusyError } from '../../errors.ts';
-import type { Holder } from '../store.ts';
+import type { Holder } from '../conversationSummary.ts';
 import { codeOf, refuseNoFolder, statNow, storeError, writeAll } from './disk.ts';
 import { isAlive, isSameProcess, ownIdentity, type ProcessIdentity } from './processIdentity.ts';
 

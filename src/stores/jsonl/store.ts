@@ -6,7 +6,8 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
-import { type ConversationInfo, conversationSummary, type LogStore, newestFirst, noConversation } from '../store.ts';
+import { conversationSummary, newestFirst } from '../conversationSummary.ts';
+import { type ConversationInfo, type LogStore, noConversation } from '../store.ts';
 import {
   codeOf,
   makeDirectory,

@@ -1,0 +1,35 @@
+/** The fields of what a host says of a call, read one by one. Rule: only what is JSON, of its own and not too long is looked at. */
+import type { Json } from '../../machines/internal.ts';
+import { InvalidDecisionError } from '../errors.ts';
+import { exactJson } from '../json.ts';
+
+const BYTES_MAX = 1_048_576;
+export type Fields = { readonly [key: string]: Json };
+
+export function refuse(expected: string, what = 'a decision'): never {
+  throw new InvalidDecisionError(`${what} needs ${expected}; nothing was changed`);
+}
+
+/** The fields of an object that is JSON already. */
+export function fieldsOf(input: unknown, what: string): Fields {
+  const json = exactJson(input, BYTES_MAX);
+  if (json.kind === 'refused') refuse(`to be JSON of at most ${BYTES_MAX} bytes (${json.why})`, what);
+  const { value } = json;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) refuse('to be an object', what);
+  return value;
+}
+
+/** Own fields only: `constructor` and its like are on every object. */
+export const field = (given: Fields, key: string): Json | undefined =>
+  Object.hasOwn(given, key) ? given[key] : undefined;
+
+export function textField(given: Fields, key: string): string | undefined {
+  const value = field(given, key);
+  if (value === undefined || typeof value === 'string') return value;
+  return refuse(`${key} to be a text`);
+}
+
+/** The id of the call that is meant. Throws InvalidDecisionError. */
+export function readCallId(callId: unknown, what = 'a decision'): string {
+  return typeof callId === 'string' && callId !== '' ? callId : refuse('callId, the id of the call', what);
+}

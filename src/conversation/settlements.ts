@@ -1,0 +1,31 @@
+/**
+ * Reads and routes settlements of a host: what became of a call whose outcome is unknown. Rule: nothing from outside reaches a chart
+ * unparsed; the answer is true once it is durable.
+ */
+import type { Settlement } from '../../machines/internal.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { fieldsOf, readCallId, refuse } from './hostInput.ts';
+
+type Settled = 'applied' | 'unknown';
+
+/** Rejects with InvalidDecisionError for what is no call id or no settlement. */
+export async function settle(runtime: Runtime, id: unknown, given: unknown): Promise<Settled> {
+  const callId = readCallId(id, 'a settlement');
+  const how = readSettlement(given);
+  const subAgents = runtime.known.calls.has(callId) ? undefined : runtime.subAgents;
+  if (subAgents) return subAgents.settle(callId, how);
+  const command = { type: 'settlement.proposed', callId, how } as const;
+  return (await runtime.commands.decisions.run(callId, () => runtime.submit(command))) as Settled;
+}
+
+/** How an unknown outcome is settled, as it may enter the log. Throws InvalidDecisionError. */
+function readSettlement(input: unknown): Settlement {
+  const what = 'a settlement';
+  const given = fieldsOf(input, what);
+  const keys = Object.keys(given);
+  const [key] = keys;
+  if (keys.length === 1 && key === 'ran') return Object.freeze({ ran: given.ran ?? null });
+  if (keys.length === 1 && key === 'didNotRun' && given.didNotRun === true) return Object.freeze({ didNotRun: true });
+  if (keys.length === 1 && key === 'retry' && given.retry === true) return Object.freeze({ retry: true });
+  return refuse('one of { ran: result }, { didNotRun: true } and { retry: true }', what);
+}

@@ -1,0 +1,142 @@
+/**
+ * Final answers that are held to a schema: which one a run has, what the model is told of it, and what a reply comes to. Rule: the
+ * newest message of the request that came with a schema counts, else the agent's own; what is valid goes into the log as JSON.
+ */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { EffectRequest, Json, ModelValue, PhaseValue } from '../../machines/internal.ts';
+import { thrownText } from '../errors.ts';
+import { parseJson, toJson } from '../json.ts';
+import type { ConversationScope } from '../plugins/gate.ts';
+import type { PhaseRunner } from '../plugins/phases.ts';
+import type { Policies } from '../policies.ts';
+import { within } from '../timeLimit.ts';
+import { CHECK_MS, issuesText, type JsonSchemaSource } from '../tools/toolbox.ts';
+import type { Ports } from './ports.ts';
+
+export interface AnswersOptions {
+  around: ConversationScope;
+  policies: Policies;
+  ports: Pick<Ports, 'setTimer'>;
+  /** By the message that came with it; under no id the agent's. */
+  schemas: ReadonlyMap<string, StandardSchemaV1>;
+}
+
+/** The answer does not fit, and the model was asked as often as it may be. */
+class OutputInvalidError extends Error {
+  readonly code = 'output_invalid';
+}
+
+type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
+type Judged = { kind: 'answer'; value: Json } | { kind: 'unfit'; why: string };
+
+const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/i;
+const AGAIN = 'Give the final answer again, as JSON that fits, with nothing before or behind it.';
+
+/** What the model is told of it; nothing where any text will do, or the schema cannot say what it takes. */
+function formatOf(schema: StandardSchemaV1): string | undefined {
+  const { jsonSchema } = schema['~standard'] as JsonSchemaSource;
+  const { $schema: _, ...form } = (jsonSchema?.input({ target: 'draft-07' }) ?? {}) as { [key: string]: Json };
+  if (!jsonSchema || form.type === 'string') return undefined;
+  return `Give your final answer as JSON that fits this JSON Schema, with nothing before or behind it:\n${JSON.stringify(form)}`;
+}
+
+/** A reply is often fenced though it was asked not to be. */
+const unfenced = (text: string): string => FENCED.exec(text.trim())?.[1] ?? text;
+
+export class FinalAnswers {
+  readonly #options: AnswersOptions;
+  readonly #phases: PhaseRunner | undefined;
+  /** Of the run whose model is asked. */
+  #schema: StandardSchemaV1 | undefined;
+  /** Its reply ended the turn by itself. */
+  #stopped = true;
+
+  constructor(options: AnswersOptions, phases: PhaseRunner | undefined) {
+    this.#options = options;
+    this.#phases = phases;
+  }
+
+  /** The model is about to be asked, and told what its final answer is to look like. */
+  begin(runId: string, attempt: number): void {
+    // Every attempt sends the same.
+    if (attempt > 1) return;
+    this.#schema = this.#schemaOf(runId);
+    if (this.#schema) this.#options.around.next.addContext(formatOf(this.#schema));
+  }
+
+  /** The reply may be a final answer. */
+  held(value: ModelValue): ModelValue {
+    if (value.kind !== 'reply') return value;
+    this.#stopped = value.finish === 'stop';
+    return this.#schema ? { ...value, judged: true } : value;
+  }
+
+  /** Behind the phases of a natural end, if no plugin goes on: what the reply comes to as the final answer. Rejects where it does not fit and was asked for too often. */
+  async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
+    const isEnd = request.phases.includes('naturalEnd');
+    const heard = this.#stopped || !isEnd ? await this.#phases?.run(request, signal) : undefined;
+    if (!isEnd) return heard ?? { kind: 'done' };
+    if (heard?.kind === 'continue' || !this.#schema) return heard ?? { kind: 'done' };
+    const { around, policies } = this.#options;
+    const judged = await this.#judged(this.#schema, around.reply?.text ?? '', signal);
+    if (judged.kind === 'answer') return judged;
+    const { outputRepairs } = policies.limits;
+    if (this.#repaired(request.runId) < outputRepairs) {
+      return { kind: 'continue', why: 'output', text: `${judged.why}\n${AGAIN}` };
+    }
+    throw new OutputInvalidError(
+      `the answer does not fit its schema, asked again ${outputRepairs} times (limits.outputRepairs). ${judged.why}`,
+    );
+  }
+
+  #schemaOf(runId: string): StandardSchemaV1 | undefined {
+    const { schemas, around } = this.#options;
+    const { entries } = around;
+    let run: string | null = runId;
+    for (let at = entries.length - 1; at >= 0; at -= 1) {
+      const entry = entries[at];
+      if (entry?.runId !== run) continue;
+      if (entry.type === 'run-started') break;
+      if (entry.type === 'run-resumed') run = entry.of;
+      const own = entry.type === 'user-message' ? schemas.get(entry.messageId) : undefined;
+      if (own) return own;
+    }
+    return schemas.get('');
+  }
+
+  async #judged(schema: StandardSchemaV1, text: string, signal: AbortSignal): Promise<Judged> {
+    const parsed = parseJson(unfenced(text));
+    try {
+      const read = await this.#validated(schema, parsed.kind === 'parsed' ? parsed.value : text, signal);
+      // A schema of texts takes those that look like JSON too.
+      const result = read.issues && parsed.kind === 'parsed' ? await this.#validated(schema, text, signal) : read;
+      if (!result.issues) return { kind: 'answer', value: storedOf(result.value, parsed, text) };
+      if (parsed.kind === 'refused') return { kind: 'unfit', why: `Your answer is no JSON: ${parsed.why}.` };
+      return { kind: 'unfit', why: issuesText('Your answer does not fit its schema:', read.issues ?? result.issues) };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return { kind: 'unfit', why: `Your answer could not be checked: ${thrownText(error)}` };
+    }
+  }
+
+  async #validated(schema: StandardSchemaV1, value: unknown, signal: AbortSignal) {
+    const { setTimer } = this.#options.ports;
+    const result = await within(CHECK_MS, { setTimer, signal }, () => schema['~standard'].validate(value));
+    if (!result.issues && !('value' in result)) throw new TypeError('the schema answered neither a value nor issues');
+    return result;
+  }
+
+  /** How often this run was asked again. */
+  #repaired(runId: string): number {
+    const { entries } = this.#options.around;
+    return entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === 'output')
+      .length;
+  }
+}
+
+/** What the schema made of it; where that is no JSON, what it was made of. */
+function storedOf(value: unknown, parsed: ReturnType<typeof parseJson>, text: string): Json {
+  const json = toJson(value, 'refused');
+  if (json.kind === 'parsed') return json.value;
+  return parsed.kind === 'parsed' ? parsed.value : text;
+}
