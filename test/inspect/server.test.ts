@@ -150,6 +150,59 @@ describe('who may come in', () => {
     expect(server.records.next).toBe(before);
   });
 
+  it('H-301 H-302 H-303 names that look like ours, tokens beside a wrong one and whole addresses are refused', async () => {
+    const server = await bareServer();
+    const port = portOf(server);
+    const { token } = server;
+    const ask = (path: string, ...headers: string[]): Promise<string> => firstLine(port, upgrade(path, headers));
+    const right = `/ws?token=${token}`;
+    for (const host of [
+      '127.0.0.1',
+      `127.0.0.1:${port}.evil.example`,
+      `localhost.:${port}`,
+      `[::1]:${port}`,
+      `x@127.0.0.1:${port}`,
+      '',
+    ])
+      expect(await ask(right, `Host: ${host}`), host).toMatch(/ 40[03] /);
+    const host = `Host: 127.0.0.1:${port}`;
+    for (const origin of [
+      `http://127.0.0.1:${port}.evil.example`,
+      `https://127.0.0.1:${port}`,
+      `http://localhost:${port}`,
+      'file://',
+      'null',
+    ])
+      expect(await ask(right, host, `Origin: ${origin}`), origin).toContain(' 403 ');
+    expect(await ask(`/ws?token=wrong&token=${token}`, host)).toContain(' 401 ');
+    expect(await ask(right, host, 'Authorization: Bearer wrong')).toContain(' 401 ');
+    expect(await ask(`http://evil.example/ws?token=${token}`, host)).toContain(' 404 ');
+    expect(await ask(`/ws/../ws?token=${token}`, host)).toContain(' 404 ');
+  });
+
+  it('H-305 an app that tells of prototypes, endless depth and markup does no harm, and one frame too large ends it alone', async () => {
+    const server = await bareServer();
+    const app = new WebSocket(server.url.replace('http', 'ws').replace('/?', '/app?'));
+    await new Promise((resolve) => app.once('open', resolve));
+    const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;
+    const states = `${'{"initial":"a","states":{"a":'.repeat(5000)}{}${'}}'.repeat(5000)}`;
+    const told = [
+      `{"type":"@xstate.actor","sessionId":"__proto__","name":${JSON.stringify(EVIL)},"rootId":"constructor","snapshot":{"value":{"__proto__":{"polluted":"yes"}}}}`,
+      `{"type":"@xstate.actor","sessionId":"deep","name":"deep","definition":${JSON.stringify(states)}}`,
+      `{"type":"@xstate.event","sessionId":"deep","event":{"type":"GO","deep":${deep}}}`,
+      `{"type":"@xstate.snapshot","sessionId":"deep","snapshot":{"status":"toString","value":${deep},"context":${deep}}}`,
+      `{"type":"@xstate.event","sessionId":"__proto__","sourceId":"constructor","event":{"type":"__proto__","__proto__":{"polluted":"yes"}}}`,
+    ];
+    for (const text of told) app.send(text);
+    const page = kept(await Watcher.open(server.url));
+    const event = await page.see('event', ({ event: { type } }) => type === '__proto__');
+    expect(JSON.stringify(event).length).toBeLessThan(2000);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    app.send('x'.repeat(1024 * 1024 + 1));
+    expect(await new Promise((resolve) => app.once('close', resolve))).toBe(1009);
+    expect(await page.ask({ type: 'context', actor: 'a0' })).toMatchObject({ type: 'answer' });
+  });
+
   it('a frame of a page beyond 64 KiB ends its connection alone', async () => {
     const server = await bareServer();
     const large = new WebSocket(server.url.replace('http', 'ws').replace('/?', '/ws?'));
