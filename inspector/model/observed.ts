@@ -27,6 +27,8 @@ export interface EventRow {
   readonly actor: string;
   readonly from?: string;
   readonly event: { readonly type: string };
+  /** Its type alone was told. */
+  readonly isPart?: true;
   readonly took: readonly string[];
 }
 
@@ -105,8 +107,9 @@ export class Observing {
     return { actors: this.#actors, events: this.#events.slice(-EVENTS_MAX) };
   }
 
-  #event({ n, at, actor, from, event }: Extract<Fact, { type: 'event' }>): void {
-    this.#events.push({ n, at, actor, event, took: [], ...(from !== undefined && { from }) });
+  #event({ n, at, actor, from, event, isPart }: Extract<Fact, { type: 'event' }>): void {
+    const more = { ...(from !== undefined && { from }), ...(isPart && { isPart }) };
+    this.#events.push({ n, at, actor, event, took: [], ...more });
     if (this.#events.length > 2 * EVENTS_MAX) this.#events.splice(0, EVENTS_MAX);
   }
 

@@ -112,7 +112,9 @@ function tell(message: FromPage): void {
 }
 
 /** Rejects with what the server says where it refuses. */
-export function ask(request: Control | { type: 'context'; actor: string }): Promise<Json> {
+export function ask(
+  request: Control | { type: 'context'; actor: string } | { type: 'payload'; n: number },
+): Promise<Json> {
   if (connection.value.state !== 'open') return Promise.reject(new Error('not connected'));
   const number = ++asked;
   tell({ ...request, ask: number });

@@ -103,6 +103,10 @@ function modelSubject(at: number): Subject | undefined {
   return { key: `model ${at}`, chart: 'LLM_CALL', label: 'LLM_CALL', path, mark: 'running' };
 }
 
+/** XState numbers an actor that nobody named: its machine's name tells more. */
+export const actorName = ({ name, chart = '' }: ActorView): string =>
+  /^x:\d+$/.test(name) ? (charts.value.get(chart)?.chart.name ?? name) : name;
+
 function actorSubject(id: string): Subject | undefined {
   const actor = open.value?.observed?.actors.get(id);
   if (actor?.chart === undefined) return undefined;
@@ -110,7 +114,7 @@ function actorSubject(id: string): Subject | undefined {
   return {
     key: `actor ${id}`,
     chart: actor.chart,
-    label: /^x:\d+$/.test(actor.name) ? (charts.value.get(actor.chart)?.chart.name ?? actor.name) : actor.name,
+    label: actorName(actor),
     path: actor.path,
     mark,
     actor,

@@ -318,6 +318,8 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       await page.locator('.refused').getByText('expected an event that the actor takes now, got DIM').waitFor();
       await page.keyboard.press('Escape');
       expect(await page.locator('.refused').count()).toBe(0);
+      await page.locator('.event', { hasText: 'SWITCH' }).getByRole('button').click();
+      await page.locator('.event-detail').getByText('level').waitFor();
       await page.getByRole('tab', { name: 'Context' }).click();
       await page.locator('#context').getByText('level').waitFor();
       app.send({ type: 'SWITCH' });

@@ -2,9 +2,12 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
+import type { EventRow as AppEvent } from '../../model/observed.ts';
 import { count, oneLine, plural, since, summary } from '../../model/words.ts';
 import { copy } from '../../state/files.ts';
-import { cursor, entries, facts, isFollowing, moveTo, open } from '../../state/store.ts';
+import { ask } from '../../state/live.ts';
+import { cursor, entries, facts, isFollowing, moveTo, open, openId, said } from '../../state/store.ts';
+import { actorName } from '../../state/subject.ts';
 import { Icon } from '../marks.tsx';
 import { valueText } from './Steps.tsx';
 
@@ -23,27 +26,51 @@ type Row =
       readonly text: string;
       readonly height: number;
     }
-  | { readonly kind: 'event'; readonly at: number; readonly height: number };
+  | { readonly kind: 'event'; readonly event: AppEvent; readonly since: number; readonly height: number };
 
-const opened = signal<ReadonlySet<number>>(new Set());
+/** By conversation: indexes of entries, and numbers of events of apps. */
+const opened = signal<ReadonlySet<string>>(new Set());
+const keyOf = (number: number): string => `${openId.value} ${number}`;
+const isOpened = (number: number): boolean => opened.value.has(keyOf(number));
 export const filter = signal('');
+const holds = (text: string, words: string): boolean => text.toLowerCase().includes(words.toLowerCase());
 const isMatch = (entry: LogEntry, words: string): boolean =>
-  words === '' ||
-  `${entry.type} ${summary(entry).words} ${entry.runId ?? ''}`.toLowerCase().includes(words.toLowerCase());
+  words === '' || holds(`${entry.type} ${summary(entry).words} ${entry.runId ?? ''}`, words);
+const nameOf = (id: string): string => {
+  const actor = open.value?.observed?.actors.get(id);
+  return actor ? actorName(actor) : id;
+};
 
 export const toggleEntry = (index: number): void => {
   const next = new Set(opened.value);
-  if (!next.delete(index)) next.add(index);
+  if (!next.delete(keyOf(index))) next.add(keyOf(index));
   opened.value = next;
 };
 
 export const showEntry = (index: number): void => {
-  if (!opened.value.has(index)) toggleEntry(index);
+  if (!isOpened(index)) toggleEntry(index);
 };
 
+/** Events of apps that were asked for whole. */
+const payloads = signal<ReadonlyMap<string, object>>(new Map());
+const wholeOf = ({ n, event }: AppEvent): object => payloads.value.get(keyOf(n)) ?? event;
+
+async function toggleEvent({ n, isPart }: AppEvent): Promise<void> {
+  toggleEntry(n);
+  const key = keyOf(n);
+  if (!isPart || payloads.value.has(key)) return;
+  try {
+    const whole = await ask({ type: 'payload', n });
+    payloads.value = new Map(payloads.value).set(key, Object(whole ?? { '…': 'no longer kept' }));
+  } catch (error) {
+    said.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
 const FIELD_LINES = 12;
-const fieldsOf = (entry: LogEntry): [string, string[]][] => {
-  const { seq: _, at: __, conversationId: ___, type: ____, runId: _____, ...fields } = entry;
+/** What stands in the row itself is no field. */
+const fieldsOf = (entry: object): [string, string[]][] => {
+  const { seq: _, at: __, conversationId: ___, type: ____, runId: _____, ...fields } = entry as Partial<LogEntry>;
   return Object.entries(fields).map(([name, value]) => {
     const content =
       name === 'content' && Array.isArray(value)
@@ -55,7 +82,7 @@ const fieldsOf = (entry: LogEntry): [string, string[]][] => {
     return [name, shown.map((line) => (line.length > 200 ? `${line.slice(0, 200)}…` : line))];
   });
 };
-const detailHeight = (entry: LogEntry): number =>
+const detailHeight = (entry: object): number =>
   fieldsOf(entry).reduce((sum, [, lines]) => sum + lines.length, 0) * DETAIL_LINE + 26;
 
 const rows = computed((): { list: Row[]; tops: number[]; total: number; hidden: number } => {
@@ -79,11 +106,18 @@ const rows = computed((): { list: Row[]; tops: number[]; total: number; hidden: 
     }
     run = at;
     if (!isMatch(entry, filter.value)) hidden += 1;
-    else list.push({ kind: 'entry', index, height: opened.value.has(index) ? ROW + detailHeight(entry) : ROW });
+    else list.push({ kind: 'entry', index, height: isOpened(index) ? ROW + detailHeight(entry) : ROW });
   }
   brokenUpTo(entries.value.length);
   if (open.value?.of === 'xstate') {
-    for (const [at] of (open.value.observed?.events ?? []).entries()) list.push({ kind: 'event', at, height: ROW });
+    let before: AppEvent | undefined;
+    for (const event of open.value.observed?.events ?? []) {
+      const words = `${event.event.type} ${nameOf(event.actor)}`;
+      const height = isOpened(event.n) ? ROW + detailHeight(wholeOf(event)) : ROW;
+      if (filter.value !== '' && !holds(words, filter.value)) hidden += 1;
+      else list.push({ kind: 'event', event, since: before ? event.at - before.at : 0, height });
+      before = event;
+    }
   }
   const tops: number[] = [];
   let total = 0;
@@ -111,6 +145,7 @@ function place(top: number): number {
 
 export function Events() {
   const box = useRef<HTMLDivElement>(null);
+  const totalBefore = useRef(0);
   const { list, tops, total, hidden } = rows.value;
   useEffect(() => {
     const element = box.current;
@@ -124,6 +159,9 @@ export function Events() {
   useLayoutEffect(() => {
     const element = box.current;
     const at = list.findIndex((row) => row.kind === 'entry' && row.index === cursor.value);
+    const wasAtEnd = element && element.scrollTop + element.clientHeight >= totalBefore.current - ROW;
+    totalBefore.current = total;
+    if (element && open.value?.of === 'xstate' && wasAtEnd) element.scrollTop = total;
     if (!element || at < 0) return;
     const top = tops[at] ?? 0;
     const isIn = top >= element.scrollTop && top + ROW <= element.scrollTop + element.clientHeight;
@@ -155,7 +193,7 @@ export function Events() {
           </button>
         </p>
       )}
-      {(entries.value.length > 30 || filter.value !== '') && (
+      {(list.length > 30 || filter.value !== '') && (
         <label class="filter">
           <Icon name="search" size={12} />
           <input
@@ -193,35 +231,59 @@ function EventRow({ row, top }: { row: Row; top: number }) {
       </li>
     );
   }
-  if (row.kind === 'event') return <AppEvent at={row.at} style={style} />;
+  if (row.kind === 'event') return <AppEventRow row={row.event} ms={row.since} style={style} />;
   const entry = entries.value[row.index];
   if (!entry) return null;
   return <EntryRow entry={entry} index={row.index} style={style} />;
 }
 
-function AppEvent({ at, style }: { at: number; style: { top: string; height: string } }) {
-  const observed = open.value?.observed;
-  const row = observed?.events[at];
-  if (!row) return null;
-  const before = observed?.events[at - 1];
+type Place = { top: string; height: string };
+
+function AppEventRow({ row, ms, style }: { row: AppEvent; ms: number; style: Place }) {
+  const isOpen = isOpened(row.n);
+  const from = row.from === undefined ? '' : `${nameOf(row.from)} → `;
   return (
     <li class="event" style={style}>
-      <span class="seq mono">{row.n}</span>
-      <span class="icon-place">
-        <Icon name="started" />
-      </span>
-      <span class="type mono">{row.event.type}</span>
-      <span class="words">{observed?.actors.get(row.actor)?.name ?? row.actor}</span>
-      <span class="since mono">{since(before ? row.at - before.at : 0)}</span>
+      <button type="button" class="event-row" aria-expanded={isOpen} onClick={() => void toggleEvent(row)}>
+        <span class="seq mono">{row.n}</span>
+        <span class="icon-place">
+          <Icon name="started" />
+        </span>
+        <span class="type mono">{row.event.type}</span>
+        <span class="words">
+          {from}
+          {nameOf(row.actor)}
+        </span>
+        <span class="since mono">{since(ms)}</span>
+      </button>
+      {isOpen && <Detail value={wholeOf(row)} name={`event ${row.n}`} />}
     </li>
   );
 }
 
-function EntryRow({ entry, index, style }: { entry: LogEntry; index: number; style: { top: string; height: string } }) {
+function Detail({ value, name }: { value: object; name: string }) {
+  const fields = fieldsOf(value);
+  return (
+    <div class="event-detail mono">
+      {fields.length === 0 && <span class="quiet">no fields</span>}
+      {fields.map(([field, lines]) => (
+        <div key={field} class="field">
+          <span>{field}</span>
+          <pre>{lines.join('\n')}</pre>
+        </div>
+      ))}
+      <button type="button" class="link" onClick={() => void copy(JSON.stringify(value), name)}>
+        copy as JSON
+      </button>
+    </div>
+  );
+}
+
+function EntryRow({ entry, index, style }: { entry: LogEntry; index: number; style: Place }) {
   const { icon, words } = summary(entry);
   const before = entries.value[index - 1];
   const isAt = index === cursor.value;
-  const isOpen = opened.value.has(index);
+  const isOpen = isOpened(index);
   const looks = [
     'event',
     isAt ? 'is-at' : '',
@@ -248,19 +310,7 @@ function EntryRow({ entry, index, style }: { entry: LogEntry; index: number; sty
         <span class="words">{words}</span>
         <span class="since mono">{since(before ? entry.at - before.at : 0)}</span>
       </button>
-      {isOpen && (
-        <div class="event-detail mono">
-          {fieldsOf(entry).map(([name, lines]) => (
-            <div key={name} class="field">
-              <span>{name}</span>
-              <pre>{lines.join('\n')}</pre>
-            </div>
-          ))}
-          <button type="button" class="link" onClick={() => void copy(JSON.stringify(entry), `entry ${entry.seq}`)}>
-            copy as JSON
-          </button>
-        </div>
-      )}
+      {isOpen && <Detail value={entry} name={`entry ${entry.seq}`} />}
     </li>
   );
 }
