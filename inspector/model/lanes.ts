@@ -107,9 +107,14 @@ function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly B
   for (const run of facts.runs) {
     for (const { turn, from, reply } of run.turns)
       model.push({ kind: 'model', from, to: reply, label: `turn ${turn}` });
-    const open = openTurn(entries, run.to);
-    if (!run.stop && run === facts.runs.at(-1) && open) {
-      model.push({ kind: 'model', from: turnStart(run), to: undefined, label: `turn ${run.turns.length + 1}` });
+    const { stop } = run;
+    const isLast = run === facts.runs.at(-1);
+    const asked = stop === undefined ? run.to : lastAsked(entries, run.from, stop.at);
+    // One that failed or was cancelled while the model was asked ends with its stop.
+    const isCut = stop !== undefined && stop.state !== 'waiting';
+    if ((isCut || (!stop && isLast)) && openTurn(entries, asked)) {
+      const from = isCut ? asked : turnStart(run);
+      model.push({ kind: 'model', from, to: stop?.at, label: `turn ${run.turns.length + 1}` });
     }
   }
   const tools: Bar[][] = [];
@@ -125,6 +130,13 @@ function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly B
     ...toolLanes.map((bars, index) => ({ name: index === 0 ? 'tools' : '', bars })),
     ...yourLanes.map((bars, index) => ({ name: index === 0 ? 'you' : '', bars })),
   ];
+}
+
+/** Before a stop: the last boundary, or reply, of its run. */
+function lastAsked(entries: readonly LogEntry[], from: number, stop: number): number {
+  let at = stop - 1;
+  while (at > from && entries[at]?.type !== 'checkpoint' && entries[at]?.type !== 'model-reply') at -= 1;
+  return at;
 }
 
 /** The model is being asked: the last thing that the run wrote is a boundary behind which it is. */

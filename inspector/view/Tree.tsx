@@ -175,7 +175,8 @@ export function Tree() {
               selectedKey.value === 'conversation' && facts.value.runs.length > 0 ? 'tree-row is-selected' : 'tree-row'
             }
             onClick={() => {
-              chosen.value = 'conversation';
+              // An app has no chart above its actors'.
+              chosen.value = open.value?.of === 'xstate' ? undefined : 'conversation';
             }}
             onKeyDown={() => {}}
           >

@@ -305,6 +305,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       const { server, observed } = await inspector(true);
       const app = createActor(lamp, { inspect: observed.observe }).start();
       const page = await open(server);
+      await page.locator('b.tree-name', { hasText: 'lamp-1' }).click();
       const row = page.locator('.accepted', { hasText: 'SWITCH' });
       await row.click();
       expect(app.getSnapshot().value).toBe('off');

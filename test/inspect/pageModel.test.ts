@@ -290,6 +290,21 @@ describe('the context of a conversation', () => {
   });
 });
 
+describe('lanes', () => {
+  it('show the turn of a model that failed up to the stop, and none behind one that ended or waits', async () => {
+    const turns = async (...script: Script) => {
+      const { entries } = await observed(script, async (c) => void (await c.send('Hi').result));
+      const [model] = lanesOf(entries, foldLog(entries));
+      return model?.bars.map(({ label, from, to }) => `${label}: ${entries[from]?.type} to ${entries[to ?? -1]?.type}`);
+    };
+    expect(await turns(new ModelError({ code: 'bad-request', retryable: false }))).toEqual([
+      'turn 1: checkpoint to run-stop',
+    ]);
+    expect(await turns('Hello.')).toEqual(['turn 1: checkpoint to model-reply']);
+    expect(await turns(asks)).toEqual(['turn 1: checkpoint to model-reply']);
+  });
+});
+
 describe('lanes of sub-agents', () => {
   it('have a bar a run among the entries of the parent by time, their waits, and unfold into lanes of their own', async () => {
     const store = memoryStore();
