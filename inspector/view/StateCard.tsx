@@ -3,7 +3,6 @@ import type { Ref } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
-import { type Box, type Corner, cornerFor, type Drawn } from '../model/corner.ts';
 import { type CallFacts, callAt } from '../model/facts.ts';
 import { type Drawing, litLeg, shownFor } from '../model/litPath.ts';
 import { callMs } from '../model/steps.ts';
@@ -25,6 +24,7 @@ import {
   seqOf,
 } from '../state/store.ts';
 import { crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/subject.ts';
+import { type Box, type Corner, cornerFor, type Drawn } from './corner.ts';
 import { Mark } from './marks.tsx';
 
 interface Accepted {

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
 import { contextsAt, differences } from '../../inspector/model/context.ts';
-import { cornerFor } from '../../inspector/model/corner.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
 import { leavesOf } from '../../inspector/model/observed.ts';
@@ -10,6 +9,7 @@ import { readLog } from '../../inspector/model/readLog.ts';
 import { cyclesAt } from '../../inspector/model/steps.ts';
 import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
 import { walker } from '../../inspector/model/walk.ts';
+import { cornerFor } from '../../inspector/view/corner.ts';
 import type { LogEntry } from '../../machines/index.ts';
 import * as machines from '../../machines/index.ts';
 import { chartPicture } from '../../src/cli/chartsCommand.ts';
