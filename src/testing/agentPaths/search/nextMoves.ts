@@ -109,14 +109,12 @@ export class NextMoves {
     return moves;
   }
 
-  #replies({ spent, bounds, word }: Place): Step[] {
+  #replies({ spent, bounds }: Place): Step[] {
     const steps: Step[] = [plain({ do: 'reply', text: 'done' })];
     if (spent.rounds >= bounds.rounds) return steps;
     const room = bounds.calls - spent.calls;
     if (room > 0) for (const [kind] of this.#kinds.entries()) steps.push(this.#calling([kind]));
-    // One call is enough to fill a window behind.
-    for (const kinds of isFilled(word) ? [] : this.#together)
-      if (kinds.length <= room) steps.push(this.#calling(kinds));
+    for (const kinds of this.#together) if (kinds.length <= room) steps.push(this.#calling(kinds));
     return steps;
   }
 
