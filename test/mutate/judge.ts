@@ -158,7 +158,12 @@ interface Changes {
   /** Something else can come. */
   comes: boolean;
 }
-function askAgain({ chart, start, questions }: Known, place: number, verdict: Verdict): Changes {
+function askAgain(
+  { chart, start, questions }: Known,
+  place: number,
+  verdict: Verdict,
+  spend: (isDrawn: boolean) => boolean,
+): Changes {
   const changed = new Set<Trace>();
   // What comes behind a changed step comes from another state now.
   const isBehind = (trace: Trace | undefined): boolean =>
@@ -167,6 +172,7 @@ function askAgain({ chart, start, questions }: Known, place: number, verdict: Ve
   let looked = 0;
   for (const { passed, seen, trace, again } of questions) {
     if (!isIn(passed, place) || isBehind(trace?.before)) continue;
+    if (!spend(trace === undefined)) break;
     try {
       const now = again();
       if (now.seen !== seen) {
@@ -201,16 +207,18 @@ export function judgeFunction(
   if (passing.length === 0) return { unreached: true };
   const verdict: Verdict = {};
   const changed: [Known, Changes][] = [];
+  // What is drawn takes no walk, and is always asked.
+  let left = atMost;
+  const spend = (isDrawn = false): boolean => {
+    if (!isDrawn) left -= 1;
+    return left >= 0 || isDrawn;
+  };
   for (const at of passing) {
-    const changes = askAgain(at, place, verdict);
+    const changes = askAgain(at, place, verdict, spend);
     if (changes.moved.length > 0 || changes.comes) changed.push([at, changes]);
     if (verdict.digest) return verdict;
   }
-  let left = atMost;
-  const spend = (): boolean => {
-    left -= 1;
-    return left >= 0;
-  };
+  left = atMost;
   for (const [{ chart, start, walk }, { moved }] of changed) {
     const told = (now: Trace): void => {
       verdict.digest = `${chart} ${start + 1}`;

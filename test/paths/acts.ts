@@ -2,6 +2,7 @@
  * What the functions that a chart is given (guards, parameters of its acts, context, output) say of many drawn moments of
  * it. Rule: a function is asked of every event that its chart takes: what is not meant for it changes nothing.
  */
+import { type AnyStateMachine, assign, createMachine, spawnChild } from 'xstate';
 import type { Replay, RoundCall, ToolCallOutput } from '../../machines/calls.ts';
 import { compactionChart, compactionMachine } from '../../machines/compaction/compaction.machine.ts';
 import { modelCallChart } from '../../machines/modelCall.machine.ts';
@@ -212,6 +213,40 @@ const FOLDS: Record<string, Fold<Moments>> = Object.fromEntries(
   ]),
 );
 
+type Count = { context: { n: number } };
+const next = assign(({ context }: Count) => ({ n: context.n + 1 }));
+/** A chart of somebody else: its asks are plain or read the event, it stays where it is, and its child has no name. */
+const foreign = createMachine({
+  id: 'FOREIGN',
+  context: { n: 0 },
+  initial: 'a',
+  states: {
+    a: {
+      entry: [
+        { type: 'ask', params: { kind: 'commit', id: 'plain' } },
+        {
+          type: 'ask',
+          params: ({ event }: { event: { type: string } }) => ({ kind: 'commit', id: `on ${event.type}` }),
+        },
+        { type: 'ask', params: { kind: 'timer', id: 'wait' } },
+        { type: 'ask', params: { kind: 'ended', id: 'end' } },
+      ],
+      on: { 'effect.done': { actions: [next, spawnChild(createMachine({}), { id: 'child' })] }, go: 'b' },
+      always: { guard: ({ context }: Count) => context.n === 1, actions: next },
+    },
+    b: { entry: { type: 'ask', params: { kind: 'commit', id: 'nobody takes it' } } },
+  },
+} as never) as AnyStateMachine;
+function foreignSteps(): unknown {
+  const { state, effects } = nextState(foreign, undefined, {});
+  const events = ['plain', 'on ', 'wait', 'end', '', undefined].map((id) => ({ type: 'effect.done', id }));
+  const steps = [...events, { type: 'go' }].map((event) => {
+    const step = nextState(foreign, state, event);
+    return [step.state.value, step.state.context, step.effects, step.through, awaited(step.state)];
+  });
+  return [effects, awaited(state), steps];
+}
+
 /** A chart that is asked alone: an answer that it does not wait for, and children that are given to it. */
 function aloneOf(input: object, event: object): unknown {
   const { state } = nextState(compactionMachine, undefined, { input });
@@ -221,11 +256,12 @@ function aloneOf(input: object, event: object): unknown {
   return [
     [stray.state === state, stray.effects, stray.through, awaited(state)],
     [Object.keys(actors), Object.keys(guards), config === toolRoundChart.config],
+    foreignSteps(),
   ];
 }
 const ALONE: Record<string, Fold<Moments>> = {
-  // The second chart of the moments.
-  alone: ([, moment]) => moment && aloneOf(moment.context, moment.event),
+  // The second chart of the moments, at few of them.
+  alone: ([, moment], draw) => draw.odds(0.1) && moment && aloneOf(moment.context, moment.event),
 };
 
 const clauses: readonly Clause<Moments>[] = [

@@ -264,6 +264,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
     },
     decided(suspension),
   ];
+  const late = { type: 'diagnostic', code: 'late_result', detail: { callId } };
   const life = draw.one<() => object[]>([
     () => [...runs(0), result('succeeded')],
     () => [...suspends(1), ...runs(1), result('succeeded')],
@@ -284,7 +285,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
       result('unknown'),
       { type: 'call-settled', callId, how: draw.one<object>([{ didNotRun: true }, { ran: 7 }]) },
     ],
-    () => [decided(1), decided(2), ...runs(0), result('cancelled', 'cancelled')],
+    () => [decided(1), late, decided(2), ...runs(0), result('cancelled', 'cancelled')],
   ])();
   return [call, ...life.slice(0, 1 + draw.below(life.length)).filter(() => draw.odds(0.9))];
 }
