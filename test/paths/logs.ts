@@ -32,6 +32,7 @@ import {
   subAgentUsageOf,
   usageOf,
 } from '../../machines/internal.ts';
+import { responseEventOf } from '../../machines/responseState.machine.ts';
 import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
 import { prunableIn, prunableOf } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
@@ -436,6 +437,7 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     });
     return prunableIn([{ role: 'user', content: text('hi') }, ...results], (callId) => callId !== '1');
   },
+  responses: (log) => log.map(responseEventOf),
   frozen: (log) => modelMessages(log).map((message) => Object.isFrozen(message)),
   spent: (log) => log.map((entry) => [usageOf(entry), subAgentUsageOf(entry), addUsage(usageOf(entry) ?? none, none)]),
   prints: (log) =>

@@ -289,7 +289,8 @@ function answerOf(draw: Chance): EffectValue {
     }),
     () => ({
       kind: 'reply',
-      items: [{ type: 'assistant', text: 'so' }],
+      items: ['so', 'and'].slice(draw.below(3)).map((words) => ({ type: 'assistant', text: words })),
+      ...(draw.odds(0.4) && { extra: { id: 'x' } }),
       calls,
       finish: draw.one(['stop', 'tool-calls']),
       empty: draw.odds(0.4),
