@@ -5,62 +5,69 @@
  */
 
 import { NO_EARLIER_RESULT } from '../transcript/texts.ts';
-import type { AgentItem, LogEntry, Message, WireEvent } from '../vocabulary.ts';
+import type { LogEntry, Message, ToolCall } from '../vocabulary.ts';
 
-const STOP: WireEvent = { type: 'run-stop', reason: 'completed', cause: 'history' };
+type Earlier = Pick<Extract<LogEntry, { type: 'history' }>, 'messages' | 'seq' | 'at' | 'conversationId'>;
 
-type Earlier = Extract<LogEntry, { type: 'history' }>;
-
-const noResult = (callId: string): WireEvent => ({
-  type: 'tool-result',
-  callId,
-  outcome: 'cancelled',
-  content: [{ type: 'text', text: NO_EARLIER_RESULT }],
-  code: 'restart',
-});
-
-/** The results of calls that have none behind them, in their order; an id that is used again names its first call. */
-function missingResults(messages: readonly Message[]): (message: Message, index: number) => WireEvent[] {
+/** Of calls, those that have no result behind them, in their order; an id that is used again names its first call. */
+function withoutResult(messages: readonly Message[]): (calls: readonly ToolCall[], index: number) => string[] {
   const last = new Map<string, number>();
-  for (const [index, message] of messages.entries()) if (message.role === 'tool') last.set(message.callId, index);
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index];
+    if (message?.role === 'tool') last.set(message.callId, index);
+  }
   const called = new Set<string>();
-  return (message, index) => {
-    if (message.role !== 'assistant' || message.toolCalls.length === 0) return [];
-    const ids = new Set(message.toolCalls.map(({ callId }) => callId).filter((callId) => !called.has(callId)));
+  return (calls, index) => {
+    const ids = new Set(calls.map(({ callId }) => callId).filter((callId) => !called.has(callId)));
     for (const callId of ids) called.add(callId);
-    return [...ids].filter((callId) => (last.get(callId) ?? -1) < index).map(noResult);
+    return [...ids].filter((callId) => (last.get(callId) ?? -1) < index);
   };
 }
 
-/** The wire events that the messages stand for. */
-export function eventsOfMessages(messages: readonly Message[]): WireEvent[] {
-  const events: WireEvent[] = [];
-  const missing = missingResults(messages);
+/**
+ * Hands over, in their order, the entries that stand where it stands. A history may be long, so nothing is made of all
+ * of it at once.
+ */
+export function eachEarlierEntry(
+  { messages, seq, at, conversationId }: Earlier,
+  take: (entry: LogEntry) => void,
+): void {
+  const head = { seq, at, conversationId, runId: null };
+  const lacking = withoutResult(messages);
+  const stop = (): void => take({ ...head, type: 'run-stop', reason: 'completed', cause: 'history' });
+  const assistant = ({ content, toolCalls, extra }: Extract<Message, { role: 'assistant' }>, index: number): void => {
+    let last = content.length - 1;
+    while (last >= 0 && content[last]?.type !== 'text') last -= 1;
+    const also = (isLast: boolean) => (isLast && extra !== undefined ? { extra } : undefined);
+    for (let place = 0; place <= last; place++) {
+      const part = content[place];
+      if (part?.type !== 'text') continue;
+      const item = { type: 'assistant', text: part.text } as const;
+      take({ ...head, type: 'agent-output', item, ...also(place === last && toolCalls.length === 0) });
+    }
+    if (toolCalls.length === 0) return;
+    for (const call of toolCalls) {
+      take({ ...head, type: 'agent-output', item: { type: 'tool-call', ...call }, ...also(call === toolCalls.at(-1)) });
+    }
+    for (const callId of lacking(toolCalls, index)) {
+      const told = [{ type: 'text' as const, text: NO_EARLIER_RESULT }];
+      take({ ...head, type: 'tool-result', callId, outcome: 'cancelled', content: told, code: 'restart' });
+    }
+  };
   let open = false;
-  for (const [index, message] of messages.entries()) {
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index] as Message;
     const { content } = message;
     if (message.role === 'user') {
-      if (open) events.push(STOP);
-      events.push({ type: 'user-message', messageId: `history-${index}`, kind: 'direct', content });
+      if (open) stop();
+      take({ ...head, type: 'user-message', messageId: `history-${index}`, kind: 'direct', content });
       open = true;
     } else if (message.role === 'assistant') {
-      const { toolCalls, extra } = message;
-      const items: AgentItem[] = content.flatMap((part) =>
-        part.type === 'text' ? [{ type: 'assistant', text: part.text }] : [],
-      );
-      for (const call of toolCalls) items.push({ type: 'tool-call', ...call });
-      const last = extra === undefined ? undefined : items.at(-1);
-      for (const item of items) events.push({ type: 'agent-output', item, ...(item === last && { extra }) });
-      events.push(...missing(message, index));
+      assistant(message, index);
     } else if (message.role === 'tool') {
       const outcome = message.isError ? 'failed' : 'succeeded';
-      events.push({ type: 'tool-result', callId: message.callId, outcome, content });
+      take({ ...head, type: 'tool-result', callId: message.callId, outcome, content });
     }
   }
-  if (open) events.push(STOP);
-  return events;
+  if (open) stop();
 }
-
-/** The same as entries that stand where it stands. */
-export const earlierEntries = ({ messages, seq, at, conversationId }: Earlier): LogEntry[] =>
-  eventsOfMessages(messages).map((event) => ({ seq, at, conversationId, runId: null, ...event }));

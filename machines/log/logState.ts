@@ -9,7 +9,7 @@ import { resultFingerprint } from '../fingerprint.ts';
 import { isVisible, warnedBy } from '../transcript/transcript.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
 import { type CallsKnown, learnCall, learnExpired, learnOfCall, replayable, rerunOf } from './callRecord.ts';
-import { earlierEntries } from './earlierMessages.ts';
+import { eachEarlierEntry } from './earlierMessages.ts';
 
 export interface LogState extends CallsKnown {
   cwd: string;
@@ -151,7 +151,7 @@ export function applyEntry(known: LogState, entry: LogEntry): void {
       known.createdAt = entry.createdAt;
       return;
     case 'history':
-      for (const earlier of earlierEntries(entry)) applyEntry(known, earlier);
+      eachEarlierEntry(entry, (earlier) => applyEntry(known, earlier));
       return;
     case 'run-started':
     case 'run-resumed':

@@ -3,7 +3,7 @@
  * give the same messages; each call has exactly one result; sizes are estimated from characters, at constant cost an entry.
  */
 
-import { earlierEntries } from '../log/earlierMessages.ts';
+import { eachEarlierEntry } from '../log/earlierMessages.ts';
 import type { Json, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
 import { DID_NOT_RUN, lateText, NO_RESULT, PRUNED_RESULT, suspendedText } from './texts.ts';
 
@@ -241,7 +241,7 @@ class MessageList implements Transcript {
       case 'agent-output':
         return this.#open.add(entry, (callId) => this.#slots.has(callId));
       case 'history':
-        for (const earlier of earlierEntries(entry)) this.push(earlier);
+        eachEarlierEntry(entry, (earlier) => this.push(earlier));
         return;
       case 'user-message':
         this.#userTurns += 1;

@@ -8,11 +8,13 @@ function storedMessage(message: EarlierMessage): Message {
   switch (message?.role) {
     case 'user':
       return { role: 'user', content: storedContent(message.content) };
-    case 'assistant':
-      return {
-        ...{ role: 'assistant', content: storedContent(message.content), toolCalls: message.toolCalls.map(ownCall) },
-        ...(message.extra !== undefined && { extra: ownExtra(message.extra) }),
-      };
+    case 'assistant': {
+      const content = storedContent(message.content);
+      const toolCalls = message.toolCalls.map(ownCall);
+      return message.extra === undefined
+        ? { role: 'assistant', content, toolCalls }
+        : { role: 'assistant', content, toolCalls, extra: ownExtra(message.extra) };
+    }
     case 'tool': {
       const { callId, content, isError } = message;
       return { role: 'tool', callId, content: storedContent(content), isError };

@@ -23,7 +23,10 @@ export class Runs {
     this.#runtime = runtime;
     runtime.log.listen((entry) => this.#hear(entry));
     this.#feed = new RunFeed(runtime);
-    runtime.onEnded = (output) => this.#finish(this.open(output.runId), output);
+    // V8 makes a function that is written where it is assigned among its old objects: the whole conversation would stay
+    // until the next full collection.
+    const ended = (output: RunOutput): void => this.#finish(this.open(output.runId), output);
+    runtime.onEnded = ended;
     this.#returns = new Returns(runtime, this.#receipts, (output) => {
       const handle = this.#handles.get(output.runId);
       if (handle) this.#finish(handle, output);

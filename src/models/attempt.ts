@@ -22,6 +22,8 @@ export interface AttemptOptions {
   model: Model;
   request: ModelRequest;
   attempt: number;
+  /** What the model is told beside it. */
+  context?: Partial<Parameters<Model['stream']>[1]>;
   runId: string;
   abort: EffectAbort;
   timeouts: AttemptTimeouts;
@@ -164,11 +166,9 @@ export class Attempt {
   }
 
   async #consume(clock: AttemptClock): Promise<void> {
-    const { model, request, attempt, abort } = this.#options;
-    const stream: AsyncIterable<ModelPart> & Partial<BatchedParts> = model.stream(request, {
-      signal: abort.signal,
-      attempt,
-    });
+    const { model, request, attempt, abort, context } = this.#options;
+    const told = { ...context, signal: abort.signal, attempt };
+    const stream: AsyncIterable<ModelPart> & Partial<BatchedParts> = model.stream(request, told);
     const batches = stream[BATCHES]?.();
     if (!batches) {
       for await (const part of stream) if (!this.#hear(part, clock)) return;

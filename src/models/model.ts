@@ -50,7 +50,22 @@ export interface Model {
   readonly imageLimits?: ImageLimits;
   /** Values that must never be logged (the API key). */
   readonly secrets?: readonly string[];
-  stream(request: ModelRequest, context: { signal: AbortSignal; attempt: number }): AsyncIterable<ModelPart>;
+  stream(request: ModelRequest, context: StreamContext): AsyncIterable<ModelPart>;
+}
+
+/** Where an adapter keeps the text of a conversation's messages from one request to the next. */
+export const WRITTEN: unique symbol = Symbol('written');
+/** The first messages of a conversation, as they were written for a model. */
+export interface WrittenMessages {
+  readonly model: string;
+  readonly messages: readonly Message[];
+  readonly text: string;
+}
+export interface StreamContext {
+  signal: AbortSignal;
+  attempt: number;
+  /** One a conversation, and gone with it: a map by its messages would keep it alive until the next full collection. */
+  [WRITTEN]?: { last?: WrittenMessages };
 }
 
 /** A stream of parts that come several at a time may hand them over so, which costs no promise a part. */

@@ -4,7 +4,7 @@
  * and says what is odd about the rest; a known runtime entry without a view is `ignored`.
  */
 
-import { eventsOfMessages } from '../../machines/log/earlierMessages.ts';
+import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import type {
   Diagnostic,
   GroupName,
@@ -297,10 +297,10 @@ function readRuntime(type: string, entry: Fields): RuntimeReading | string | und
 /** What its messages stand for, each read as an event of its own. */
 function readHistory(messages: unknown): RuntimeReading | string {
   try {
-    return {
-      type: 'history',
-      readings: eventsOfMessages(messages as Message[]).map((event) => readEvent({ ...event })),
-    };
+    const readings: Reading[] = [];
+    const entry = { messages: messages as Message[], seq: 0, at: 0, conversationId: '' };
+    eachEarlierEntry(entry, (earlier) => void readings.push(readEvent({ ...earlier })));
+    return { type: 'history', readings };
   } catch {
     return 'messages';
   }

@@ -158,7 +158,7 @@ export class Effects {
     const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
     const { now, setTimer, random } = ports;
     const timeouts = policies.modelTimeout;
-    const about = { model, request, attempt, runId };
+    const about = { model, request, attempt, runId, context: next.context };
     const current = new Attempt({ ...about, abort, timeouts, now, setTimer, random, live, diagnose });
     this.#attempt = current;
     this.#streaming = current;

@@ -23,7 +23,7 @@ import {
 import { deepFreeze } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
 import type { RawCall, RawReply } from '../models/attempt.ts';
-import type { Model, ModelRequest, Prices } from '../models/model.ts';
+import { type Model, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { RequestDraft, RequestPatch } from '../plugins/plugin.ts';
 import type { Policies } from '../policies.ts';
@@ -47,6 +47,8 @@ export class NextRequest implements RequestDraft {
   readonly #toolbox: Toolbox;
   readonly #transcript: Transcript;
   readonly model: Model;
+  /** What adapters wrote of the messages so far. */
+  readonly context: Pick<StreamContext, typeof WRITTEN> = { [WRITTEN]: {} };
   #contexts: string[] = [];
   #patch: RequestPatch = {};
   /** The request of the turn under way: every attempt sends the same. */

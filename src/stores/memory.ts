@@ -59,6 +59,20 @@ function keptOf(entry: LogEntry): LogEntry {
   }
 }
 
+/**
+ * What is stored when the reading begins. It is no generator within a handle: V8 keeps what such a one can see until the
+ * next full collection, and that is the whole log.
+ */
+async function* entriesOf(
+  stored: readonly LogEntry[],
+  from: number,
+  refuseClosed: () => void,
+): AsyncGenerator<LogEntry> {
+  refuseClosed();
+  const until = stored.length;
+  for (let seq = Math.max(0, Math.ceil(from)); seq < until; seq += 1) yield stored[seq] as LogEntry;
+}
+
 /** Bytes by their reference. */
 type Blobs = Map<string, Uint8Array>;
 
@@ -73,11 +87,7 @@ function memoryHandle(id: string, stored: LogEntry[], all: Map<string, Blobs>, r
     for (const entry of entries.map(keptOf)) stored.push(entry);
   };
   return {
-    async *read(from = 0) {
-      refuseClosed();
-      const until = stored.length;
-      for (let seq = Math.max(0, Math.ceil(from)); seq < until; seq += 1) yield stored[seq] as LogEntry;
-    },
+    read: (from = 0) => entriesOf(stored, from, refuseClosed),
     appendNow,
     async append(entries, expectedSeq) {
       appendNow(entries, expectedSeq);

@@ -18,7 +18,7 @@ import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, wi
 import { answerOf, type ToolContext, type ToolDefinition } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
 import type { Retry, RetryPolicy, retryOf } from './toolRetry.ts';
-import { toolSignal } from './toolSignal.ts';
+import { withSignal } from './toolSignal.ts';
 
 /** For conversations whose policy `toolRetry` executes failing tools again. */
 export const loadRetry = onDemand(() => import('./toolRetry.ts'));
@@ -88,23 +88,12 @@ export class ToolRunner {
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const listenerFailed = (error: unknown): void => diagnose('listener_error', { callId, message: thrownText(error) });
     const { clock, end } = callClock(ports, abort);
-    let given: AbortSignal | undefined;
-    const context: ToolContext = {
-      callId,
-      conversationId,
-      runId,
-      cwd,
-      get signal() {
-        given ??= toolSignal(abort, timeoutMs, listenerFailed);
-        return given;
-      },
-      idempotencyKey,
-      state: this.#with.state(),
-      progress,
-      ...clock,
+    const fields = {
+      ...{ callId, conversationId, runId, cwd, idempotencyKey, state: this.#with.state(), progress, ...clock },
       ...(decision && { decision }),
       outside: prepared.outside,
     };
+    const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
     const late = (): void => diagnose('late_result', { callId });
     progress('started');

@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { createAgent, defineTool } from '../../dist/src/index.js';
+import { createAgent, defineTool, memoryStore } from '../../dist/src/index.js';
 import { openai } from '../../dist/src/models/openai/openai.js';
 import { jsonlStore } from '../../dist/src/node.js';
 import { scriptedFetch } from './scripts.mjs';
@@ -16,13 +16,15 @@ const echo = defineTool({
 });
 const limits = { turns: 1000, identicalCalls: 1000 };
 
+async function* parsed(lines) {
+  for (const line of lines) yield JSON.parse(line);
+}
+
 /** Keeps the log as lines of JSON in an array, as a host does that moves it elsewhere. */
 function arrayStore(lines) {
   return {
     open: async () => ({
-      async *read() {
-        for (const line of lines) yield JSON.parse(line);
-      },
+      read: () => parsed(lines),
       async append(entries) {
         for (const entry of entries) lines.push(`${JSON.stringify(entry)}\n`);
       },
@@ -71,11 +73,14 @@ export function makeContender(scenario) {
   const made = (store) => createAgent({ model, tools: [echo], policies: { limits }, ...(store && { store }) });
   const history = earlier && messagesOf(earlier);
   if (!state && !log) {
-    const agent = made();
+    const store = memoryStore();
+    const agent = made(store);
     return async function run() {
       const conversation = await agent.open(undefined, history && { history });
       const text = await turn(conversation);
       await conversation.close();
+      // The loop forgets its messages as well.
+      await store.delete(conversation.id);
       return { characters: text.length, bytes: 0 };
     };
   }

@@ -72,15 +72,16 @@ describe('a conversation on the wire', () => {
     const shown = (id: string) => result(id, [text('b'), image('aGVsbG8=')]);
     const all = [counted, asks(call()), shown('a'), result('b', [text('c')]), userSays('d'), asks(call()), shown('e')];
     const json = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+    const before = {};
     const sent = (messages: readonly Message[], modelName: string): unknown => {
       const options = { modelName, limitField: 'max_tokens', maxOutputTokens: 1, sent: {} } as const;
-      return JSON.parse(chatRequestBody({ system: 'x', messages, tools: [] }, options)).messages;
+      return JSON.parse(chatRequestBody({ system: 'x', messages, tools: [] }, options, before)).messages;
     };
     for (const model of ['m', 'n']) {
       for (let count = 1; count <= all.length; count++) {
-        const before = reads;
+        const readsBefore = reads;
         const written = sent(all.slice(0, count), model);
-        expect(reads > before, `message ${count} for ${model}`).toBe(count === 1);
+        expect(reads > readsBefore, `message ${count} for ${model}`).toBe(count === 1);
         expect(written).toEqual(json(wireMessages('x', all.slice(0, count), model)));
       }
     }

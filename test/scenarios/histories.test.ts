@@ -1,7 +1,7 @@
 /** Conversations that begin with the messages of earlier ones: nothing of the past is run (request-cycle-model, Boundary Rule). */
 import { describe, expect, it } from 'vitest';
 import { modelMessages } from '../../machines/index.ts';
-import { earlierEntries } from '../../machines/log/earlierMessages.ts';
+import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import type { LogEntry, Message } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
 import { bench, only, story } from '../support/agent.ts';
@@ -22,8 +22,14 @@ const told = (callId: string): Message => ({
 });
 
 /** The log with what its history stands for. */
-const past = (log: readonly LogEntry[]): LogEntry[] =>
-  log.flatMap((entry) => (entry.type === 'history' ? earlierEntries(entry) : [entry]));
+function past(log: readonly LogEntry[]): LogEntry[] {
+  const told: LogEntry[] = [];
+  for (const entry of log) {
+    if (entry.type === 'history') eachEarlierEntry(entry, (earlier) => void told.push(earlier));
+    else told.push(entry);
+  }
+  return told;
+}
 
 /** A new conversation `h` with this history, whose model says `replies`; `again`: it is closed and opened anew first. */
 async function opened(history: readonly Message[], options: { again?: boolean; replies?: string[] } = {}) {

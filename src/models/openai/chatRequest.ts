@@ -6,7 +6,7 @@
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
 import { textOf } from '../../content/content.ts';
 import { type Form, flag, isList, isObject, number, word } from '../../validation.ts';
-import { ModelError, type ModelRequest } from '../model.ts';
+import { ModelError, type ModelRequest, type WrittenMessages } from '../model.ts';
 import { isOfProvider, wireArguments, wireName } from '../sentBack.ts';
 import { isRecord } from '../wireJson.ts';
 import { fieldsFor } from './keptFields.ts';
@@ -71,7 +71,11 @@ interface ChatRequestOptions {
 }
 
 /** The JSON text. Throws ModelError bad-request where the request holds what JSON cannot. */
-export function chatRequestBody(request: ModelRequest, options: ChatRequestOptions): string {
+export function chatRequestBody(
+  request: ModelRequest,
+  options: ChatRequestOptions,
+  written: { last?: WrittenMessages } = {},
+): string {
   const limit = request.maxOutputTokens ?? options.maxOutputTokens;
   const { sent } = options;
   const hasTools = request.tools.length > 0;
@@ -89,7 +93,7 @@ export function chatRequestBody(request: ModelRequest, options: ChatRequestOptio
   };
   try {
     const texts: { readonly [field: string]: () => string } = {
-      messages: () => messagesText(request.system, request.messages, options.modelName),
+      messages: () => messagesText(request, options.modelName, written),
       tools: () => toolsText(request.tools),
     };
     const fields = Object.entries(body).flatMap(([field, value]) => {
@@ -143,28 +147,20 @@ interface Converted {
   readonly images: WireMessage | undefined;
 }
 
-/** What was written of a conversation: its first messages, and their text for a model, without brackets. */
-interface Written {
-  readonly model: string;
-  readonly messages: readonly Message[];
-  readonly text: string;
-}
-/** By the first message of each. */
-const written = new WeakMap<Message, Written>();
-
 /** Messages are never changed: where the same ones come first, their text is the same. */
-function messagesText(system: string, messages: readonly Message[], model: string): string {
-  const [first] = messages;
-  const known = first && written.get(first);
-  const isSame = known?.model === model && known.messages.every((message, index) => message === messages[index]);
-  const before = isSame ? known.messages.length : 0;
+function messagesText({ system, messages }: ModelRequest, model: string, written: { last?: WrittenMessages }): string {
+  const { last } = written;
+  const isSame = last?.model === model && last.messages.every((message, index) => message === messages[index]);
+  const before = isSame ? last.messages.length : 0;
   const { wire, done, wireDone } = converted(messages, before, model);
-  const textOfAll = (list: readonly WireMessage[]): string => JSON.stringify(list).slice(1, -1);
-  const joined = (...texts: string[]): string => texts.filter((text) => text !== '').join(',');
-  const text = joined(isSame ? known.text : '', textOfAll(wire.slice(0, wireDone)));
-  if (first && done > before) written.set(first, { model, messages: messages.slice(0, done), text });
-  const head = system === '' ? '' : textOfAll([{ role: 'system', content: system }]);
-  return `[${joined(head, text, textOfAll(wire.slice(wireDone)))}]`;
+  const listText = (list: readonly WireMessage[]): string => JSON.stringify(list).slice(1, -1);
+  const joined = (first: string, second: string): string =>
+    first === '' || second === '' ? first + second : `${first},${second}`;
+  const isDone = wireDone === wire.length;
+  const text = joined(isSame ? last.text : '', listText(isDone ? wire : wire.slice(0, wireDone)));
+  if (done > before) written.last = { model, messages: messages.slice(0, done), text };
+  const head = system === '' ? '' : listText([{ role: 'system', content: system }]);
+  return `[${joined(joined(head, text), isDone ? '' : listText(wire.slice(wireDone)))}]`;
 }
 
 /** The whole list as the wire takes it, the system text first. `model`: the name of the one that is asked. */

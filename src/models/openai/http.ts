@@ -81,20 +81,21 @@ class ChatBatches implements PartBatches {
 
 export const chatStream = (call: ChatCall, signal: AbortSignal): BatchedParts => ({
   [BATCHES]: () => new ChatBatches(call, signal),
-  async *[Symbol.asyncIterator]() {
-    const batches = new ChatBatches(call, signal);
-    try {
-      for (let batch = await batches.next(); batch; batch = await batches.next()) {
-        for (const part of batch) {
-          yield part;
-          batches.check();
-        }
-      }
-    } finally {
-      batches.close();
-    }
-  },
+  [Symbol.asyncIterator]: () => partsOf(new ChatBatches(call, signal)),
 });
+
+async function* partsOf(batches: ChatBatches): AsyncGenerator<ModelPart, void> {
+  try {
+    for (let batch = await batches.next(); batch; batch = await batches.next()) {
+      for (const part of batch) {
+        yield part;
+        batches.check();
+      }
+    }
+  } finally {
+    batches.close();
+  }
+}
 
 async function batchesOf(response: Response, body: ResponseBody, call: ChatCall): Promise<BatchSource> {
   const quoted = (): Promise<string> => readText(body, QUOTED_BYTES, QUOTED_WAIT_MS).catch(() => '');

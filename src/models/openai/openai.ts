@@ -6,7 +6,7 @@
 import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { callback, checkOptionsOf, type Form, isObject, object, text } from '../../validation.ts';
-import { type Model, ModelError, type ModelRequest, type Prices } from '../model.ts';
+import { type Model, ModelError, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../model.ts';
 import { secretsIn, withSecrets } from '../secrets.ts';
 import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './http.ts';
@@ -67,17 +67,17 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
   const connection = connect(modelName, options);
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
-  const bodyOf = (request: ModelRequest): string =>
-    chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent: options });
+  const bodyOf = (request: ModelRequest, written: StreamContext[typeof WRITTEN]): string =>
+    chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent: options }, written);
   const model: Model = {
     id: modelName,
     ...(contextWindow === undefined ? {} : { contextWindow }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(prices === undefined ? {} : { prices }),
     ...(imageLimits === undefined ? {} : { imageLimits }),
-    stream: (request, { signal }) =>
+    stream: (request, { signal, [WRITTEN]: written }) =>
       chatStream(
-        connection.call(() => bodyOf(request)),
+        connection.call(() => bodyOf(request, written)),
         signal,
       ),
   };

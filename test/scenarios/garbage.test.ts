@@ -1,0 +1,53 @@
+/** What conversations that are over leave in memory where only small collections ran: a full one may be long in coming. */
+
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { createAgent, defineTool, type Model, memoryStore } from '../../src/index.ts';
+
+const CONVERSATIONS = 100;
+/** One that is kept whole takes 25,000. */
+const BYTES_LEFT = 10_000;
+
+async function* reply(
+  isFirst: boolean,
+): ReturnType<Model['stream']> extends AsyncIterable<infer Part> ? AsyncGenerator<Part> : never {
+  if (isFirst) yield { type: 'tool-call', callId: 'c', name: 'echo', args: '{"text":"a"}' };
+  else yield { type: 'text-delta', text: 'done' };
+  yield { type: 'finish', reason: isFirst ? 'tool-calls' : 'stop' };
+}
+
+it.skipIf(Number.parseInt(process.versions.node, 10) < 24)(
+  'a conversation that is closed and deleted is gone with the next small collection, also where its tool looked at its signal',
+  async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: (options: { type: 'minor' | 'major' }) => void = runInNewContext('gc');
+    const model: Model = { id: 'm', stream: ({ messages }) => reply(messages.at(-1)?.role === 'user') };
+    const echo = defineTool({
+      name: 'echo',
+      description: 'Returns its text.',
+      parameters: z.object({ text: z.string() }),
+      execute: async ({ text }, { signal }) => (signal.aborted ? '' : text),
+    });
+    const store = memoryStore();
+    const agent = createAgent({ model, store, tools: [echo] });
+    const live = async (): Promise<void> => {
+      for (let count = 1; count <= CONVERSATIONS; count++) {
+        const conversation = await agent.open();
+        const run = conversation.send('go');
+        for await (const _ of run);
+        expect((await run.result).termination).toBe('NaturalEnd');
+        await conversation.close();
+        await store.delete(conversation.id);
+        if (count % 10 === 0) collect({ type: 'minor' });
+      }
+    };
+    await live();
+    collect({ type: 'major' });
+    const before = process.memoryUsage().heapUsed;
+    await live();
+    collect({ type: 'minor' });
+    expect((process.memoryUsage().heapUsed - before) / CONVERSATIONS).toBeLessThan(BYTES_LEFT);
+  },
+);
