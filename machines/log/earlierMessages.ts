@@ -5,7 +5,7 @@
  */
 
 import { NO_EARLIER_RESULT } from '../transcript/texts.ts';
-import type { LogEntry, Message, ToolCall } from '../vocabulary.ts';
+import type { AgentItem, LogEntry, Message, ToolCall } from '../vocabulary.ts';
 
 type Earlier = Pick<Extract<LogEntry, { type: 'history' }>, 'messages' | 'seq' | 'at' | 'conversationId'>;
 
@@ -36,20 +36,14 @@ export function eachEarlierEntry(
   const lacking = withoutResult(messages);
   const stop = (): void => take({ ...head, type: 'run-stop', reason: 'completed', cause: 'history' });
   const assistant = ({ content, toolCalls, extra }: Extract<Message, { role: 'assistant' }>, index: number): void => {
-    let last = content.length - 1;
-    while (last >= 0 && content[last]?.type !== 'text') last -= 1;
-    const also = (isLast: boolean) => (isLast && extra !== undefined ? { extra } : undefined);
-    for (let place = 0; place <= last; place++) {
-      const part = content[place];
-      if (part?.type !== 'text') continue;
-      const item = { type: 'assistant', text: part.text } as const;
-      take({ ...head, type: 'agent-output', item, ...also(place === last && toolCalls.length === 0) });
+    const items: AgentItem[] = [];
+    for (const part of content) if (part.type === 'text') items.push({ type: 'assistant', text: part.text });
+    for (const call of toolCalls) items.push({ type: 'tool-call', ...call });
+    for (const item of items) {
+      const entry = { ...head, type: 'agent-output' as const, item };
+      take(extra === undefined || item !== items.at(-1) ? entry : { ...entry, extra });
     }
-    if (toolCalls.length === 0) return;
-    for (const call of toolCalls) {
-      take({ ...head, type: 'agent-output', item: { type: 'tool-call', ...call }, ...also(call === toolCalls.at(-1)) });
-    }
-    for (const callId of lacking(toolCalls, index)) {
+    for (const callId of toolCalls.length > 0 ? lacking(toolCalls, index) : []) {
       const told = [{ type: 'text' as const, text: NO_EARLIER_RESULT }];
       take({ ...head, type: 'tool-result', callId, outcome: 'cancelled', content: told, code: 'restart' });
     }

@@ -146,8 +146,8 @@ type Output = Extract<LogEntry, { type: 'agent-output' }>;
  * before that is shown it as far as it goes, and ends nothing.
  */
 class OpenReply {
-  #content: StoredPart[] = [];
-  #calls: ToolCall[] = [];
+  readonly #content: StoredPart[] = [];
+  readonly #calls: ToolCall[] = [];
   #extra: Json | undefined;
   /** Made when somebody looks. */
   #shown: readonly Message[] | undefined;
@@ -171,14 +171,6 @@ class OpenReply {
 
   get calls(): readonly ToolCall[] {
     return this.#calls;
-  }
-
-  /** Begins the next reply. */
-  clear(): void {
-    this.#content = [];
-    this.#calls = [];
-    this.#extra = undefined;
-    this.#shown = undefined;
   }
 
   #show(): Message[] {
@@ -228,7 +220,7 @@ class MessageList implements Transcript {
   #slots = new Map<string, Slot>();
   #retried = new Set<string>();
   #reply = 0;
-  readonly #open = new OpenReply();
+  #open = new OpenReply();
   #seq = 0;
   readonly #sizes = new MessageSizes();
   #userTurns = 0;
@@ -308,7 +300,7 @@ class MessageList implements Transcript {
       this.#slots.set(callId, { index: first + index, name, reply: this.#reply, holds: 'nothing' });
     }
     for (const message of messages) this.#add(message);
-    this.#open.clear();
+    this.#open = new OpenReply();
   }
 
   #replace(index: number, message: Message): void {

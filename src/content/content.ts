@@ -54,11 +54,7 @@ function readPart(part: ContentPart): ReadPart {
 }
 
 /** The same with bytes in base64, at once. */
-export function storedContent(content: Content): StoredPart[] {
-  const parts: (ReadPart | StoredPart)[] = readContent(content);
-  for (let index = 0; index < parts.length; index++) parts[index] = encodedPart(parts[index] as ReadPart);
-  return parts as StoredPart[];
-}
+export const storedContent = (content: Content): StoredPart[] => readContent(content).map(encodedPart);
 
 export const encodedPart = (part: ReadPart): StoredPart =>
   'bytes' in part ? { type: 'image', mediaType: part.mediaType, data: toBase64(part.bytes) } : part;
@@ -218,9 +214,6 @@ export class Images {
 /** Of a tool's answer. */
 export const holdsImage = (value: ToolValue): value is Exclude<ToolValue, { kind: 'pending' }> =>
   value.kind !== 'pending' && hasImage(value.content);
-function hasImage(content: readonly ReadPart[]): boolean {
-  for (const { type } of content) if (type === 'image') return true;
-  return false;
-}
+const hasImage = (content: readonly ReadPart[]): boolean => content.some(({ type }) => type === 'image');
 const isReference = (part: StoredPart): part is Extract<StoredPart, { type: 'image' }> =>
   part.type === 'image' && part.data.startsWith('blob:');

@@ -4,9 +4,6 @@
  */
 import type { EffectAbort } from '../timeLimit.ts';
 
-type Listener = (event: Event) => unknown;
-type Given = EventListenerOrEventListenerObject;
-
 /** What the signal of a call is made of, once somebody looks at it. */
 interface SignalSource {
   readonly abort: EffectAbort;
@@ -37,78 +34,26 @@ export function withSignal<Context extends object>(context: Context, source: Sig
 
 function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: SignalSource): AbortSignal {
   limits.set(signal, timeoutMs);
-  Object.defineProperty(signal, GUARD, { value: new ListenerGuard(signal, listenerFailed) });
-  return Object.setPrototypeOf(signal, guardedSignal);
-}
-
-const GUARD: unique symbol = Symbol('listener guard');
-type Guarded = AbortSignal & { readonly [GUARD]: ListenerGuard };
-const { addEventListener: add, removeEventListener: remove } = AbortSignal.prototype;
-
-/** Runs the listeners of one signal, so that what they throw goes where it belongs. */
-class ListenerGuard {
-  readonly #signal: AbortSignal;
-  readonly #failed: (error: unknown) => void;
-  readonly #guards = new Map<object, Listener>();
-  #onabort: Listener | null = null;
-
-  constructor(signal: AbortSignal, failed: (error: unknown) => void) {
-    this.#signal = signal;
-    this.#failed = failed;
-  }
-
-  /** The listener that is added in place of the given one, each time the same. */
-  of(given: Given): Listener {
-    const known = this.#guards.get(given);
-    if (known) return known;
-    const made: Listener = (event) =>
-      this.#run(() => (typeof given === 'function' ? given.call(this.#signal, event) : given.handleEvent(event)));
-    this.#guards.set(given, made);
+  /** By what a tool gave, what was added in its place. */
+  const guards = new Map<object, (event: Event) => void>();
+  const guard = (given: EventListenerOrEventListenerObject) => {
+    const call = async (event: Event) =>
+      typeof given === 'function' ? given.call(signal, event) : given.handleEvent(event);
+    const made = guards.get(given) ?? ((event: Event) => void call(event).catch(listenerFailed));
+    guards.set(given, made);
     return made;
+  };
+  for (const name of ['addEventListener', 'removeEventListener'] as const) {
+    const own: AbortSignal['addEventListener'] = signal[name].bind(signal);
+    const value = (type: string, given: EventListenerOrEventListenerObject | null, options?: boolean) =>
+      given && own(type, guard(given), options);
+    Object.defineProperty(signal, name, { value });
   }
-
-  get onabort(): Listener | null {
-    return this.#onabort;
-  }
-
-  set onabort(given: Listener | null) {
-    remove.call(this.#signal, 'abort', this.#heard);
-    this.#onabort = typeof given === 'function' ? given : null;
-    if (this.#onabort) add.call(this.#signal, 'abort', this.#heard);
-  }
-
-  readonly #heard = (event: Event): void => this.#run(() => this.#onabort?.call(this.#signal, event));
-
-  #run(act: () => unknown): void {
-    try {
-      Promise.resolve(act()).catch(this.#failed);
-    } catch (error) {
-      this.#failed(error);
-    }
-  }
+  // No accessor of its own, for the same reason as above.
+  Object.defineProperty(signal, 'onabort', { value: null, writable: true });
+  signal.addEventListener('abort', (event) => typeof signal.onabort === 'function' && signal.onabort(event));
+  return signal;
 }
-
-/** What a tool's signal inherits from, before that of all signals. */
-const guardedSignal: object = Object.create(AbortSignal.prototype, {
-  addEventListener: {
-    value(this: Guarded, type: string, given: Given | null, options?: AddEventListenerOptions | boolean) {
-      if (given) add.call(this, type, this[GUARD].of(given), options);
-    },
-  },
-  removeEventListener: {
-    value(this: Guarded, type: string, given: Given | null, options?: EventListenerOptions | boolean) {
-      if (given) remove.call(this, type, this[GUARD].of(given), options);
-    },
-  },
-  onabort: {
-    get(this: Guarded) {
-      return this[GUARD].onabort;
-    },
-    set(this: Guarded, given: Listener | null) {
-      this[GUARD].onabort = given;
-    },
-  },
-});
 
 /** After how long the executor leaves the call of a signal behind; a tool may want to say what came of it before. */
 const limits = new WeakMap<AbortSignal, number>();

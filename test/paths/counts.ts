@@ -6,7 +6,7 @@ import * as counters from '../../machines/counters.ts';
 import * as fingerprint from '../../machines/fingerprint.ts';
 import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts';
 import { applyEntry, emptyLogState, modelMessages, openCalls } from '../../machines/internal.ts';
-import { earlierEntries, eventsOfMessages } from '../../machines/log/earlierMessages.ts';
+import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import { defaultLimits, type Limits } from '../../machines/policies.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold } from './drawn.ts';
@@ -128,7 +128,11 @@ const historyOf = (messages: readonly Message[]) =>
     LogEntry,
     { type: 'history' }
   >;
-const earlier = (messages: readonly Message[]) => earlierEntries(historyOf(messages));
+function earlier(messages: readonly Message[]): LogEntry[] {
+  const entries: LogEntry[] = [];
+  eachEarlierEntry(historyOf(messages), (entry) => void entries.push(entry));
+  return entries;
+}
 function knownOf(entries: readonly LogEntry[]) {
   const known = emptyLogState();
   for (const entry of entries) applyEntry(known, entry);
@@ -179,7 +183,7 @@ const FOLDS: Record<string, Fold<Worth>> = {
     ),
   ],
   earlier: ({ messages }) => [
-    [eventsOfMessages(messages), earlier(messages)],
+    [earlier(messages)],
     [knownOf([historyOf(messages)]), modelMessages([historyOf(messages)])],
   ],
 };
@@ -214,8 +218,8 @@ const clauses: readonly Clause<Worth>[] = [
     holds: ({ messages }) => {
       const { suspended, reruns, kept } = openCalls(knownOf([historyOf(messages)]));
       hold(suspended.length + reruns.length + kept.length === 0, 'a call is open');
-      const events = eventsOfMessages(messages);
-      const count = (type: string): number => events.filter((event) => event.type === type).length;
+      const entries = earlier(messages);
+      const count = (type: string): number => entries.filter((entry) => entry.type === type).length;
       hold(count('run-stop') === count('user-message'), 'each request is a cycle with its stop');
     },
   },
