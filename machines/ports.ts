@@ -99,7 +99,7 @@ export type PhaseValue =
   | { kind: 'done'; writes?: { [key: string]: Json } }
   /** `stopped`: the run counts as stopped, not as one that a plugin has completed. */
   | { kind: 'terminate'; by: string; reason: string; stopped?: true }
-  /** The run goes on, and the model is told why: a plugin wants it, or its answer does not fit its schema. */
+  /** The run goes on, and the model is told why: a plugin wants it, or the final answer does not fit its schema. */
   | { kind: 'continue'; text: string; why: 'stop_hook' | 'output' }
   /** The final answer, as its schema takes it. */
   | { kind: 'answer'; value: Json }
@@ -115,7 +115,7 @@ export type ModelValue =
       finish: FinishReason;
       /** Without visible text and without calls. */
       empty: boolean;
-      /** As a final answer it is held to a schema. */
+      /** It has a schema to fit, if it ends the run. */
       judged?: true;
       usage: Usage;
       costUsd: number | null;

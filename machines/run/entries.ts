@@ -106,7 +106,7 @@ export const cutEntries = ({ context: { runId } }: Args): NewEntry[] => [
   { runId, type: 'continuation', text: GO_ON_CUT, why: 'length' },
 ];
 
-/** The final answer; or what the model is told where it is of no use, or a plugin goes on: not at a limit, where it is not called again. */
+/** The final answer, or why the model goes on: a plugin wants it, or the answer does not fit. At a limit it is not called again, so it is told nothing. */
 export function endHeardEntries({ context, event }: Args): NewEntry[] {
   const { runId } = context;
   const value = event.type === 'effect.done' ? event.value : undefined;

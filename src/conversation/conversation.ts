@@ -230,7 +230,7 @@ export interface ConversationOptions {
   decisions?: typeof import('./decisions.ts') | undefined;
   /** Whose sub-agent this is, where somebody else opened it: it can be read, and nothing else. */
   parentId?: string | undefined;
-  /** Of final answers, by the message that came with it. */
+  /** Schemas of final answers, by the message that came with each; under no id the agent's own. */
   schemas: Map<string, StandardSchemaV1>;
   closed(): void;
 }

@@ -61,7 +61,7 @@ export interface OpenRequest {
   /** Somebody can be asked for approval. */
   attended: boolean;
   authorize?: AgentOptions['authorize'] | undefined;
-  /** Of final answers. */
+  /** What final answers must fit. */
   output?: StandardSchemaV1 | undefined;
   /** Whose sub-agent it is. */
   parent?: Parent;

@@ -35,7 +35,7 @@ export interface CallCost {
   usage: Usage;
   /** USD; null where the price is unknown. */
   costUsd: number | null;
-  /** So many calls of one model by a sub-agent, which its parent's log counts together; missing for one call. */
+  /** How many calls of one model a sub-agent made, which its parent's log counts together; missing for one call. */
   calls?: number;
   /** The conversation of the sub-agent that made them. */
   subAgent?: string;
@@ -99,22 +99,23 @@ function callsOf(entry: LogEntry): CallCost[] {
   const used = usageOf(entry);
   if (!used) return [];
   const child = subAgentUsageOf(entry);
-  const bySubAgent = child && entry.type === 'extension' ? modelsIn(entry.value) : [];
-  if (child && bySubAgent.length > 0)
-    return bySubAgent.map((each) => ({ ...each, runId: entry.runId, subAgent: child.conversationId }));
+  const uses = child && entry.type === 'extension' ? modelUses(entry.value) : [];
+  if (child && uses.length > 0)
+    return uses.map((each) => ({ ...each, runId: entry.runId, subAgent: child.conversationId }));
   return [{ runId: entry.runId, ...modelOf(entry), usage: used.usage, costUsd: amountOf(used) }];
 }
 
-type BySubAgent = Omit<CallCost, 'runId'>;
-const isSpent = (value: unknown): value is BySubAgent => {
+/** What one sub-agent used of one model. */
+type ModelUse = Omit<CallCost, 'runId'>;
+const isModelUse = (value: unknown): value is ModelUse => {
   const { model, calls } = fieldsOf(value);
   return typeof model === 'string' && isCount(calls);
 };
 
-/** What a sub-agent used by model; nothing where that is not said of all of it. */
-function modelsIn(value: Json): BySubAgent[] {
+/** What a sub-agent used, model by model; nothing where the entry does not say so, or not in a form that can be read. */
+function modelUses(value: Json): ModelUse[] {
   const { models } = fieldsOf(value);
-  if (!Array.isArray(models) || !models.every(isSpent)) return [];
+  if (!Array.isArray(models) || !models.every(isModelUse)) return [];
   return models.map((each) => ({ ...each, usage: readUsage(each.usage), costUsd: amountOf(each) }));
 }
 

@@ -70,8 +70,10 @@ export interface Plugin {
   stepEnd?(c: PhaseContext): Awaitable<void>;
   /** A reply is about to end the run; `continue` goes on instead, and tells the model why (policy `maxStopContinues`). */
   naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
-  /** Earlier messages are about to become a summary: what matters in it, or why there is to be none now. */
-  /** `source`: a plugin or a person wanted it, or the window is full. */
+  /**
+   * Earlier messages are about to become a summary: what matters in it, or why there is to be none now. `source`: a plugin
+   * or a person wanted it (`manual`), or the window is full (`auto`).
+   */
   preCompact?(
     c: PhaseContext & { source: 'auto' | 'manual' },
   ): Awaitable<void | { instructions: string } | { block: string }>;

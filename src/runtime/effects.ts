@@ -37,9 +37,9 @@ export interface EffectsOptions extends OwnProfile {
   tools?: { ToolRunner: typeof ToolRunner; Gate: typeof Gate };
   contextUse?: ContextUse;
   summaries?: Summaries;
-  /** Undefined while nobody listens. */
-  /** Of final answers. */
+  /** Schemas of final answers, by the message that came with each; under no id the agent's own. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
+  /** Undefined while nobody listens. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
   subAgents(): SubAgents | undefined;

@@ -17,7 +17,7 @@ export interface AnswersOptions {
   around: ConversationScope;
   policies: Policies;
   ports: Pick<Ports, 'setTimer'>;
-  /** By the message that came with it; under no id the agent's. */
+  /** By the message that came with each; under no id the agent's own. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
 }
 
@@ -32,7 +32,7 @@ type Judged = { kind: 'answer'; value: Json } | { kind: 'unfit'; why: string };
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/i;
 const AGAIN = 'Give the final answer again, as JSON that fits, with nothing before or behind it.';
 
-/** What the model is told of it; nothing where any text will do, or the schema cannot say what it takes. */
+/** What the model is told of its schema; nothing where any text will do, or where the schema cannot describe itself. */
 function formatOf(schema: StandardSchemaV1): string | undefined {
   const { jsonSchema } = schema['~standard'] as JsonSchemaSource;
   const { $schema: _, ...form } = (jsonSchema?.input({ target: 'draft-07' }) ?? {}) as { [key: string]: Json };
@@ -64,14 +64,17 @@ export class FinalAnswers {
     if (this.#schema) this.#options.around.next.addContext(formatOf(this.#schema));
   }
 
-  /** The reply may be a final answer. */
+  /** A reply in a run that has a schema is marked: if it ends the run, the chart asks for a check of it. */
   held(value: ModelValue): ModelValue {
     if (value.kind !== 'reply') return value;
     this.#stopped = value.finish === 'stop';
     return this.#schema ? { ...value, judged: true } : value;
   }
 
-  /** Behind the phases of a natural end, if no plugin goes on: what the reply comes to as the final answer. Rejects where it does not fit and was asked for too often. */
+  /**
+   * Runs the phases, then checks the reply where it would end the run and no plugin goes on. Rejects where the answer does
+   * not fit its schema and `limits.outputRepairs` is used up.
+   */
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
     const isEnd = request.phases.includes('naturalEnd');
     const heard = this.#stopped || !isEnd ? await this.#phases?.run(request, signal) : undefined;
@@ -126,7 +129,7 @@ export class FinalAnswers {
     return result;
   }
 
-  /** How often this run was asked again. */
+  /** How often the model was asked again in this run. */
   #repaired(runId: string): number {
     const { entries } = this.#options.around;
     return entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === 'output')

@@ -317,6 +317,6 @@ export interface RuntimeOptions extends OnDemand, OwnProfile {
   ports: Ports;
   redact: Redact;
   attended: boolean;
-  /** Of final answers, by the message that came with it; under no id that of each which has none of its own. */
+  /** Schemas of final answers, by the message that came with each; under no id the agent's own. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
 }

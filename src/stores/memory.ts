@@ -60,8 +60,8 @@ function keptOf(entry: LogEntry): LogEntry {
 }
 
 /**
- * What is stored when the reading begins. It is no generator within a handle: V8 keeps what such a one can see until the
- * next full collection, and that is the whole log.
+ * What is stored when the reading begins. The generator stands outside the handle: V8 keeps all that a generator can see
+ * until the next full collection, which within the handle is the whole log.
  */
 async function* entriesOf(
   stored: readonly LogEntry[],

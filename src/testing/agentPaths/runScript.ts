@@ -56,7 +56,7 @@ export interface AgentPathsOptions {
     troubles?: number;
     decisions?: number;
     resumes?: number;
-    /** So much is explored, before calls, decisions and troubles are drawn closer; 15,000 where it is not given. */
+    /** How many moves are explored before the bounds of calls, decisions and troubles are lowered; 15,000 where it is not given. */
     steps?: number;
   };
   /** How long a tool may go on after it was cancelled, in real milliseconds; 250 where it is not given. */

@@ -141,8 +141,7 @@ export class Exploration {
       this.kinds,
       word.flatMap(({ kinds }) => kinds),
     );
-    const moves = word.map(({ move }) => move);
-    const prediction = new Prediction(this.#model).tell(moves, made);
+    const prediction = new Prediction(this.#model).tell(movesOf(word), made);
     const { standing } = prediction;
     const next = this.#moves.behind(prediction, word, bounds);
     const final = word.length > 0 && (standing.status === 'idle' || standing.status === 'error');
@@ -152,18 +151,18 @@ export class Exploration {
     return { status: 'active', word, key, next, taken, final };
   }
 
-  /** All that what may come depends on. */
+  /** All that the next moves and their outcome depend on. */
   #pastOf(prediction: Prediction, word: readonly Step[]): unknown[] {
     const open = prediction.requests.map(({ kind }) => kind).sort();
     const kinds = word.flatMap((step) => step.kinds);
-    const decisions = moves(word).flatMap((move) => (move.do === 'decide' ? [`${move.call} ${move.action}`] : []));
+    const decisions = movesOf(word).flatMap((move) => (move.do === 'decide' ? [`${move.call} ${move.action}`] : []));
     const { known, unsettled, isResumable, fill } = prediction;
     const queue = known.queue.map(({ kind }) => kind);
     return [placeOf(prediction.root), open, kinds, decisions, queue, isResumable, unsettled, fill, spentBy(word)];
   }
 }
 
-const moves = (word: readonly Step[]): readonly Move[] => word.map(({ move }) => move);
+const movesOf = (word: readonly Step[]): readonly Move[] => word.map(({ move }) => move);
 
 /** Where the charts stood in the middle of what a next move comes into. */
 function placesOf({ passed }: Prediction, next: readonly Step[]): unknown[] {

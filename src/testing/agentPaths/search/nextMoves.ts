@@ -23,7 +23,7 @@ export type Trouble = NonNullable<AgentPathsOptions['moves']>[number];
 export type Spent = Omit<Bounds, 'steps'>;
 const NOTHING: Spent = { rounds: 0, calls: 0, replies: 0, troubles: 0, decisions: 0, resumes: 0 };
 
-/** What a move tells of where it was tried. */
+/** Where a move is tried: what led there, and how much of the bounds is used up. */
 interface Place {
   readonly prediction: Prediction;
   readonly word: readonly Step[];
@@ -31,7 +31,7 @@ interface Place {
   readonly bounds: Bounds;
 }
 
-/** A move that may come in the middle of something. */
+/** A move that may come while the agent is in the middle of a phase or of a commit. */
 type Act = MoveOf<'send' | 'steer' | 'followUp' | 'cancel' | 'crash' | 'decide'>;
 
 const plain = (move: Move): Step => ({ type: 'move', move, kinds: [] });
@@ -39,7 +39,7 @@ const plain = (move: Move): Step => ({ type: 'move', move, kinds: [] });
 export class NextMoves {
   readonly #kinds: readonly Behaviour[];
   readonly #troubles: ReadonlySet<Trouble>;
-  /** Kinds of calls that are made together. */
+  /** Kinds of calls that one reply makes together. */
   readonly #together: readonly (readonly number[])[];
   readonly #begin: readonly Step[];
 
@@ -86,7 +86,7 @@ export class NextMoves {
     return steps;
   }
 
-  /** In the middle of a phase; a steer is heard behind it but where the phase would end the run. */
+  /** In the middle of a phase. Only at the end of a run does a steer change what follows; elsewhere it is heard behind the phase. */
   #inPhase({ spent, bounds, prediction }: Place, { state }: Passage): Act[] {
     // What plugins hear of a failure is in the middle of a trouble.
     const most = state === 'Error' ? bounds.troubles : bounds.troubles - 1;
@@ -96,7 +96,7 @@ export class NextMoves {
       .map((act) => ({ do: act }));
   }
 
-  /** While the end of a run that leaves calls waiting is written, or the end of their cycle, which is a trouble itself. */
+  /** While the end of a run is written that leaves calls waiting, or the end of their cycle; the latter counts as a trouble by itself. */
   #whileStored({ spent, bounds }: Place, { state, waits, isOver }: Passage): Act[] {
     const moves: Act[] = [];
     const add = (trouble: Trouble, move: Act): void => {

@@ -28,19 +28,19 @@ function folder(): string | undefined {
   }
 }
 
-let print: string | undefined;
+let fingerprint: string | undefined;
 
-/** The charts and the search as they are written, to the last helper; nothing where their files are not at hand. */
-function printOfFiles(): string | undefined {
-  if (print !== undefined) return print;
+/** Of all files of the charts and of the search: a change in any may change the paths. Nothing where they are not at hand. */
+function fingerprintOfFiles(): string | undefined {
+  if (fingerprint !== undefined) return fingerprint;
   try {
     const texts = ['../../../../machines', '..'].flatMap((folder) => {
       const path = join(import.meta.dirname, folder);
       const files = readdirSync(path, { recursive: true, encoding: 'utf8' }).filter((file) => /\.[jt]s$/.test(file));
       return files.sort().map((file) => `${file} ${readFileSync(join(path, file), 'utf8')}`);
     });
-    print = hash(texts.join('\n'));
-    return print;
+    fingerprint = hash(texts.join('\n'));
+    return fingerprint;
   } catch {
     return undefined;
   }
@@ -48,7 +48,7 @@ function printOfFiles(): string | undefined {
 
 /** What was found for this description before, else what `find` finds. */
 export function foundBefore(described: string, find: () => FoundPaths): FoundPaths {
-  const files = printOfFiles();
+  const files = fingerprintOfFiles();
   if (files === undefined) return find();
   const name = hash(`${described} ${files}`);
   const known = kept.get(name) ?? read(name);
