@@ -27,7 +27,7 @@ export const runtime = [
     id: 'signal-lost',
     about: 'a tool is given a signal that nobody aborts',
     witness: 'test/hostile/toolTiming.test.ts',
-    edits: [['given ??= toolSignal(abort, timeoutMs, listenerFailed);', 'given ??= new AbortController().signal;']],
+    edits: [['source.made ??= toolSignal(source);', 'source.made ??= new AbortController().signal;']],
   },
   {
     id: 'listen-order',

@@ -137,6 +137,7 @@ describe('public names', () => {
   it('runchart/node', async () => {
     expect(await namesOf('src/node.ts')).toMatchInlineSnapshot(`
       [
+        "allowAlways",
         "codingTools",
         "configuredPlugins",
         "hooks",

@@ -312,7 +312,7 @@ export const defects = [
     id: 'tool-never-times-out',
     about: 'a tool that never answers holds its run for ever',
     fault: 'tool-deaf',
-    edits: [["resolve(returned(erred('timeout', words), retrying));", 'String(words);']],
+    edits: [["resolve(returned(erred('timeout', words), retry));", 'String(words);']],
   },
   {
     id: 'effects-outlive-cancel',
@@ -602,7 +602,7 @@ export const defects = [
     id: 'tool-signal-of-nobody',
     about: 'a tool is given a signal that nobody aborts',
     fault: 'cancel, tool-deaf',
-    edits: [['given ??= toolSignal(abort, timeoutMs, listenerFailed);', 'given ??= new AbortController().signal;']],
+    edits: [['source.made ??= toolSignal(source);', 'source.made ??= new AbortController().signal;']],
   },
   {
     id: 'no-deadline',
