@@ -1,7 +1,7 @@
 /**
  * Messages of an earlier conversation, as a new one is opened with: one entry, and what it stands for. Rule: each request
- * is a cycle with its stop, and each call has a result: where the messages hold none, one that says so. So no call of the
- * past is ever run.
+ * is a cycle with its stop, each message of the model is a reply of its own, and each call has a result: where the messages
+ * hold none, one that says so. So no call of the past is ever run.
  */
 
 import { NO_EARLIER_RESULT } from '../transcript/texts.ts';
@@ -25,12 +25,13 @@ function withoutResult(messages: readonly Message[]): (calls: readonly ToolCall[
 }
 
 /**
- * Hands over, in their order, the entries that stand where it stands. A history may be long, so nothing is made of all
- * of it at once.
+ * Hands over, in their order, the entries that stand where it stands; `replied` is told when a message of the model is
+ * whole. A history may be long, so nothing is made of all of it at once.
  */
 export function eachEarlierEntry(
   { messages, seq, at, conversationId }: Earlier,
   take: (entry: LogEntry) => void,
+  replied?: () => void,
 ): void {
   const head = { seq, at, conversationId, runId: null };
   const lacking = withoutResult(messages);
@@ -43,6 +44,7 @@ export function eachEarlierEntry(
       const entry = { ...head, type: 'agent-output' as const, item };
       take(extra === undefined || item !== items.at(-1) ? entry : { ...entry, extra });
     }
+    replied?.();
     for (const callId of toolCalls.length > 0 ? lacking(toolCalls, index) : []) {
       const told = [{ type: 'text' as const, text: NO_EARLIER_RESULT }];
       take({ ...head, type: 'tool-result', callId, outcome: 'cancelled', content: told, code: 'restart' });

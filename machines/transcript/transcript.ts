@@ -233,7 +233,11 @@ class MessageList implements Transcript {
       case 'agent-output':
         return this.#open.add(entry, (callId) => this.#slots.has(callId));
       case 'history':
-        eachEarlierEntry(entry, (earlier) => this.push(earlier));
+        eachEarlierEntry(
+          entry,
+          (earlier) => this.push(earlier),
+          () => this.#close(),
+        );
         return;
       case 'user-message':
         this.#userTurns += 1;

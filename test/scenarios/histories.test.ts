@@ -118,3 +118,20 @@ it('a history whose calls all have results is taken over as it is', async () => 
   expect(conversation.messages()).toEqual(history);
   expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 succeeded']);
 });
+
+it('messages of the model that follow one another in a history stay separate, with what the provider sent beside each', async () => {
+  const signed: Message = {
+    role: 'assistant',
+    content: [{ type: 'text', text: 'b' }],
+    toolCalls: [],
+    extra: { signed: 1 },
+  };
+  const history = [user('q'), calls('a'), signed, calls('', 'c1'), told('c1'), calls('c'), calls('d'), user('r')];
+  for (const again of [false, true]) {
+    const { conversation, model } = await opened(history, { again });
+    expect(conversation.messages()).toEqual(history);
+    expect(modelMessages(conversation.log())).toEqual(history);
+    await conversation.send('go').result;
+    expect(model.calls[0]?.messages).toEqual([...history, user('go')]);
+  }
+});
