@@ -6,7 +6,14 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json } from '../../machines/internal.ts';
 import { spawning, spawnOf } from '../runtime/subAgentPort.ts';
-import { defineTool, definitionOf, type Tool, type ToolContext, type ToolDefinition } from '../tools/tool.ts';
+import {
+  defineTool,
+  definitionOf,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  validatorOf,
+} from '../tools/tool.ts';
 import { isUserAbort } from './requestErrors.ts';
 
 /** Called once per call of a batch; where given, it is the executor. What it answers is the result; nothing stands for what `run` gave. */
@@ -78,7 +85,7 @@ function strict(schema: StandardSchemaV1): StandardSchemaV1 {
   if (!properties || additionalProperties === true || typeof additionalProperties === 'object') return schema;
   const validate = (value: unknown) => {
     const stray = Object.keys(value as object).filter((key) => !Object.hasOwn(properties, key));
-    if (stray.length === 0) return standard.validate(value);
+    if (stray.length === 0) return validatorOf(schema)(value);
     return { issues: stray.map((key) => ({ message: 'is no argument of this tool', path: [key] })) };
   };
   return { '~standard': { ...standard, validate } };

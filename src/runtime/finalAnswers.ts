@@ -10,6 +10,7 @@ import type { ConversationScope } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { Policies } from '../policies.ts';
 import { within } from '../timeLimit.ts';
+import { validatorOf } from '../tools/tool.ts';
 import { CHECK_MS, issuesText, type JsonSchemaSource } from '../tools/toolbox.ts';
 import type { Ports } from './ports.ts';
 
@@ -124,7 +125,7 @@ export class FinalAnswers {
 
   async #validated(schema: StandardSchemaV1, value: unknown, signal: AbortSignal) {
     const { setTimer } = this.#options.ports;
-    const result = await within(CHECK_MS, { setTimer, signal }, () => schema['~standard'].validate(value));
+    const result = await within(CHECK_MS, { setTimer, signal }, () => validatorOf(schema)(value));
     if (!result.issues && !('value' in result)) throw new TypeError('the schema answered neither a value nor issues');
     return result;
   }

@@ -63,11 +63,47 @@ export interface Tool {
 
 const definitions = new WeakMap<Tool, ToolDefinition>();
 
+/** What zod offers beside the standard. */
+interface Zod {
+  _zod?: { run(payload: ZodRun, how: { async: true }): ZodRun | Promise<ZodRun> };
+  safeParseAsync(value: unknown): Promise<{ error: StandardSchemaV1.FailureResult }>;
+}
+interface ZodRun {
+  value: unknown;
+  issues: unknown[];
+}
+type Validate = StandardSchemaV1.Props['validate'];
+
+/**
+ * The schema's word on a value. By the standard zod begins an asynchronous check twice and hears nothing of the first, whose
+ * rejection would end the process: so it is run as one that may take its time, and asked again for the words of a refusal only.
+ */
+export const validatorOf =
+  (schema: StandardSchemaV1): Validate =>
+  (value) => {
+    const zod = schema as StandardSchemaV1 & Zod;
+    const run = zod._zod?.run({ value, issues: [] }, { async: true });
+    if (run && 'then' in run) {
+      return run.then(async (end) =>
+        end.issues.length > 0 ? (await zod.safeParseAsync(value)).error : { value: end.value },
+      );
+    }
+    return run?.issues.length === 0 ? { value: run.value } : schema['~standard'].validate(value);
+  };
+
+const validators = new WeakMap<ToolDefinition, Validate>();
+
+/** What a tool's schema makes of arguments; each definition has a validator. */
+export const validatedArgs = (definition: ToolDefinition, args: Json): ReturnType<Validate> =>
+  validators.get(definition)?.(args) as ReturnType<Validate>;
+
 /** Makes a tool. Throws ConfigurationError for what is missing, unknown or cannot work. */
 export function defineTool<S extends StandardSchemaV1>(tool: ToolDefinition<S>): Tool {
   checkTool(tool as unknown as ToolDefinition);
   const made: Tool = Object.freeze({ name: tool.name, description: tool.description ?? '' });
-  definitions.set(made, tool as unknown as ToolDefinition);
+  const definition = tool as unknown as ToolDefinition;
+  definitions.set(made, definition);
+  validators.set(definition, validatorOf(tool.parameters));
   return made;
 }
 

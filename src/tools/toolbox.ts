@@ -10,7 +10,7 @@ import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
 import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
 import { within } from '../timeLimit.ts';
-import { definitionOf, type Tool, type ToolDefinition } from './tool.ts';
+import { definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';
 
 /** How long a schema may think about the arguments of one call. */
 export const CHECK_MS = 30_000;
@@ -74,7 +74,7 @@ export class Toolbox {
     const why = unreadable(call);
     if (why !== undefined) return refused('invalid_arguments', why);
     try {
-      const given = definition.parameters['~standard'].validate(call.args);
+      const given = validatedArgs(definition, call.args);
       const result = 'then' in given ? await within(CHECK_MS, waiting, () => given) : given;
       if (result.issues)
         return refused('invalid_arguments', issuesText(`Invalid arguments for ${call.name}:`, result.issues));

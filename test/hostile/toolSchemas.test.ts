@@ -8,6 +8,7 @@ import {
   outcomeOf,
   playTool,
   resultText,
+  say,
   scripted,
   settle,
   stillClock,
@@ -101,6 +102,47 @@ test('a schema may answer later, or through a promise of its own making', async 
     const { log } = await playTool(checkedBy(validate, seen));
     expect([outcomeOf(log), seen]).toEqual(['succeeded', [{ a: 1 }]]);
   }
+});
+
+describe('an asynchronous check of zod', () => {
+  const asked: string[] = [];
+  const checked = (verdict: () => Promise<boolean>) =>
+    z.object({
+      path: z.string().refine((path) => {
+        asked.push(path);
+        return verdict();
+      }, 'is taken'),
+    });
+  const played = async (verdict: () => Promise<boolean>) => {
+    asked.length = 0;
+    const execute = ({ path }: { path: string }): string => `read ${path}`;
+    const tool = defineTool({ name: 't', description: '', parameters: checked(verdict), execute });
+    const { log } = await playTool(tool, '{"path":"a"}');
+    return [outcomeOf(log), resultText(log)];
+  };
+
+  test('that rejects refuses the call, and no rejection goes unheard', async () => {
+    const [outcome, text] = await played(() => Promise.reject(new Error('no service')));
+    expect([outcome, text]).toEqual([
+      'failed invalid_arguments',
+      expect.stringMatching(/could not be checked.*no service/),
+    ]);
+    await settle();
+  });
+
+  test('that rejects for a final answer is told to the model, and no rejection goes unheard', async () => {
+    const output = checked(() => Promise.reject(new Error('no service')));
+    const conversation = await opened({ model: scripted([1, 2, 3].map(() => say('{"path":"a"}'))), output });
+    expect((await conversation.send('go').result).error?.code).toBe('output_invalid');
+    await settle();
+  });
+
+  test('is made once where it passes, and refuses in its own words', async () => {
+    expect(await played(async () => true)).toEqual(['succeeded', 'read a']);
+    expect(asked).toEqual(['a']);
+    const [outcome, text] = await played(async () => false);
+    expect([outcome, text]).toEqual(['failed invalid_arguments', expect.stringContaining('path: is taken')]);
+  });
 });
 
 describe('what a schema makes of the arguments', () => {
