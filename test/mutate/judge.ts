@@ -10,6 +10,7 @@ import { conversations } from '../paths/conversations.ts';
 import { counts } from '../paths/counts.ts';
 import { digestOf, hashOf, recordOf, stepsOf } from '../paths/digest.ts';
 import type { Drawn } from '../paths/drawn.ts';
+import { ends } from '../paths/ends.ts';
 import { logs } from '../paths/logs.ts';
 import { runs } from '../paths/runs.ts';
 import { type Trace, tracesOf, type Walk } from '../paths/trace.ts';
@@ -39,7 +40,7 @@ export interface Verdict {
 }
 
 /** In place of a chart, counted down from -1: what functions say of drawn subjects, by batch. */
-const drawns: readonly Drawn[] = [logs, runs, conversations, acts, counts];
+const drawns: readonly Drawn[] = [logs, runs, ends, conversations, acts, counts];
 const drawnAt = (chart: number): Drawn | undefined => drawns[-1 - chart];
 export const places = (): Place[] => [
   ...charts.flatMap(({ cases }, chart) => cases.inputs.map((_, start) => ({ chart, start }))),

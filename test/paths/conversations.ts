@@ -8,21 +8,9 @@ import * as conversationContext from '../../machines/conversation/context.ts';
 import { conversationChart, conversationMachine } from '../../machines/conversation/conversation.machine.ts';
 import * as entries from '../../machines/conversation/entries.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { answered, type Clause, drawn, type Fold, functionsOf, json } from './drawn.ts';
+import { answered, answersOf, type Clause, drawn, type Fold, functionsOf, json, unnamed } from './drawn.ts';
 import { hold } from './invariants.ts';
-import {
-  answersOf,
-  callOf,
-  decisionsOf,
-  idsOf,
-  inputOf,
-  lostOf,
-  resultsIn,
-  some,
-  spentOf,
-  text,
-  unnamed,
-} from './runs.ts';
+import { callOf, decisionsOf, idsOf, inputOf, lostOf, resultsIn, some, spentOf, text } from './runs.ts';
 
 /** What changes a context; the others read its parts. */
 const { contextOf: _c, runOf: _r, queued: _q, nextFollowUp: _n, ...assigns } = conversationContext;

@@ -8,6 +8,8 @@ import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts'
 import { applyEntry, emptyLogState, modelMessages, openCalls } from '../../machines/internal.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import { defaultLimits, type Limits } from '../../machines/policies.ts';
+import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
+import { PRUNED, prunableIn } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -102,6 +104,40 @@ function entriesOf(draw: Chance): NewEntry[] {
   return Array.from({ length: draw.below(4) }, () => ({ runId: 'r', ...made() }) as NewEntry);
 }
 
+/** Characters of results that are never removed. */
+const KEPT = 160_000;
+
+/** A log that is summed up somewhere, and goes on about calls before and behind that. */
+function summedUp(draw: Chance): LogEntry[] {
+  const replied = { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', ...spentOf(draw) };
+  const call = (callId: string): object => ({
+    type: 'agent-output',
+    item: { type: 'tool-call', callId, name: 'write', args: {} },
+  });
+  const result = (callId: string): object => ({
+    type: 'tool-result',
+    callId,
+    outcome: 'succeeded',
+    content: text(`done ${callId}`),
+  });
+  const says = [{ type: 'agent-output', item: { type: 'assistant', text: 'words' } }, replied];
+  const settled = (callId: string): object => ({ type: 'call-settled', callId, how: { ran: callId } });
+  const suspended = { type: 'tool-suspended', callId: 'b', suspension: 1, reason: 'permission' };
+  const before = [
+    { type: 'user-message', messageId: 'm', kind: 'direct', content: text('hi') },
+    ...[call('a'), call('b'), replied, result('a'), draw.one([suspended, suspended, result('b')]), ...says],
+    ...some(draw, 0.7, [result('b')]),
+    ...(draw.odds(0.5) ? [call('c'), replied, result('c'), ...says] : []),
+  ];
+  const after = [settled('b'), { type: 'extension', name: PRUNED, value: { callIds: ['a', 'b', 'c'] } }, settled('a')];
+  const made = [
+    ...before,
+    { type: 'compaction', upToSeq: draw.below(before.length), summary: 'before' },
+    ...some(draw, 0.7, [...after, ...says, settled('c')]),
+  ];
+  return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
+}
+
 /** As a host has kept them: results may be missing, stand apart or be said twice, and ids come again. */
 function messagesOf(draw: Chance): Message[] {
   const callId = (): string => draw.one(['a', 'b', 'c']);
@@ -182,6 +218,15 @@ const FOLDS: Record<string, Fold<Worth>> = {
       fingerprint.resultFingerprint('p', { outcome: 'failed', ...(content.length > 0 && { code: 'error' }), content }),
     ),
   ],
+  pruning: (_, draw) => {
+    const least = PRUNED_RESULT.length;
+    const results = Array.from({ length: 1 + draw.below(6) }, (_, index): Message => {
+      const size = draw.one([0, least, least + 1, 80_000, 80_000 + least, KEPT, KEPT, KEPT + 1]);
+      return { role: 'tool', callId: `${index}`, content: text('x'.repeat(size)), isError: false };
+    });
+    return prunableIn([{ role: 'user', content: text('hi') }, ...results], (callId) => callId !== '1');
+  },
+  summed: (_, draw) => modelMessages(summedUp(draw)),
   earlier: ({ messages }) => [
     [earlier(messages)],
     [knownOf([historyOf(messages)]), modelMessages([historyOf(messages)])],

@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { acts } from './acts.ts';
 import { conversations } from './conversations.ts';
 import { counts } from './counts.ts';
+import { ends } from './ends.ts';
 import { logs } from './logs.ts';
 import { runs } from './runs.ts';
 
-describe.each([logs, runs, conversations, acts, counts])(
+describe.each([logs, runs, ends, conversations, acts, counts])(
   'what functions say of drawn $name',
   ({ name, clauses, subjects, digest }) => {
     it.each(clauses.map(({ says, holds }) => [says, holds] as const))('%s', (_, holds) => {

@@ -42,6 +42,32 @@ export function answered(one: (args: unknown) => unknown, { context, event }: Mo
   }
 }
 
+const BOUNDARY = 'UserMessage';
+/**
+ * All that a module says of a moment, by the names of its functions. Some take context and event, some one of them, and
+ * some make the function for a boundary: each is given everything and reads what it knows.
+ */
+export function answersOf(
+  module: object,
+  { context, event }: { context: object & { end?: object }; event: object },
+): [name: string, answer: unknown][] {
+  const args = { ...event, ...context.end, ...context, context, event };
+  return Object.entries(module).flatMap(([name, one]): [string, unknown][] => {
+    const given: unknown = typeof one === 'object' && one !== null && 'params' in one ? one.params : one;
+    if (typeof given !== 'function') return [];
+    try {
+      const answer: unknown = given(args, event);
+      return [[name, typeof answer === 'function' ? given(BOUNDARY)(args) : answer]];
+    } catch {
+      return [[name, 'throws']];
+    }
+  });
+}
+
+/** The same whatever the functions are called. */
+export const unnamed = (answers: readonly [name: string, answer: unknown][]): string[] =>
+  answers.map(([, answer]) => json(answer)).sort();
+
 export type Fold<S> = (subject: S, draw: Chance) => unknown;
 export interface Clause<S> {
   readonly says: string;

@@ -33,8 +33,7 @@ import {
   usageOf,
 } from '../../machines/internal.ts';
 import { responseEventOf } from '../../machines/responseState.machine.ts';
-import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
-import { prunableIn, prunableOf } from '../../machines/transcript/transcript.ts';
+import { prunableOf } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -423,20 +422,6 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
       [true, false].map((spokeLast) => reconcile(knowledgeOf(before), tail as NewEntry[], spokeLast)),
     );
   },
-  pruning: (_, draw) => {
-    const results = Array.from({ length: 1 + draw.below(6) }, (_, index): Message => {
-      const size = draw.one([
-        0,
-        PRUNED_RESULT.length,
-        PRUNED_RESULT.length + 1,
-        80_000,
-        80_000 + PRUNED_RESULT.length,
-        160_000,
-      ]);
-      return { role: 'tool', callId: `${index}`, content: text('x'.repeat(size)), isError: false };
-    });
-    return prunableIn([{ role: 'user', content: text('hi') }, ...results], (callId) => callId !== '1');
-  },
   responses: (log) => log.map(responseEventOf),
   frozen: (log) => modelMessages(log).map((message) => Object.isFrozen(message)),
   spent: (log) => log.map((entry) => [usageOf(entry), subAgentUsageOf(entry), addUsage(usageOf(entry) ?? none, none)]),
@@ -478,6 +463,21 @@ const logClauses: readonly Clause<readonly LogEntry[]>[] = [
         looked.push(entry);
         hold(json(looked.messages()) === json(modelMessages(log.slice(0, index + 1))), `behind entry ${index}`);
       }
+    },
+  },
+  {
+    says: 'semantics 16: messages that somebody was shown are never changed by what comes later',
+    holds: (log) => {
+      const transcript = createTranscript();
+      const sizes = (shown: readonly Message[]): string => shown.map(({ content }) => content.length).join();
+      const calls = (shown: readonly Message[]): string =>
+        shown.map((message) => (message.role === 'assistant' ? message.toolCalls.length : 0)).join();
+      const looks = log.map((entry) => {
+        transcript.push(entry);
+        const shown = transcript.messages();
+        return { shown, was: sizes(shown) + calls(shown) };
+      });
+      for (const { shown, was } of looks) hold(sizes(shown) + calls(shown) === was, 'a message grew');
     },
   },
   {

@@ -19,11 +19,13 @@ import { backoffMs, defaultPolicies } from '../../machines/policies.ts';
 import * as assigns from '../../machines/run/assigns.ts';
 import {
   contextOf,
+  isAnswered,
   outputOf,
   type RunArgs,
   type RunContext,
   type RunEvent,
   type RunInput,
+  roundOf,
 } from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
@@ -32,13 +34,13 @@ import { runChart } from '../../machines/run/run.machine.ts';
 import { afterReplay, dueReplays } from '../../machines/tools/openCalls.ts';
 import * as toolRetry from '../../machines/tools/toolCall.machine.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { answered, type Clause, drawn, type Fold, functionsOf, json } from './drawn.ts';
+import { answered, answersOf, type Clause, drawn, type Fold, functionsOf, json, unnamed } from './drawn.ts';
 import { hold } from './invariants.ts';
 
 export const text = (words: string) => [{ type: 'text' as const, text: words }];
 const PHASES = [
   ...['runStart', 'stepStart', 'beforeInference', 'afterInference', 'stepEnd'],
-  ...['beforeToolExecute', 'afterToolExecute', 'runEnd'],
+  ...['beforeToolExecute', 'afterToolExecute', 'naturalEnd', 'runEnd'],
 ];
 
 export function callOf(draw: Chance, callId: string): RoundCall {
@@ -81,7 +83,9 @@ export function decisionsOf(draw: Chance, ids: readonly string[]): HeldDecision[
   }));
 }
 
-function slotOf(draw: Chance, call: RoundCall): Slot {
+export function slotOf(draw: Chance, call: RoundCall): Slot {
+  // What is refused is never started.
+  if (call.refused) return { call, status: 'queued' };
   const status = draw.one(['queued', 'running', 'done', 'suspended', 'running', 'done'] as const);
   if (status === 'queued') return { call, status };
   if (status === 'running' && draw.odds(0.5)) return { call, status };
@@ -122,6 +126,7 @@ export function inputOf(draw: Chance): RunInput {
       call: callOf(draw, id),
       suspension: draw.below(2),
       ...(draw.odds(0.5) && { idempotencyKey: `o/${id}` }),
+      ...(draw.odds(0.4) && { decision: { callId: id, action: 'approve' } }),
     }),
   );
   const limit = <T>(value: T) => draw.one<T | false>([false, value]);
@@ -158,7 +163,7 @@ export function inputOf(draw: Chance): RunInput {
         context: draw.one<object>([
           { warn: 0.8, prune: 0.8, exhaust: 0.95 },
           { warn: 0.8 },
-          { exhaust: 0.95 },
+          { exhaust: 0.95, compact: 0.9 },
           { prune: 0.5 },
         ]),
       }),
@@ -178,13 +183,20 @@ export function inputOf(draw: Chance): RunInput {
   };
 }
 
+const terminationOf = (draw: Chance) => ({
+  by: 'budget',
+  reason: 'enough',
+  ...(draw.odds(0.4) && { stopped: true as const }),
+});
+
 /** A round that has not begun, one that runs, or one that is over: what waits in it is open, what is queued kept. */
-function momentOf(draw: Chance): RunContext {
+export function momentOf(draw: Chance): RunContext {
   const input = inputOf(draw);
   const start = contextOf(input);
   const made = ['a', 'b', 'c'].slice(0, draw.below(4)).map((id) => callOf(draw, id));
   const over = draw.odds(0.4);
-  const slots = over ? made.map((call) => slotOf(draw, call)).filter(({ status }) => status !== 'running') : [];
+  const ended = over ? made.map((call) => slotOf(draw, call)).filter(({ status }) => status !== 'running') : [];
+  const slots = ended.map((slot): Slot => (isAnswered(slot, undefined) ? { ...slot, status: 'skipped' } : slot));
   const here = slots.filter(({ status }) => status === 'suspended');
   const suspended = [
     ...start.suspended,
@@ -206,7 +218,7 @@ function momentOf(draw: Chance): RunContext {
     calls: over ? [] : made,
     slots,
     reply: { finish: draw.one(['stop', 'tool-calls', 'length', 'pause']), empty: draw.odds(0.3) },
-    terminate: draw.odds(0.2) ? { by: 'budget', reason: 'enough' } : undefined,
+    terminate: draw.odds(0.2) ? terminationOf(draw) : undefined,
     gates: draw.below(3),
     gate: open ? 'open' : 'closed',
     replaying,
@@ -278,7 +290,9 @@ function answerOf(draw: Chance): EffectValue {
   return draw.one<() => EffectValue>([
     () => ({ kind: 'committed' }),
     () => ({ kind: 'done', ...(draw.odds(0.5) && { writes: { mode: 1 } }) }),
-    () => ({ kind: 'terminate', by: 'guard', reason: 'enough' }),
+    () => ({ kind: 'terminate', ...terminationOf(draw) }),
+    () => ({ kind: 'continue', text: 'Once more.', why: draw.one(['stop_hook', 'output']) }),
+    () => ({ kind: 'answer', value: { sum: draw.below(3) } }),
     () => ({
       kind: 'context',
       used,
@@ -362,32 +376,6 @@ export const spentOf = (draw: Chance) => ({
   usage: { inputTokens: 5, outputTokens: draw.below(5), cachedInputTokens: 1, cacheWriteTokens: 1, reasoningTokens: 1 },
 });
 
-const BOUNDARY = 'UserMessage';
-/**
- * All that a module says of a moment, by the names of its functions. Some take context and event, some one of them, and
- * some make the function for a boundary: each is given everything and reads what it knows.
- */
-export function answersOf(
-  module: object,
-  { context, event }: { context: object & { end?: object }; event: object },
-): [name: string, answer: unknown][] {
-  const args = { ...event, ...context.end, ...context, context, event };
-  return Object.entries(module).flatMap(([name, one]): [string, unknown][] => {
-    const given: unknown = typeof one === 'object' && one !== null && 'params' in one ? one.params : one;
-    if (typeof given !== 'function') return [];
-    try {
-      const answer: unknown = given(args, event);
-      return [[name, typeof answer === 'function' ? given(BOUNDARY)(args) : answer]];
-    } catch {
-      return [[name, 'throws']];
-    }
-  });
-}
-
-/** The same whatever the functions are called. */
-export const unnamed = (answers: readonly [name: string, answer: unknown][]): string[] =>
-  answers.map(([, answer]) => json(answer)).sort();
-
 const given = functionsOf(runChart);
 const FOLDS: Record<string, Fold<RunArgs>> = {
   acts: (moment) => given.map((one) => json(answered(one, moment))),
@@ -446,7 +434,8 @@ function endsOf({ context, event }: RunArgs) {
   ];
 }
 
-const clauses: readonly Clause<RunArgs>[] = [
+/** Of whatever moment. */
+export const endClauses: readonly Clause<RunArgs>[] = [
   {
     says: 'run-lifecycle, CancellationToken Impact: whenever a run ends early, no call gets two results',
     holds: (moment) => {
@@ -467,6 +456,9 @@ const clauses: readonly Clause<RunArgs>[] = [
       hold(both.length === 0, `${both} waits and has a result`);
     },
   },
+];
+const clauses: readonly Clause<RunArgs>[] = [
+  ...endClauses,
   {
     says: 'run-lifecycle, RESUME_TOOL_CALL: a gate does each call once, and each of its suspension’s decision',
     holds: ({ context }) => {
@@ -484,9 +476,22 @@ const clauses: readonly Clause<RunArgs>[] = [
   },
 ];
 
+/** A tool begins when its start is stored: a call that waits for a person, and is not replayed, has lost none. */
+export function asStored({ context, event }: RunArgs): RunArgs {
+  const waiting = [...context.slots, ...roundOf(event).slots].filter(({ output }) => output?.outcome === 'suspended');
+  const ids = idsOf([...context.suspended, ...waiting]).filter((callId) => !context.replaying.includes(callId));
+  const stored = (lost: readonly NewEntry[]): NewEntry[] =>
+    lost.filter((entry) => entry.type !== 'tool-started' || !ids.includes(entry.callId));
+  const { end } = context;
+  return {
+    context: end.lost ? { ...context, end: { ...end, lost: stored(end.lost) } } : context,
+    event: event.type === 'append.failed' ? { ...event, lost: stored(event.lost) } : event,
+  };
+}
+
 function momentAt(seed: number): RunArgs {
   const draw = chance(seed * 7919);
   const context = momentOf(draw);
-  return { context, event: eventOf(draw, context) };
+  return asStored({ context, event: eventOf(draw, context) });
 }
 export const runs = drawn('RUNS', momentAt, FOLDS, clauses);
