@@ -8,7 +8,7 @@ import { ConfigurationError } from './errors.ts';
 import type { Model } from './models/model.ts';
 import { checkPlugin, type Plugin } from './plugins/plugin.ts';
 import type { DeepPartial, Policies } from './policies.ts';
-import { type Ports, storeForm } from './runtime/ports.ts';
+import { type Ports, storeValidator } from './runtime/ports.ts';
 import type { LogStore } from './stores/store.ts';
 import { definitionOf, type Tool } from './tools/tool.ts';
 import {
@@ -18,14 +18,14 @@ import {
   checkOptionsOf,
   choice,
   flag,
-  impossible,
+  hasMethods,
+  invalidOption,
   list,
+  nonEmptyText,
   object,
   standardSchema,
   strings,
   text,
-  withMethods,
-  word,
 } from './validation.ts';
 
 /**
@@ -59,19 +59,19 @@ export interface AgentOptions {
 
 const MODEL = "a model, for example openai('gpt-5.2')";
 
-/** What each option takes; policies and ports are looked at by their own forms. */
-export const agentForm = object({
-  model: { wanted: MODEL, takes: (value) => withMethods(value, 'stream'), secret: true },
+/** What each option takes; policies and ports are checked by their own validators. */
+export const agentValidator = object({
+  model: { expected: MODEL, test: (value) => hasMethods(value, 'stream'), secret: true },
   instructions: text,
   tools: list('tools'),
   plugins: list('plugins'),
-  store: storeForm,
-  cwd: word,
+  store: storeValidator,
+  cwd: nonEmptyText,
   inspect: {
-    wanted: 'a function or observer',
-    takes: (value) => {
+    expected: 'a function or observer',
+    test: (value) => {
       const given = value as { inspect?: { next?: unknown }; next?: unknown } | null | undefined;
-      return callback.takes(given?.inspect?.next ?? given?.next ?? value);
+      return callback.test(given?.inspect?.next ?? given?.next ?? value);
     },
   },
   interpreter: choice('compiled', 'xstate'),
@@ -93,7 +93,7 @@ function checkTools(tools: readonly Tool[]): void {
 
 /** Throws ConfigurationError for an option that is unknown or cannot work. */
 export function checkOptions(options: AgentOptions): void {
-  check('the options of createAgent', options, agentForm, 'the option ');
+  check('the options of createAgent', options, agentValidator, 'the option ');
   if (options.model === undefined) throw new ConfigurationError(`createAgent needs ${MODEL}`);
   checkTools(options.tools ?? []);
   for (const plugin of options.plugins ?? []) checkPlugin(plugin);
@@ -108,15 +108,15 @@ export interface OpenOptions {
   /** One that is there already, or RunchartError `not_found`; none is made. */
   existing?: boolean;
 }
-const openForm = object({ history: list('messages'), cwd: word, existing: flag });
+const openValidator = object({ history: list('messages'), cwd: nonEmptyText, existing: flag });
 
 /** Throws ConfigurationError for what no conversation is opened by. */
 export function checkId(id: unknown): void {
-  if (!word.takes(id)) throw impossible('the id of a conversation', word, id);
+  if (!nonEmptyText.test(id)) throw invalidOption('the id of a conversation', nonEmptyText, id);
 }
 
 /** Throws ConfigurationError for an id or an option that is unknown or cannot work. */
 export function checkOpening(id: string, options: OpenOptions): void {
   checkId(id);
-  checkOptionsOf('open', options, openForm);
+  checkOptionsOf('open', options, openValidator);
 }

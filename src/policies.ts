@@ -9,16 +9,16 @@ import {
   callback,
   check,
   choice,
-  type Form,
   flag,
+  hasMethods,
   isList,
   isObject,
   list,
   number,
   object,
   orFalse,
+  type Validator,
   whole,
-  withMethods,
 } from './validation.ts';
 
 const KINDS = ['warn', 'prune', 'compact', 'exhaust'] as const;
@@ -36,9 +36,9 @@ const isShare = (at: unknown): boolean => typeof at === 'number' && at >= 0 && a
 const isStep = (step: unknown): boolean =>
   isObject(step) && Object.keys(step).length === 2 && KINDS.includes(step.kind as Kind) && isShare(step.at);
 
-export const contextForm: Form = {
-  wanted: `a list of { kind, at }, each kind (${KINDS.join(', ')}) once, at a share of 0 to 1`,
-  takes: (value) =>
+export const contextValidator: Validator = {
+  expected: `a list of { kind, at }, each kind (${KINDS.join(', ')}) once, at a share of 0 to 1`,
+  test: (value) =>
     isList(value) &&
     value.every(isStep) &&
     new Set((value as ContextPolicy).map(({ kind }) => kind)).size === value.length,
@@ -51,9 +51,9 @@ export function thresholdsOf(policy: ContextPolicy, window: number | undefined):
 }
 
 /** Each of the choices at most once. */
-const some = (...choices: string[]): Form => ({
-  wanted: `a list of ${choices.join(', ')}, each at most once`,
-  takes: (value) =>
+const some = (...choices: string[]): Validator => ({
+  expected: `a list of ${choices.join(', ')}, each at most once`,
+  test: (value) =>
     isList(value) && new Set(value).size === value.length && value.every((each) => choices.includes(each as string)),
 });
 
@@ -81,7 +81,7 @@ export const defaults = {
   context: contextDefaults,
 };
 
-export const policyForm = object(
+export const policiesValidator = object(
   {
     whileActive: choice('reject', 'steer', 'followUp'),
     steerAt: choice('afterRound', 'afterTool'),
@@ -99,7 +99,7 @@ export const policyForm = object(
         ...retry,
         respectRetryAfter: flag,
         maxRetryAfterMs: number(0),
-        fallbackModels: list('models', (each) => withMethods(each, 'stream')),
+        fallbackModels: list('models', (each) => hasMethods(each, 'stream')),
       },
       { defaults: modelRetry },
     ),
@@ -132,7 +132,7 @@ export const policyForm = object(
     ),
     textToolCalls: orFalse(some(...textCallFormats)),
     observerErrors: choice('isolate', 'propagate'),
-    context: contextForm,
+    context: contextValidator,
   },
   { defaults },
 );
@@ -155,7 +155,7 @@ export interface Policies extends Omit<ChartPolicies, 'modelRetry'> {
 
 /** Policies over the defaults. Throws ConfigurationError. */
 export const mergedPolicies = (given: DeepPartial<Policies> | undefined): Policies =>
-  check('policies', given === undefined ? {} : given, policyForm) as Policies;
+  check('policies', given === undefined ? {} : given, policiesValidator) as Policies;
 
 /** The agent's model and its fallbacks, each once. Throws ConfigurationError for one that cannot be called. */
 export const modelsOf = (model: Model, policies: Policies): Model[] => {

@@ -5,10 +5,10 @@
  */
 import { ConfigurationError } from './errors.ts';
 
-export interface Form {
+export interface Validator {
   /** Behind "must be". */
-  wanted: string;
-  takes(value: unknown): boolean;
+  expected: string;
+  test(value: unknown): boolean;
   /** What came may be a credential, or hold one: it is not quoted. */
   secret?: true;
   /** Of an object. */
@@ -17,7 +17,7 @@ export interface Form {
   /** Whether a field that is not declared, with this value, is refused; each is where it is not given. */
   refuses?(value: unknown, owner: object): boolean;
 }
-export type Fields = { readonly [name: string]: Form };
+export type Fields = { readonly [name: string]: Validator };
 type Given = { readonly [name: string]: unknown };
 
 export const isList = (value: unknown): value is unknown[] => Array.isArray(value);
@@ -33,55 +33,58 @@ export function isLiteral(value: object): boolean {
 }
 
 /** Its methods by these names are there, its own or its class's. */
-export const withMethods = (value: unknown, ...names: string[]): boolean =>
+export const hasMethods = (value: unknown, ...names: string[]): boolean =>
   names.every((name) => isFunction((value as Given | null | undefined)?.[name]));
 
 /** Looked at elsewhere. */
-export const anything: Form = { wanted: 'anything', takes: () => true };
-export const flag: Form = { wanted: 'true or false', takes: (value) => typeof value === 'boolean' };
-export const callback: Form = { wanted: 'a function', takes: isFunction };
-export const text: Form = { wanted: 'a string', takes: isText };
-export const word: Form = { wanted: 'a string that is not empty', takes: (value) => isText(value) && value !== '' };
-export const choice = (...choices: string[]): Form => ({
-  wanted: `one of ${choices.map((each) => `"${each}"`).join(', ')}`,
-  takes: (value) => choices.includes(value as string),
+export const anything: Validator = { expected: 'anything', test: () => true };
+export const flag: Validator = { expected: 'true or false', test: (value) => typeof value === 'boolean' };
+export const callback: Validator = { expected: 'a function', test: isFunction };
+export const text: Validator = { expected: 'a string', test: isText };
+export const nonEmptyText: Validator = {
+  expected: 'a string that is not empty',
+  test: (value) => isText(value) && value !== '',
+};
+export const choice = (...choices: string[]): Validator => ({
+  expected: `one of ${choices.map((each) => `"${each}"`).join(', ')}`,
+  test: (value) => choices.includes(value as string),
 });
-export const number = (least: number): Form => ({
-  wanted: `a number of at least ${least}`,
-  takes: (value) => Number.isFinite(value) && (value as number) >= least,
+export const number = (least: number): Validator => ({
+  expected: `a number of at least ${least}`,
+  test: (value) => Number.isFinite(value) && (value as number) >= least,
 });
-export const standardSchema: Form = {
-  wanted: 'a Standard Schema',
-  takes: (value) => withMethods((value as Given | null | undefined)?.['~standard'], 'validate'),
+export const standardSchema: Validator = {
+  expected: 'a Standard Schema',
+  test: (value) => hasMethods((value as Given | null | undefined)?.['~standard'], 'validate'),
 };
 /** Also without an end. */
-export const span = (least: number): Form => ({
-  wanted: `a number of at least ${least}, or Infinity`,
-  takes: (value) => typeof value === 'number' && value >= least,
+export const numberOrInfinity = (least: number): Validator => ({
+  expected: `a number of at least ${least}, or Infinity`,
+  test: (value) => typeof value === 'number' && value >= least,
 });
-export const whole = (least: number): Form => ({
-  wanted: `a whole number of at least ${least}`,
-  takes: (value) => Number.isSafeInteger(value) && (value as number) >= least,
+export const whole = (least: number): Validator => ({
+  expected: `a whole number of at least ${least}`,
+  test: (value) => Number.isSafeInteger(value) && (value as number) >= least,
 });
-export const list = (of: string, takes: (each: unknown) => boolean = () => true): Form => ({
-  wanted: `a list of ${of}`,
-  takes: (value) => isList(value) && [...value].every(takes),
+export const list = (of: string, test: (each: unknown) => boolean = () => true): Validator => ({
+  expected: `a list of ${of}`,
+  test: (value) => isList(value) && [...value].every(test),
   secret: true,
 });
-export const strings: Form = list('strings', isText);
-export const orFalse = (form: Form): Form => ({
-  ...form,
-  wanted: `false or ${form.wanted}`,
-  takes: (value) => value === false || form.takes(value),
+export const strings: Validator = list('strings', isText);
+export const orFalse = (validator: Validator): Validator => ({
+  ...validator,
+  expected: `false or ${validator.expected}`,
+  test: (value) => value === false || validator.test(value),
 });
-export const object = (fields: Fields, more: Pick<Form, 'defaults' | 'refuses'> = {}): Form => ({
-  ...{ wanted: 'an object', takes: isObject, secret: true, fields },
+export const object = (fields: Fields, more: Pick<Validator, 'defaults' | 'refuses'> = {}): Validator => ({
+  ...{ expected: 'an object', test: isObject, secret: true, fields },
   ...more,
 });
 
 const SHOWN_MAX = 200;
 /** What came, in a line: JSON where it is more than a number. */
-export function shown(value: unknown, secret = false): string {
+export function display(value: unknown, secret = false): string {
   const isPlainSight = !secret || typeof value === 'number' || typeof value === 'boolean' || value === null;
   if (!isPlainSight) return isList(value) ? 'a list' : `a value of type ${typeof value}`;
   try {
@@ -91,16 +94,25 @@ export function shown(value: unknown, secret = false): string {
     return typeof value;
   }
 }
-export const impossible = (name: string, { wanted, secret }: Omit<Form, 'takes'>, value: unknown): ConfigurationError =>
-  new ConfigurationError(`${name} must be ${wanted}, got ${shown(value, secret)}`);
+export const invalidOption = (
+  name: string,
+  { expected, secret }: Omit<Validator, 'test'>,
+  value: unknown,
+): ConfigurationError => new ConfigurationError(`${name} must be ${expected}, got ${display(value, secret)}`);
 
 /**
- * What was given, an object over the defaults of its form; what is undefined in it was not given. `prefix` stands before
+ * What was given, an object over the defaults of its validator; what is undefined in it was not given. `prefix` stands before
  * the name of a field, `unknown` before one that nobody knows. Throws ConfigurationError.
  */
-export function check(name: string, given: unknown, form: Form, prefix = `${name}.`, unknown = prefix): unknown {
-  const { fields, defaults, refuses = () => true } = form;
-  if (!form.takes(given)) throw impossible(name, form, given);
+export function check(
+  name: string,
+  given: unknown,
+  validator: Validator,
+  prefix = `${name}.`,
+  unknown = prefix,
+): unknown {
+  const { fields, defaults, refuses = () => true } = validator;
+  if (!validator.test(given)) throw invalidOption(name, validator, given);
   // A copy: what was checked stays as it is.
   if (isList(given)) return [...given];
   if (!fields || !isObject(given)) return given;
@@ -119,14 +131,14 @@ export function check(name: string, given: unknown, form: Form, prefix = `${name
 }
 
 /** The options of a call. Throws ConfigurationError. */
-export const checkOptionsOf = (call: string, given: unknown, form: Form): unknown =>
-  check(`the options of ${call}`, given, form, `${call}: `, `${call}: the option `);
+export const checkOptionsOf = (call: string, given: unknown, validator: Validator): unknown =>
+  check(`the options of ${call}`, given, validator, `${call}: `, `${call}: the option `);
 
 /** Places in a log are counts of entries from the front. Throws ConfigurationError for one below `least`. */
 export function checkPlace(until: unknown, least: number): void {
-  const { wanted, takes } = whole(least);
-  if (until === undefined || takes(until)) return;
+  const { expected, test } = whole(least);
+  if (until === undefined || test(until)) return;
   throw new ConfigurationError(
-    `until counts entries: expected ${wanted}, got ${isText(until) ? shown(until) : String(until)}; leave it out for all`,
+    `until counts entries: expected ${expected}, got ${isText(until) ? display(until) : String(until)}; leave it out for all`,
   );
 }

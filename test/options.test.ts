@@ -9,12 +9,12 @@ import {
   type Plugin,
   subAgents,
 } from '../src/index.ts';
-import { modelForm, priceForm } from '../src/models/model.ts';
-import { agentForm } from '../src/options.ts';
-import { pluginForm } from '../src/plugins/plugin.ts';
-import { portForm } from '../src/runtime/ports.ts';
-import { toolForm } from '../src/tools/tool.ts';
-import { anything, type Form } from '../src/validation.ts';
+import { modelValidator, pricesValidator } from '../src/models/model.ts';
+import { agentValidator } from '../src/options.ts';
+import { pluginValidator } from '../src/plugins/plugin.ts';
+import { portsValidator } from '../src/runtime/ports.ts';
+import { toolValidator } from '../src/tools/tool.ts';
+import { anything, type Validator } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 
 const model = scripted([]);
@@ -77,10 +77,10 @@ const rows = (keys: readonly string[], wrong: string[]) => Object.fromEntries(ke
 const numbers = ['zero', 'half'];
 
 /** Of each table: how a value is given, and the values that are refused. */
-const tables: [string, Form, (key: string, value: unknown) => () => unknown, Record<string, string[]>][] = [
+const tables: [string, Validator, (key: string, value: unknown) => () => unknown, Record<string, string[]>][] = [
   [
     'createAgent',
-    agentForm,
+    agentValidator,
     (key, value) => start({ [key]: value }),
     {
       model: all,
@@ -98,19 +98,19 @@ const tables: [string, Form, (key: string, value: unknown) => () => unknown, Rec
   ],
   [
     'the ports',
-    portForm,
+    portsValidator,
     (key, value) => start({ ports: { [key]: value } }),
     { ...rows(ports, except('function')), store: all },
   ],
   [
     'a plugin',
-    pluginForm,
+    pluginValidator,
     (key, value) => plugged({ name: 'p', [key]: value }),
     { required: except('true', 'false'), ...rows(phases, except('function')) },
   ],
   [
     'a model',
-    modelForm,
+    modelValidator,
     (key, value) => playing({ [key]: value }),
     {
       id: except('text'),
@@ -121,13 +121,13 @@ const tables: [string, Form, (key: string, value: unknown) => () => unknown, Rec
   ],
   [
     'prices',
-    priceForm,
+    pricesValidator,
     (key, value) => costing({ input: 1, output: 1, [key]: value }),
     rows(['input', 'output', 'cachedInput', 'cacheWrite'], except(...numbers)),
   ],
   [
     'defineTool',
-    toolForm,
+    toolValidator,
     (key, value) => define({ [key]: value }),
     {
       description: except('text', 'empty'),

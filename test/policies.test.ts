@@ -1,8 +1,8 @@
 /** Every policy: what it takes, and that everything else is refused at start with words that help. */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
-import { defaults, mergedPolicies, policyForm } from '../src/policies.ts';
-import type { Form } from '../src/validation.ts';
+import { defaults, mergedPolicies, policiesValidator } from '../src/policies.ts';
+import type { Validator } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 
 const model = scripted([]);
@@ -103,19 +103,19 @@ function pathsOf(value: object, path = ''): string[] {
   });
 }
 
-/** The forms by their paths; those of groups are not one. */
-const formsOf = ({ fields = {} }: Form, path = ''): [string, Form][] =>
-  Object.entries(fields).flatMap(([key, form]) =>
-    form.fields ? formsOf(form, `${path}${key}.`) : [[`${path}${key}`, form]],
+/** Validators of single policies by their paths; a group has none of its own. */
+const validatorsOf = ({ fields = {} }: Validator, path = ''): [string, Validator][] =>
+  Object.entries(fields).flatMap(([key, validator]) =>
+    validator.fields ? validatorsOf(validator, `${path}${key}.`) : [[`${path}${key}`, validator]],
   );
-const policyForms = new Map(formsOf(policyForm));
+const policyValidators = new Map(validatorsOf(policiesValidator));
 
 describe('the table of policies', () => {
   const own = Object.keys(refused).filter((path) => !path.startsWith('toolRetry.'));
 
-  it('has a row for every policy, and every policy has its form', () => {
+  it('has a row for every policy, and every policy has its validator', () => {
     expect([...own, budget, 'toolRetry'].sort()).toEqual(pathsOf(defaults).sort());
-    expect([...Object.keys(refused), budget].sort()).toEqual([...policyForms.keys()].sort());
+    expect([...Object.keys(refused), budget].sort()).toEqual([...policyValidators.keys()].sort());
   });
 
   it.each(Object.entries(refused))('%s refuses what cannot work, and takes the rest', (path, wrong) => {
@@ -126,15 +126,15 @@ describe('the table of policies', () => {
   it.each(Object.entries(refused))('the refusal of %s names it, what it takes and what came', (path, wrong) => {
     for (const name of wrong) {
       const message = refusal(having(path, values[name])) ?? '';
-      expect(message).toContain(`policies.${path} must be ${policyForms.get(path)?.wanted}, got `);
+      expect(message).toContain(`policies.${path} must be ${policyValidators.get(path)?.expected}, got `);
       expect(message.length).toBeLessThan(500);
     }
     expect(refusal(having(path, Number.NaN))).toContain('got NaN');
   });
 
   it('limits.costUsd takes a number or false', () => {
-    const form = policyForms.get(budget);
-    expect(all.filter((name) => !form?.takes(values[name]))).toEqual(without(number(0), 'false'));
+    const validator = policyValidators.get(budget);
+    expect(all.filter((name) => !validator?.test(values[name]))).toEqual(without(number(0), 'false'));
   });
 });
 

@@ -23,7 +23,7 @@ import type { AgentOptions } from '../options.ts';
 import type { Policies } from '../policies.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { checkOptionsOf, choice, object, standardSchema, withMethods } from '../validation.ts';
+import { checkOptionsOf, choice, hasMethods, object, standardSchema } from '../validation.ts';
 import { closeConversation } from './close.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
@@ -242,15 +242,15 @@ export interface SendOptions {
   output?: StandardSchemaV1;
 }
 
-const sendForm = object({
+const sendValidator = object({
   kind: choice('steer', 'followUp'),
   output: standardSchema,
-  signal: { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true },
+  signal: { expected: 'an AbortSignal', test: (value) => hasMethods(value, 'addEventListener'), secret: true },
 });
 
 /** What the caller asked for. Throws ConfigurationError for an option that is unknown, or is no kind or no signal: it would reach the log. */
 export function kindAsked(options: SendOptions): 'steer' | 'followUp' | undefined {
-  checkOptionsOf('send', options, sendForm);
+  checkOptionsOf('send', options, sendValidator);
   return options.kind;
 }
 

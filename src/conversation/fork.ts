@@ -6,10 +6,10 @@
 import type { LogEntry, Message } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { checkId } from '../options.ts';
-import { storeForm } from '../runtime/ports.ts';
+import { storeValidator } from '../runtime/ports.ts';
 import type { LogHandle, LogStore } from '../stores/store.ts';
 import { type ForkedSubAgents, forkedSubAgents, withForkedIds } from '../subAgents/forkIds.ts';
-import { checkPlace, impossible } from '../validation.ts';
+import { checkPlace, invalidOption } from '../validation.ts';
 import { readLog } from './open.ts';
 
 type Parts = Extract<LogEntry, { type: 'user-message' }>['content'];
@@ -143,7 +143,7 @@ class Fork {
  * SessionBusyError while somebody has one of them open.
  */
 export async function forkConversation(store: LogStore, from: string, to: string, until?: number): Promise<void> {
-  if (!storeForm.takes(store)) throw impossible('what a fork is kept in', storeForm, store);
+  if (!storeValidator.test(store)) throw invalidOption('what a fork is kept in', storeValidator, store);
   checkId(from);
   checkId(to);
   if (from === to) throw new ConfigurationError(`a fork needs an id of its own, got ${JSON.stringify(to)} for both`);

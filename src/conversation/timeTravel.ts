@@ -14,7 +14,7 @@ import {
 } from '../../machines/internal.ts';
 import { readable } from '../log/entryShape.ts';
 import { type ConversationView, project } from '../projector/index.ts';
-import { checkPlace, impossible, isList } from '../validation.ts';
+import { checkPlace, invalidOption, isList } from '../validation.ts';
 import { pendingCalls, unsettledCalls } from './run.ts';
 
 export interface Past {
@@ -37,7 +37,7 @@ export interface Past {
  * one without the fields of its type. Constant only in the length of the log.
  */
 export function pastOf(entries: readonly LogEntry[], until?: number): Past {
-  if (!isList(entries)) throw impossible('a log', { wanted: 'a list of entries', secret: true }, entries);
+  if (!isList(entries)) throw invalidOption('a log', { expected: 'a list of entries', secret: true }, entries);
   checkPlace(until, 0);
   const counted = entries.slice(0, until);
   const known = emptyLogState();

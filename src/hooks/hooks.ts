@@ -36,12 +36,12 @@ const EVENTS: readonly HookEvent[] = [
 
 export type HookOptions = { [E in HookEvent]?: Hook[] };
 
-const hookForm = object({ matcher: text, required: flag, timeoutMs: whole(1), run: callback, command: text });
-const form = object(Object.fromEntries(EVENTS.map((event) => [event, list('hooks')])));
+const hookValidator = object({ matcher: text, required: flag, timeoutMs: whole(1), run: callback, command: text });
+const optionsValidator = object(Object.fromEntries(EVENTS.map((event) => [event, list('hooks')])));
 
 /** Throws ConfigurationError for an event that does not exist, and for a hook that cannot work. */
 export function hooks(options: HookOptions): Plugin {
-  checkOptionsOf('hooks', options, form);
+  checkOptionsOf('hooks', options, optionsValidator);
   const made = new Map<HookEvent, MatchedHook[]>();
   for (const event of EVENTS)
     made.set(
@@ -57,7 +57,7 @@ interface MatchedHook {
 }
 
 function matched(event: HookEvent, hook: Hook): MatchedHook {
-  checkOptionsOf(`hooks, a hook of ${event}`, hook, hookForm);
+  checkOptionsOf(`hooks, a hook of ${event}`, hook, hookValidator);
   const given: { run?: unknown; command?: unknown } = hook;
   if ((given.run === undefined) === (given.command === undefined) || given.command === '') {
     throw new ConfigurationError(`a hook of ${event} needs either run, a function, or command, a text`);

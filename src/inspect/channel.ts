@@ -4,7 +4,7 @@
  * is gone, and costs nothing more.
  */
 import type { Conversation } from '../conversation/conversation.ts';
-import { checkOptionsOf, flag, object, word } from '../validation.ts';
+import { checkOptionsOf, flag, nonEmptyText, object } from '../validation.ts';
 import { Observed } from './observed.ts';
 import { PageConnection } from './page.ts';
 import { RecordLog } from './recordLog.ts';
@@ -31,7 +31,7 @@ interface Posted {
   readonly frame: string;
 }
 
-const form = object({ channel: word, control: flag });
+const optionsValidator = object({ channel: nonEmptyText, control: flag });
 /** Pages speak every five seconds. */
 const GONE_MS = 20_000;
 
@@ -42,7 +42,7 @@ const isPosted = (given: unknown): given is Posted => {
 
 /** Throws ConfigurationError. */
 export function startChannelInspector(options: ChannelInspectorOptions = {}): ChannelInspector {
-  checkOptionsOf('startChannelInspector', options, form);
+  checkOptionsOf('startChannelInspector', options, optionsValidator);
   const { channel = 'runchart', control = false } = options;
   const records = new RecordLog(Date.now);
   const observed = new Observed(records);

@@ -33,7 +33,7 @@ export interface Inspector {
   close(): Promise<void>;
 }
 
-const form = object({ port: whole(0), open: flag, control: flag });
+const optionsValidator = object({ port: whole(0), open: flag, control: flag });
 const STALL_MS = 10_000;
 
 /** The inspector of the command line, which shows stored logs too. */
@@ -51,7 +51,7 @@ export async function startInspector(options?: InspectorOptions): Promise<Inspec
 }
 
 export async function startLogInspector(options: InspectorOptions = {}): Promise<LogInspector> {
-  checkOptionsOf('startInspector', options, form);
+  checkOptionsOf('startInspector', options, optionsValidator);
   const { port = 0, open = false, control = false } = options;
   if (port > 65_535) throw new ConfigurationError(`expected a port from 0 to 65535, got ${port}`);
   const records = new RecordLog(Date.now);

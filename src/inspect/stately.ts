@@ -5,7 +5,7 @@
  */
 import { ConfigurationError } from '../errors.ts';
 import type { InspectObserver } from '../options.ts';
-import { withMethods } from '../validation.ts';
+import { hasMethods } from '../validation.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 
 interface Snapshot {
@@ -45,7 +45,7 @@ export type StatelyInspector = { next?(event: never): void } | { inspect: { next
 /** As `inspect` of `createAgent`: `inspect: statelyInspector(createWebSocketInspector())`. Throws ConfigurationError. */
 export function statelyInspector(inspector: StatelyInspector): InspectObserver {
   const found: unknown = 'inspect' in inspector ? inspector.inspect : inspector;
-  if (!withMethods(found, 'next'))
+  if (!hasMethods(found, 'next'))
     throw new ConfigurationError(
       'statelyInspector needs an inspector of @statelyai/inspect, or an observer with next (@xstate/inspect is for XState 4)',
     );

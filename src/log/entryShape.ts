@@ -7,7 +7,7 @@
 import { type LogEntry, type LogState, type NewEntry, repairs } from '../../machines/internal.ts';
 import { CorruptLogError } from '../errors.ts';
 import { type LogHandle, toleratedBy } from '../stores/store.ts';
-import { isObject, shown } from '../validation.ts';
+import { display, isObject } from '../validation.ts';
 
 type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;
@@ -86,7 +86,7 @@ export function readable(entry: LogEntry): LogEntry {
   const odd = Object.keys(checks).find((field) => !checks[field]?.(found[field]));
   if (odd === undefined) return entry;
   const where = `entry ${found.seq} (${found.type}) of conversation "${found.conversationId}"`;
-  const got = found[odd] === undefined ? 'nothing' : shown(found[odd]);
+  const got = found[odd] === undefined ? 'nothing' : display(found[odd]);
   throw new CorruptLogError('corrupt', `${where} cannot be used: its ${odd} is ${got}; the log was left as it is`);
 }
 

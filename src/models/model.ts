@@ -5,7 +5,7 @@
 import type { FinishReason, Json, Message, Usage } from '../../machines/vocabulary.ts';
 import { type ImageLimits, imageLimitsOf } from '../content/imageFormat.ts';
 import { ConfigurationError, RunchartError } from '../errors.ts';
-import { check, type Form, number, object, span, strings, word } from '../validation.ts';
+import { check, nonEmptyText, number, numberOrInfinity, object, strings, type Validator } from '../validation.ts';
 
 /** USD per million tokens. */
 export interface Prices {
@@ -141,21 +141,24 @@ export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as con
 export type TextCallFormat = (typeof textCallFormats)[number];
 
 /** USD per million tokens. */
-const price: Form = { ...number(0), wanted: 'a finite number of USD of at least 0' };
+const price: Validator = { ...number(0), expected: 'a finite number of USD of at least 0' };
 /** What else a model and its prices hold is their own affair. */
 const open = { refuses: () => false };
-export const modelForm = object({ id: word, contextWindow: span(0), maxOutputTokens: span(0), secrets: strings }, open);
-export const priceForm = object({ input: price, output: price, cachedInput: price, cacheWrite: price }, open);
+export const modelValidator = object(
+  { id: nonEmptyText, contextWindow: numberOrInfinity(0), maxOutputTokens: numberOrInfinity(0), secrets: strings },
+  open,
+);
+export const pricesValidator = object({ input: price, output: price, cachedInput: price, cacheWrite: price }, open);
 
 /** Throws ConfigurationError for a model that cannot be called, or whose cost could not be told. */
 export function checkModel(model: Model): void {
   const { id, prices } = model;
   if (id === undefined) throw new ConfigurationError('a model needs an id: it names the model in the log');
   const name = `the model ${String(id)}: `;
-  check(name, model, modelForm, name);
+  check(name, model, modelValidator, name);
   imageLimitsOf(model);
   if (prices === undefined) return;
-  check(`${name}prices`, prices, priceForm);
+  check(`${name}prices`, prices, pricesValidator);
   if (prices.input === undefined || prices.output === undefined) {
     throw new ConfigurationError(`${name}prices must hold input and output; leave prices out where they are not known`);
   }

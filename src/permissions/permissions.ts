@@ -16,7 +16,7 @@ import {
 } from '../plugins/callChecks.ts';
 import { PHASE_MS, type Plugin } from '../plugins/plugin.ts';
 import { within } from '../timeLimit.ts';
-import { callback, checkOptionsOf, choice, flag, list, object, strings, word } from '../validation.ts';
+import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, strings } from '../validation.ts';
 import { verdictOf } from './evaluate.ts';
 import { type PathPattern, pathPattern } from './pathRules.ts';
 import { parseRule, parseRules, READ_TOOLS, type Rule } from './rules.ts';
@@ -63,20 +63,20 @@ export type Permissions = Plugin & {
   remember(toolName: string, args: Json, cwd: string): Promise<string[]>;
 };
 
-const rulesForm = { allow: strings, ask: strings, deny: strings, disabledTools: strings };
-const layerForm = object({ name: word, trusted: flag, ...rulesForm });
-const form = object({
+const ruleFields = { allow: strings, ask: strings, deny: strings, disabledTools: strings };
+const layerValidator = object({ name: nonEmptyText, trusted: flag, ...ruleFields });
+const optionsValidator = object({
   mode: choice(...PERMISSION_MODES),
   layers: list('layers { name, trusted, allow, ask, deny, disabledTools }'),
   protect: strings,
   decide: callback,
-  ...rulesForm,
+  ...ruleFields,
 });
 
 /** Throws ConfigurationError for a rule that is misspelt, and names it. */
 export function permissions(options: PermissionOptions = {}): Permissions {
-  checkOptionsOf('permissions', options, form);
-  for (const layer of options.layers ?? []) checkOptionsOf('permissions, a layer', layer, layerForm);
+  checkOptionsOf('permissions', options, optionsValidator);
+  for (const layer of options.layers ?? []) checkOptionsOf('permissions, a layer', layer, layerValidator);
   return new PermissionsPlugin(options);
 }
 

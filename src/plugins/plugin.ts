@@ -18,7 +18,7 @@ import type { ContentPart } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { ModelRequest } from '../models/model.ts';
 import type { Tool } from '../tools/tool.ts';
-import { callback, check, flag, isLiteral, object, word } from '../validation.ts';
+import { callback, check, flag, isLiteral, nonEmptyText, object } from '../validation.ts';
 
 export interface PhaseContext {
   conversationId: string;
@@ -105,14 +105,14 @@ export const PHASE_MS = 30_000;
  * A phase that is misspelt is refused, since a guard that is never called guards nothing; what else an object or an
  * instance of a class holds is its own affair.
  */
-export const pluginForm = object(
+export const pluginValidator = object(
   { ...Object.fromEntries(PHASES.map((phase) => [phase, callback])), required: flag },
-  { refuses: (value, plugin) => isLiteral(plugin) && callback.takes(value) },
+  { refuses: (value, plugin) => isLiteral(plugin) && callback.test(value) },
 );
 
 /** Throws ConfigurationError for what is missing, unknown or cannot work. */
 export function checkPlugin(plugin: Plugin): void {
-  if (!word.takes(plugin?.name)) throw new ConfigurationError('a plugin needs a name');
+  if (!nonEmptyText.test(plugin?.name)) throw new ConfigurationError('a plugin needs a name');
   const name = `plugin "${plugin.name}": `;
-  check(name, plugin, pluginForm, name, `${name}the phase `);
+  check(name, plugin, pluginValidator, name, `${name}the phase `);
 }

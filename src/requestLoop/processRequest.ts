@@ -4,7 +4,7 @@
  * however it ended.
  */
 import { hash, type Message } from '../../machines/internal.ts';
-import { callback, checkOptionsOf, object, withMethods } from '../validation.ts';
+import { callback, checkOptionsOf, hasMethods, object } from '../validation.ts';
 import { type AgentRun, agentRun, sessionMessages } from './agentRun.ts';
 import { RequestFollower } from './follow.ts';
 import { LoopRun } from './loopRun.ts';
@@ -14,18 +14,18 @@ import { UserAbortError } from './requestErrors.ts';
 import { type OpenSession, type RequestState, sessionOf } from './session.ts';
 import { checkedSettings, type LoopSettings } from './settings.ts';
 
-const callbackForm = object({
+const callbacksValidator = object({
   toolCallback: callback,
   streamingCallback: callback,
   toolResultCallback: callback,
   toolStartCallback: callback,
   noticeCallback: callback,
-  signal: { wanted: 'an AbortSignal', takes: (value) => withMethods(value, 'addEventListener'), secret: true },
+  signal: { expected: 'an AbortSignal', test: (value) => hasMethods(value, 'addEventListener'), secret: true },
 });
 
 /** Throws ConfigurationError for what is no callback, and UserAbortError where nothing is to begin. */
 export function checkCallbacks(callbacks: RequestCallbacks): void {
-  checkOptionsOf('a request', callbacks, callbackForm);
+  checkOptionsOf('a request', callbacks, callbacksValidator);
   if (callbacks.signal?.aborted) throw new UserAbortError(undefined, { cause: callbacks.signal.reason });
 }
 

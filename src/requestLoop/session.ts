@@ -5,7 +5,7 @@
 import { addUsage, type Message, type Usage, type UsageCost, zeroUsage } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { type Ports, portsOf } from '../runtime/ports.ts';
-import { anything, callback, check, list, object, strings, text, word } from '../validation.ts';
+import { anything, callback, check, list, nonEmptyText, object, strings, text } from '../validation.ts';
 import { AgentCache, type LoopOptions } from './agentCache.ts';
 import { checkedSettings, type LoopSettings } from './settings.ts';
 import { CallRegistry, type ToolRegistry } from './toolRegistry.ts';
@@ -33,12 +33,12 @@ export interface RequestState {
   close(): Promise<void>;
 }
 
-const loopForm = object({
+const optionsValidator = object({
   resolveModel: callback,
   tools: list('tools'),
   plugins: list('plugins'),
   instructions: text,
-  cwd: word,
+  cwd: nonEmptyText,
   policies: anything,
   settings: anything,
   secrets: strings,
@@ -69,7 +69,7 @@ export class OpenSession implements RequestState {
   #requests = 0;
 
   constructor(options: LoopOptions) {
-    check('the options of createStateManager', options, loopForm, 'createStateManager: ');
+    check('the options of createStateManager', options, optionsValidator, 'createStateManager: ');
     if (!options.resolveModel)
       throw new ConfigurationError('createStateManager needs resolveModel, a function of a name');
     if (!options.tools) throw new ConfigurationError('createStateManager needs tools, a list');

@@ -22,7 +22,7 @@ export interface LoopSettings {
   globalRequestTimeoutSeconds?: number;
 }
 
-const settingsForm = object({
+const settingsValidator = object({
   maxIterations: whole(1),
   maxRetries: whole(0),
   toolStrictValidation: flag,
@@ -32,7 +32,7 @@ const settingsForm = object({
 
 /** A checked copy. Throws ConfigurationError. */
 export const checkedSettings = (settings: LoopSettings): LoopSettings =>
-  check('settings', settings, settingsForm) as LoopSettings;
+  check('settings', settings, settingsValidator) as LoopSettings;
 
 /** Equal for settings under which one agent may serve. */
 export const versionOf = ({ maxIterations, maxRetries, ...rest }: LoopSettings): string => {

@@ -6,7 +6,7 @@ import type { Journal } from '../../machines/internal.ts';
 import type { ScaleImage } from '../content/scale.ts';
 import type { LogStore } from '../stores/store.ts';
 import type { ExecuteTool } from '../tools/execute.ts';
-import { callback, check, type Form, object, withMethods } from '../validation.ts';
+import { callback, check, hasMethods, object, type Validator } from '../validation.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 
 export interface Ports {
@@ -50,27 +50,27 @@ export const platformPorts: Ports = {
   setTimer: platformTimer,
 };
 
-export const storeForm: Form = {
-  wanted: 'a store with open, list and delete',
-  takes: (value) => withMethods(value, 'open', 'list', 'delete'),
+export const storeValidator: Validator = {
+  expected: 'a store with open, list and delete',
+  test: (value) => hasMethods(value, 'open', 'list', 'delete'),
   secret: true,
 };
 
-export const portForm = object(
+export const portsValidator = object(
   {
     now: callback,
     newId: callback,
     random: callback,
     setTimer: callback,
     scaleImage: callback,
-    store: storeForm,
+    store: storeValidator,
     journal: callback,
     interpreter: callback,
     execute: callback,
-  } satisfies { [name in keyof Ports]-?: Form },
+  } satisfies { [name in keyof Ports]-?: Validator },
   { defaults: platformPorts },
 );
 
 /** What is given, the platform's for the rest. Throws ConfigurationError for a port that is unknown or no function. */
 export const portsOf = (given: Partial<Ports> = {}): Ports =>
-  check('the option ports', given, portForm, 'ports.') as Ports;
+  check('the option ports', given, portsValidator, 'ports.') as Ports;

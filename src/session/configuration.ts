@@ -18,7 +18,7 @@ import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts
 import { portsOf } from '../plugins/callChecks.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { type DeepPartial, mergedPolicies, type Policies } from '../policies.ts';
-import { check, choice, flag, isObject, list, object, strings, text, whole, word } from '../validation.ts';
+import { check, choice, flag, isObject, list, nonEmptyText, object, strings, text, whole } from '../validation.ts';
 import { namedFile, type ProjectFile } from './projectFiles.ts';
 import { isTrusted, keptRules, projectFiles, trustFiles } from './trust.ts';
 
@@ -59,14 +59,14 @@ export interface Configuration {
 const BYTES_MAX = 256 * 1_024;
 const NAME = 'config.json';
 
-const hook = object({ matcher: text, required: flag, timeoutMs: whole(1), command: word });
+const hook = object({ matcher: text, required: flag, timeoutMs: whole(1), command: nonEmptyText });
 const environment = {
-  wanted: 'an object of names and texts',
-  takes: (value: unknown) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
+  expected: 'an object of names and texts',
+  test: (value: unknown) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
   secret: true as const,
 };
-const form = object({
-  model: word,
+const fileValidator = object({
+  model: nonEmptyText,
   permissions: object({
     mode: choice(...PERMISSION_MODES),
     allow: strings,
@@ -74,8 +74,8 @@ const form = object({
     deny: strings,
     disabledTools: strings,
   }),
-  hooks: { ...list('hooks'), wanted: 'an object of events and lists of hooks', takes: isObject },
-  limits: { wanted: 'an object', takes: isObject },
+  hooks: { ...list('hooks'), expected: 'an object of events and lists of hooks', test: isObject },
+  limits: { expected: 'an object', test: isObject },
   environment,
   sandbox: choice('off', 'auto', 'required'),
 });
@@ -155,12 +155,12 @@ function ignoredNotice({ ignored }: Configuration): Plugin {
 function read({ path, text: words, cut }: ProjectFile): ConfigurationFile {
   if (cut) throw new ConfigurationError(`${path} is larger than ${BYTES_MAX} bytes: no configuration is`);
   try {
-    const said = check('it', JSON.parse(words), form, '') as ConfigurationFile;
+    const said = check('it', JSON.parse(words), fileValidator, '') as ConfigurationFile;
     // What cannot work is found here, where the file is known.
     const { mode: _mode, ...rules } = said.permissions ?? {};
     permissions(rules);
     for (const [event, given] of Object.entries(said.hooks ?? {}))
-      for (const each of list('hooks').takes(given) ? given : []) check(`a hook of ${event}`, each, hook);
+      for (const each of list('hooks').test(given) ? given : []) check(`a hook of ${event}`, each, hook);
     hooks(said.hooks ?? {});
     mergedPolicies(said.limits && { limits: said.limits });
     return said;

@@ -37,11 +37,11 @@ const NAMES: readonly string[] = ['AGENTS.md', 'CLAUDE.md'];
 const FILE_BYTES_MAX = 32 * 1_024;
 const FILES_BYTES_MAX = 128 * 1_024;
 
-const form = object({ template: text, instructionFiles: strings, git: flag });
+const optionsValidator = object({ template: text, instructionFiles: strings, git: flag });
 
 /** Throws ConfigurationError for an option that cannot work. */
 export function systemPrompt(options: SystemPromptOptions = {}): Plugin {
-  checkOptionsOf('systemPrompt', options, form);
+  checkOptionsOf('systemPrompt', options, optionsValidator);
   return new SystemPromptPlugin(options);
 }
 

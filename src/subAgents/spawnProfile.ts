@@ -9,7 +9,7 @@ import { modelsOf } from '../policies.ts';
 import { type AgentProfile, type OwnProfile, spawnOf } from '../runtime/subAgentPort.ts';
 import { definitionOf, type Tool } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
-import { checkOptionsOf, list, object, span, text, whole, withMethods } from '../validation.ts';
+import { checkOptionsOf, hasMethods, list, numberOrInfinity, object, text, whole } from '../validation.ts';
 import { SUBMIT, submitTool } from './submit.ts';
 
 export interface SpawnProfile {
@@ -81,14 +81,15 @@ export interface SubAgentOptions {
 /** The options of a tool that `subAgents` made. */
 const spawnOptionsOf = (tool: Tool): SubAgentOptions | undefined => spawnOf(tool)?.options;
 
-const spawnForm = object({
+const spawnValidator = object({
   name: text,
-  model: { wanted: 'a Model', takes: (value) => withMethods(value, 'stream'), secret: true },
+  model: { expected: 'a Model', test: (value) => hasMethods(value, 'stream'), secret: true },
   tools: list('tools'),
   instructions: text,
-  limits: object({ turns: span(1), runMs: span(0) }),
+  limits: object({ turns: numberOrInfinity(1), runMs: numberOrInfinity(0) }),
   maxSubAgents: whole(1),
 });
 
 /** Throws ConfigurationError for an option that is unknown or cannot work. */
-export const checkSpawnOptions = (options: SubAgentOptions): unknown => checkOptionsOf('subAgents', options, spawnForm);
+export const checkSpawnOptions = (options: SubAgentOptions): unknown =>
+  checkOptionsOf('subAgents', options, spawnValidator);

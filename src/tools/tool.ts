@@ -11,13 +11,13 @@ import {
   callback,
   check,
   choice,
-  type Form,
+  display,
   flag,
   isLiteral,
+  numberOrInfinity,
   object,
-  shown,
-  span,
   text,
+  type Validator,
 } from '../validation.ts';
 
 export interface ToolContext {
@@ -175,19 +175,19 @@ export function partsOf(value: unknown): StoredPart[] | undefined {
   return storedContent(value);
 }
 
-const approval: Form = {
-  wanted: 'true, false or a function',
-  takes: (value) => flag.takes(value) || callback.takes(value),
+const approval: Validator = {
+  expected: 'true, false or a function',
+  test: (value) => flag.test(value) || callback.test(value),
 };
 
 /** Name, parameters and execute have words of their own. */
-export const toolForm = object(
+export const toolValidator = object(
   {
     ...{ name: anything, parameters: anything, execute: anything },
     description: text,
     readOnly: flag,
     idempotent: flag,
-    timeoutMs: span(0),
+    timeoutMs: numberOrInfinity(0),
     group: choice('read-group', 'write-group', 'bash-group', 'other-group'),
     needsApproval: approval,
   },
@@ -200,12 +200,12 @@ export function checkTool(tool: ToolDefinition): void {
   if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
   if (!NAME.test(tool.name)) {
     const wanted = 'must be 1 to 64 of the characters a-z, A-Z, 0-9, _ and -: providers take no other';
-    throw new ConfigurationError(`the name of the tool ${shown(tool.name)} ${wanted}`);
+    throw new ConfigurationError(`the name of the tool ${display(tool.name)} ${wanted}`);
   }
   if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
   if (typeof tool.parameters?.['~standard']?.validate !== 'function') {
     throw new ConfigurationError(`tool "${tool.name}": parameters must be a Standard Schema (zod 4 is one)`);
   }
   const name = `tool "${tool.name}": `;
-  check(name, tool, toolForm, name);
+  check(name, tool, toolValidator, name);
 }

@@ -7,7 +7,7 @@ import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/ports.ts';
-import { callback, checkOptionsOf, object, span, text, whole, withMethods } from '../validation.ts';
+import { callback, checkOptionsOf, hasMethods, numberOrInfinity, object, text, whole } from '../validation.ts';
 import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './acts.ts';
 import { type Authorize, authorizedBy, json, jsonBody, notFound, refusal, wrongMethod } from './httpRequests.ts';
 import { eventStream } from './sentEvents.ts';
@@ -28,19 +28,19 @@ export interface HandlerOptions {
   setTimer?: Ports['setTimer'];
 }
 
-const form = object({
+const optionsValidator = object({
   authorize: callback,
   basePath: text,
   bodyBytesMax: whole(1),
   waitingMax: whole(1),
-  beatMs: span(1),
-  sessions: { wanted: 'what sessions() answers', takes: (value) => withMethods(value, 'acquire', 'release') },
+  beatMs: numberOrInfinity(1),
+  sessions: { expected: 'what sessions() answers', test: (value) => hasMethods(value, 'acquire', 'release') },
   setTimer: callback,
 });
 
 /** Throws ConfigurationError for an option that cannot work. */
 export function createHandlers(agent: Agent, options: HandlerOptions): (request: Request) => Promise<Response> {
-  checkOptionsOf('createHandlers', options, form);
+  checkOptionsOf('createHandlers', options, optionsValidator);
   if (options.authorize === undefined)
     throw new ConfigurationError('createHandlers needs authorize, which says who may ask');
   const handlers = new Handlers(agent, options);

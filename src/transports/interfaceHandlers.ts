@@ -9,7 +9,7 @@ import type { ContentPart } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
 import { ConfigurationError } from '../errors.ts';
-import { callback, checkOptionsOf, object, whole, withMethods } from '../validation.ts';
+import { callback, checkOptionsOf, hasMethods, object, whole } from '../validation.ts';
 import { decideCall, type Fields, malformed, textOf } from './acts.ts';
 import { agUiEvents, interruptId } from './agUi.ts';
 import { type Authorize, authorizedBy, jsonBody, refusal, wrongMethod } from './httpRequests.ts';
@@ -25,10 +25,10 @@ export interface InterfaceHandlerOptions {
   sessions?: Sessions;
 }
 
-const form = object({
+const optionsValidator = object({
   authorize: callback,
   bodyBytesMax: whole(1),
-  sessions: { wanted: 'what sessions() answers', takes: (value) => withMethods(value, 'acquire', 'release') },
+  sessions: { expected: 'what sessions() answers', test: (value) => hasMethods(value, 'acquire', 'release') },
 });
 
 /** What a page asks for: a message, or answers to what waits. */
@@ -123,7 +123,7 @@ function streamed(
 }
 
 function handlerOf(agent: Agent, options: InterfaceHandlerOptions, name: string, protocol: Protocol) {
-  checkOptionsOf(name, options, form);
+  checkOptionsOf(name, options, optionsValidator);
   const { authorize, bodyBytesMax, sessions: shared = sessions(agent) } = options;
   if (authorize === undefined) throw new ConfigurationError(`${name} needs authorize, which says who may ask`);
 

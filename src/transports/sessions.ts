@@ -7,7 +7,7 @@ import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/ports.ts';
-import { callback, checkOptionsOf, object, span, whole } from '../validation.ts';
+import { callback, checkOptionsOf, numberOrInfinity, object, whole } from '../validation.ts';
 
 export interface SessionOptions {
   /** How long a conversation stays open that nobody holds and that does no work: 60 s. */
@@ -43,11 +43,16 @@ interface Session {
   unwatch?: (() => void) | undefined;
 }
 
-const form = object({ idleMs: span(0), openMax: whole(1), waitMs: span(0), setTimer: callback });
+const optionsValidator = object({
+  idleMs: numberOrInfinity(0),
+  openMax: whole(1),
+  waitMs: numberOrInfinity(0),
+  setTimer: callback,
+});
 
 /** Throws ConfigurationError for an option that cannot work. */
 export function sessions(agent: Agent, options: SessionOptions = {}): Sessions {
-  checkOptionsOf('sessions', options, form);
+  checkOptionsOf('sessions', options, optionsValidator);
   return new LivingSessions(agent, options);
 }
 

@@ -7,7 +7,16 @@ import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provid
 import type { Json } from '../../../machines/vocabulary.ts';
 import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
-import { checkOptionsOf, type Form, isObject, number, object, shown, strings, withMethods } from '../../validation.ts';
+import {
+  checkOptionsOf,
+  display,
+  hasMethods,
+  isObject,
+  number,
+  object,
+  strings,
+  type Validator,
+} from '../../validation.ts';
 import { abortGate } from '../abortGate.ts';
 import type { Model, ModelPart, ModelRequest, Prices } from '../model.ts';
 import { secretsIn, withSecrets } from '../secrets.ts';
@@ -31,16 +40,16 @@ export interface AiSdkSettings {
   secrets?: string[];
 }
 
-const tokens: Form = {
-  wanted: 'a positive whole number of tokens',
-  takes: (value) => Number.isInteger(value) && Number(value) > 0,
+const tokens: Validator = {
+  expected: 'a positive whole number of tokens',
+  test: (value) => Number.isInteger(value) && Number(value) > 0,
 };
-const group: Form = { wanted: 'an object', takes: isObject };
-const settingForm = object({
+const group: Validator = { expected: 'an object', test: isObject };
+const settingsValidator = object({
   temperature: number(0),
   providerOptions: {
-    wanted: "an object of objects, by the provider's name",
-    takes: (value) => isObject(value) && Object.values(value).every(isObject),
+    expected: "an object of objects, by the provider's name",
+    test: (value) => isObject(value) && Object.values(value).every(isObject),
     secret: true,
   },
   contextWindow: tokens,
@@ -61,7 +70,7 @@ interface SdkModel {
 
 function sdkModel(given: object): SdkModel {
   const model = given as SdkModel & LanguageModelV3;
-  if (!isObject(given) || !withMethods(given, 'doStream')) {
+  if (!isObject(given) || !hasMethods(given, 'doStream')) {
     throw new ConfigurationError(
       `aiSdkModel() needs a language model of an AI SDK provider, such as anthropic('…'), got ${isObject(given) ? 'an object without doStream' : typeof given}`,
     );
@@ -69,7 +78,7 @@ function sdkModel(given: object): SdkModel {
   const { specificationVersion: version } = model as SdkModel;
   if (version !== 'v2' && version !== 'v3') {
     throw new ConfigurationError(
-      `aiSdkModel() takes specification versions v2 and v3, got ${shown(version)}: install a provider of AI SDK 5 or 6`,
+      `aiSdkModel() takes specification versions v2 and v3, got ${display(version)}: install a provider of AI SDK 5 or 6`,
     );
   }
   if (typeof model.modelId !== 'string' || model.modelId === '' || typeof model.provider !== 'string') {
@@ -85,7 +94,7 @@ function sdkModel(given: object): SdkModel {
  */
 export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}): Model {
   const source = sdkModel(languageModel);
-  checkOptionsOf('aiSdkModel()', settings, settingForm);
+  checkOptionsOf('aiSdkModel()', settings, settingsValidator);
   const { contextWindow, maxOutputTokens, prices, imageLimits, temperature, providerOptions } = settings;
   const id = source.modelId;
   if (imageLimits) imageLimitsOf({ id, imageLimits });

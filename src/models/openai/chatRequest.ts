@@ -5,7 +5,7 @@
  */
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
 import { textOf } from '../../content/content.ts';
-import { type Form, flag, isList, isObject, number, word } from '../../validation.ts';
+import { flag, isList, isObject, nonEmptyText, number, type Validator } from '../../validation.ts';
 import { ModelError, type ModelRequest, type WrittenMessages } from '../model.ts';
 import { isOfProvider, wireArguments, wireName } from '../sentBack.ts';
 import { isRecord } from '../wireJson.ts';
@@ -28,24 +28,24 @@ export interface SentOptions {
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string';
-const choice: Form = {
-  wanted: 'a string or an object',
-  takes: (value) => isText(value) || (typeof value === 'object' && value !== null),
+const choice: Validator = {
+  expected: 'a string or an object',
+  test: (value) => isText(value) || (typeof value === 'object' && value !== null),
 };
-const whole: Form = { wanted: 'a whole number', takes: Number.isSafeInteger };
-const stops: Form = {
-  wanted: 'a string or a list of strings',
-  takes: (value) => isText(value) || (isList(value) && value.every(isText)),
+const whole: Validator = { expected: 'a whole number', test: Number.isSafeInteger };
+const stops: Validator = {
+  expected: 'a string or a list of strings',
+  test: (value) => isText(value) || (isList(value) && value.every(isText)),
 };
-const body: Form = {
-  wanted: 'an object',
-  takes: isObject,
+const body: Validator = {
+  expected: 'an object',
+  test: isObject,
 };
 /** Each option, its name on the wire and what it takes. */
-const SENT: readonly (readonly [keyof SentOptions, string, Form])[] = [
+const SENT: readonly (readonly [keyof SentOptions, string, Validator])[] = [
   ['temperature', 'temperature', number(0)],
   ['topP', 'top_p', number(0)],
-  ['reasoningEffort', 'reasoning_effort', word],
+  ['reasoningEffort', 'reasoning_effort', nonEmptyText],
   ['seed', 'seed', whole],
   ['stop', 'stop', stops],
 ];
@@ -53,8 +53,8 @@ const SENT_WITH_TOOLS: typeof SENT = [
   ['toolChoice', 'tool_choice', choice],
   ['parallelToolCalls', 'parallel_tool_calls', flag],
 ];
-export const sentForms: readonly (readonly [string, Form])[] = [
-  ...[...SENT, ...SENT_WITH_TOOLS].map(([option, , form]) => [option, form] as const),
+export const sentValidators: readonly (readonly [string, Validator])[] = [
+  ...[...SENT, ...SENT_WITH_TOOLS].map(([option, , validator]) => [option, validator] as const),
   ['extraBody', body],
 ];
 

@@ -5,10 +5,10 @@
 
 import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
-import { callback, checkOptionsOf, type Form, isObject, object, text } from '../../validation.ts';
+import { callback, checkOptionsOf, isObject, object, text, type Validator } from '../../validation.ts';
 import { type Model, ModelError, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../model.ts';
 import { secretsIn, withSecrets } from '../secrets.ts';
-import { chatRequestBody, type SentOptions, sentForms } from './chatRequest.ts';
+import { chatRequestBody, type SentOptions, sentValidators } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './http.ts';
 import {
   type ClientOptions,
@@ -28,19 +28,19 @@ export interface OpenAIOptions extends ClientOptions, SentOptions {
   imageLimits?: ImageLimits;
 }
 
-const tokens: Form = {
-  wanted: 'a positive whole number of tokens',
-  takes: (value) => Number.isInteger(value) && Number(value) > 0,
+const tokens: Validator = {
+  expected: 'a positive whole number of tokens',
+  test: (value) => Number.isInteger(value) && Number(value) > 0,
 };
 /** Looked at when a model is made of it. */
-const group: Form = { wanted: 'an object', takes: isObject };
-const headers: Form = {
-  wanted: 'an object of strings',
-  takes: (value) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
+const group: Validator = { expected: 'an object', test: isObject };
+const headers: Validator = {
+  expected: 'an object of strings',
+  test: (value) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
   secret: true,
 };
 /** What each option takes. */
-const optionForm = object({
+const optionsValidator = object({
   apiKey: { ...text, secret: true },
   baseURL: { ...text, secret: true },
   fetch: callback,
@@ -49,7 +49,7 @@ const optionForm = object({
   maxOutputTokens: tokens,
   prices: group,
   imageLimits: group,
-  ...Object.fromEntries(sentForms),
+  ...Object.fromEntries(sentValidators),
 });
 
 /**
@@ -62,7 +62,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   if (typeof modelName !== 'string' || modelName.trim() === '') {
     throw new ConfigurationError("openai() needs the model's name, as its server knows it");
   }
-  checkOptionsOf('openai()', options, optionForm);
+  checkOptionsOf('openai()', options, optionsValidator);
   const { contextWindow, maxOutputTokens, prices, imageLimits } = options;
   if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
   const connection = connect(modelName, options);

@@ -11,11 +11,11 @@ import {
   callback,
   checkOptionsOf,
   choice,
+  hasMethods,
   isList,
   list,
   number,
   object,
-  withMethods,
 } from '../../validation.ts';
 import { pairingFaults } from '../simulation/watch/pairing.ts';
 import { type Move, sentenceOf } from './moves.ts';
@@ -97,12 +97,12 @@ export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs'
 
 const ABORT_MS = 250;
 
-const pathsForm = object({
+const pathsValidator = object({
   ...{ examples: anything, expect: anything, bounds: anything, check: callback, abortMs: number(0) },
-  outside: { wanted: 'an object with reset and state', takes: (value) => withMethods(value, 'reset', 'state') },
+  outside: { expected: 'an object with reset and state', test: (value) => hasMethods(value, 'reset', 'state') },
   stubs: {
-    wanted: "'all' or a list of names",
-    takes: (value) => value === 'all' || (isList(value) && value.every((name) => typeof name === 'string')),
+    expected: "'all' or a list of names",
+    test: (value) => value === 'all' || (isList(value) && value.every((name) => typeof name === 'string')),
   },
   cover: choice('transitions', 'pairs'),
   moves: list('kinds of moves', (move) => typeof move === 'string'),
@@ -110,7 +110,7 @@ const pathsForm = object({
 
 /** Throws ConfigurationError for an option that is unknown or cannot work. */
 export const checkPathsOptions = (call: string, options: AgentPathsOptions): unknown =>
-  checkOptionsOf(call, options, pathsForm);
+  checkOptionsOf(call, options, pathsValidator);
 
 /** Plays a script to its end. Rejects with the move that failed, or with what is wrong with what came of it. */
 export async function play(make: MakeAgent, script: readonly Move[], options: PlayOptions = {}): Promise<Played> {

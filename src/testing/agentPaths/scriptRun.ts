@@ -7,7 +7,7 @@ import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run, RunResult } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
-import { withMethods } from '../../validation.ts';
+import { hasMethods } from '../../validation.ts';
 import type { AgentWorld } from '../simulation/simulate.ts';
 import { duringOf, filling, inWords, type Move, type MoveOf, toolNames } from './moves.ts';
 import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
@@ -64,7 +64,7 @@ export class ScriptRun {
 
   async begin(): Promise<void> {
     const agent: unknown = this.#make(this.world.around());
-    if (!withMethods(agent, 'open', 'close')) throw new ConfigurationError('agent() must give an agent of createAgent');
+    if (!hasMethods(agent, 'open', 'close')) throw new ConfigurationError('agent() must give an agent of createAgent');
     this.#agent = agent as Agent;
     this.#conversation = await this.#agent.open(TESTED);
     const { isStoring, journal } = this.world;

@@ -14,14 +14,14 @@ import { subAgents } from '../../subAgents/spawnTool.ts';
 import {
   callback,
   checkOptionsOf,
-  type Form,
+  display,
+  hasMethods,
   isList,
   isObject,
   list,
   object,
-  shown,
+  type Validator,
   whole,
-  withMethods,
 } from '../../validation.ts';
 import { Host } from './host.ts';
 import { Life } from './life.ts';
@@ -89,23 +89,23 @@ export interface SimulationOptions {
   interpreter?: Interpreter;
 }
 
-const seed: Form = { wanted: 'a whole number', takes: Number.isSafeInteger };
+const seed: Validator = { expected: 'a whole number', test: Number.isSafeInteger };
 /** A choice is taken modulo how many there are: it may be larger than any of them. */
-const numbers: Form = {
-  wanted: 'a list of whole numbers of at least 0',
-  takes: (value) => isList(value) && value.every((each) => Number.isInteger(each) && (each as number) >= 0),
+const numbers: Validator = {
+  expected: 'a list of whole numbers of at least 0',
+  test: (value) => isList(value) && value.every((each) => Number.isInteger(each) && (each as number) >= 0),
 };
 
-const examples: Form = {
-  wanted: 'lists of arguments by the names of tools',
-  takes: (value) => isObject(value) && Object.values(value).every(isList),
+const examples: Validator = {
+  expected: 'lists of arguments by the names of tools',
+  test: (value) => isObject(value) && Object.values(value).every(isList),
 };
 /** Whatever passes lets a life come to its end. */
-const simulationForm = object({
+const optionsValidator = object({
   seed,
   agent: callback,
   args: examples,
-  invariants: list('functions', callback.takes),
+  invariants: list('functions', callback.test),
   tape: numbers,
   prefix: numbers,
   maxSteps: whole(0),
@@ -121,7 +121,7 @@ const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })'
  * finds: that is a violation in the report.
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
-  checkOptionsOf('simulate', options, simulationForm);
+  checkOptionsOf('simulate', options, optionsValidator);
   if (options.seed === undefined) throw new ConfigurationError('simulate needs a seed, a whole number');
   const { seed, tape: numbers, prefix, args, invariants, inspect, interpreter } = options;
   const tape: Tape = numbers ? recorded(numbers) : prefix ? continued(prefix, seed) : seeded(seed);
@@ -190,7 +190,7 @@ const GIVES = 'agent() must give an agent of createAgent at once';
 export function madeIn(world: World, make: () => Agent): Agent | undefined {
   try {
     const made: unknown = make();
-    if (withMethods(made, 'open', 'close')) return made as Agent;
+    if (hasMethods(made, 'open', 'close')) return made as Agent;
     world.violate('setup', `${GIVES}, got ${sight(made)}`);
   } catch (error) {
     world.violate('setup', `agent() threw ${thrownText(error)}`);
@@ -200,7 +200,7 @@ export function madeIn(world: World, make: () => Agent): Agent | undefined {
 
 /** What an async factory says later is told already. */
 function sight(made: unknown): string {
-  if (!withMethods(made, 'then')) return shown(made);
+  if (!hasMethods(made, 'then')) return display(made);
   Promise.resolve(made).catch(() => undefined);
   return 'a promise';
 }

@@ -20,7 +20,7 @@ export interface CodingToolOptions {
   sandboxOptions?: SandboxOptions;
 }
 
-const form = object({
+const optionsValidator = object({
   sandbox: choice(...SANDBOXES),
   sandboxOptions: object({ hide: strings, write: strings, network: flag }),
 });
@@ -30,7 +30,7 @@ const form = object({
  * that wraps them asks. Throws ConfigurationError where a sandbox is required and there is none.
  */
 export function codingTools(options: CodingToolOptions = {}): Tool[] {
-  checkOptionsOf('codingTools', options, form);
+  checkOptionsOf('codingTools', options, optionsValidator);
   const { sandbox = 'off', sandboxOptions = {} } = options;
   const known = new KnownFiles();
   const bash = bashTool(sandboxFor(sandbox, sandboxOptions));
