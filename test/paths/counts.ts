@@ -129,7 +129,11 @@ function summedUp(draw: Chance): LogEntry[] {
     ...some(draw, 0.7, [result('b')]),
     ...(draw.odds(0.5) ? [call('c'), replied, result('c'), ...says] : []),
   ];
-  const after = [settled('b'), { type: 'extension', name: PRUNED, value: { callIds: ['a', 'b', 'c'] } }, settled('a')];
+  const after = [
+    settled('b'),
+    { type: 'extension', name: PRUNED, value: { callIds: draw.one([['a'], ['a', 'b'], ['b', 'c']]) } },
+    settled('a'),
+  ];
   const made = [
     ...before,
     { type: 'compaction', upToSeq: draw.below(before.length), summary: 'before' },
