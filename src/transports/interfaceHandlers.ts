@@ -1,9 +1,9 @@
 /**
  * Handlers that a page of AG-UI or of the AI SDK talks to: one request, one run, streamed. Rule: of the messages that a page holds only
- * its last one counts, since the conversation has a history of its own; a page that goes away ends nothing, and a decision
- * names the suspension that it was shown.
+ * its last one counts, since the conversation has a history of its own; a page that goes away ends nothing, a decision
+ * names the suspension that it was shown, and answers to what waits no more begin nothing.
  */
-import type { Decision } from '../../machines/internal.ts';
+import type { Decision, LogEntry } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
 import type { ContentPart } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
@@ -72,6 +72,25 @@ async function decideAll(conversation: Conversation, asked: Asked, protocol: Pro
   }
 }
 
+type Stop = Extract<LogEntry, { type: 'run-stop' }>;
+
+/** How the last cycle ended, where nothing waits in it or may go on by an answer; a crash is no end that anybody chose. */
+function endBefore(conversation: Conversation): Stop | undefined {
+  const { status } = conversation;
+  if (status !== 'idle' && status !== 'error') return undefined;
+  const stops = conversation.log().filter((entry): entry is Stop => entry.type === 'run-stop');
+  const stop = stops.at(-1);
+  return stop?.cause === 'crash' ? undefined : stop;
+}
+
+/** What a page is told that asked for nothing new. */
+function* endOf(stop: Stop, conversationId: string, frames: (piece: Piece) => readonly object[]): Generator<object> {
+  const { reason, cause } = stop;
+  const of = { runId: stop.runId ?? '', conversationId };
+  yield* frames({ kind: 'run-begins', continues: true, ...of });
+  yield* frames({ kind: 'run-ends', reason, cause, ...of });
+}
+
 /** The frames of a run; one that left nothing in the log begins and ends all the same. */
 async function* framesOf(
   run: Run,
@@ -99,7 +118,7 @@ const encoder = new TextEncoder();
 
 /** Events as they come; `over` is called once, when they end or nobody reads them any more. */
 function streamed(
-  events: AsyncGenerator<object>,
+  events: AsyncGenerator<object> | Generator<object>,
   last: string,
   headers: Record<string, string>,
   over: () => void,
@@ -141,10 +160,12 @@ function handlerOf(agent: Agent, options: InterfaceHandlerOptions, name: string,
       held = false;
     };
     try {
+      const stop = asked.answers.size > 0 ? endBefore(conversation) : undefined;
       await decideAll(conversation, asked, protocol, by);
-      const run = asked.content ? conversation.send(asked.content) : conversation.resume();
       const frames = (piece: Piece) => protocol.frames(piece, body);
-      return streamed(framesOf(run, conversation.id, frames), protocol.last, protocol.headers, over);
+      const begun = (): Run => (asked.content ? conversation.send(asked.content) : conversation.resume());
+      const events = stop ? endOf(stop, conversation.id, frames) : framesOf(begun(), conversation.id, frames);
+      return streamed(events, protocol.last, protocol.headers, over);
     } catch (error) {
       over();
       throw error;

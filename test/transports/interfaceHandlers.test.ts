@@ -202,6 +202,57 @@ describe('the conversation of a request', () => {
 });
 
 describe.each([
+  {
+    name: 'agUiHandler',
+    make: agUiHandler,
+    asked: { threadId: 'c', messages: [{ role: 'user', content: 'hi' }] },
+    approval: { threadId: 'c', resume: [{ interruptId: '1/c1', status: 'resolved', payload: true }] },
+    frames: ['RUN_STARTED', 'RUN_FINISHED'],
+  },
+  {
+    name: 'uiMessageHandler',
+    make: uiMessageHandler,
+    asked: { id: 'c', messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] },
+    approval: {
+      id: 'c',
+      messages: [
+        { role: 'assistant', parts: [{ state: 'approval-responded', approval: { id: '1/c1', approved: true } }] },
+      ],
+    },
+    frames: ['start', 'abort'],
+  },
+])('$name, told of an approval', ({ make, asked, approval, frames }) => {
+  const typesIn = (text: string): string[] =>
+    [...text.matchAll(/^data: {"type":"([^"]+)"/gm)].map(([, type]) => type ?? '');
+
+  it('that comes after the cycle was cancelled runs no call and asks no model: it tells how the cycle ended', async () => {
+    const { agent, model, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
+    const shared = sessions(agent);
+    const handler = make(agent, { authorize, sessions: shared });
+    await (await post(handler, asked)).text();
+    const conversation = await shared.acquire('c');
+    await conversation.cancel();
+    const before = conversation.log().length;
+    const told = await (await post(handler, approval)).text();
+    expect([typesIn(told), told]).toEqual([frames, expect.stringContaining('cancelled')]);
+    expect([ask.ran, model.calls.length, conversation.log().length]).toEqual([[], 1, before]);
+    await agent.close();
+  });
+
+  it('that is durable already goes on with the cycle that still waits, and with its run', async () => {
+    const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
+    const shared = sessions(agent);
+    const handler = make(agent, { authorize, sessions: shared });
+    await (await post(handler, asked)).text();
+    await (await shared.acquire('c')).decide({ callId: 'c1', action: 'approve' });
+    const answers = await Promise.all([post(handler, approval), post(handler, approval)]);
+    for (const answer of answers) expect(await answer.text()).toContain('Done.');
+    expect(ask.ran).toEqual(['c1']);
+    await agent.close();
+  });
+});
+
+describe.each([
   ['agUiHandler', agUiHandler, { threadId: 'c', messages: [{ role: 'user', content: 'hi' }] }],
   [
     'uiMessageHandler',
