@@ -19,5 +19,10 @@ export function onDemand<T>(load: () => Promise<T>): () => Promise<T> {
   return part;
 }
 
-/** Loads all of them: for a caller that decides itself when time passes, and so can wait for no file. */
-export const everyPart = (): Promise<unknown> => Promise.all(parts.map((load) => load()));
+/** Loads all of them, those that they name too: for a caller that decides itself when time passes, and so can wait for no file. */
+export async function everyPart(): Promise<void> {
+  for (let known = 0; known < parts.length; ) {
+    known = parts.length;
+    await Promise.all(parts.map((load) => load()));
+  }
+}

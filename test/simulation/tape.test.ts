@@ -5,6 +5,7 @@ import { createAgent, memoryStore } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
+import { everyPart, onDemand } from '../../src/onDemand.ts';
 import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
 import { volume } from '../support/tier.ts';
 
@@ -144,4 +145,17 @@ describe('a tape that breaks something', () => {
     const tape = [...Array(40).fill(3), 7, ...Array(40).fill(5)];
     expect(await shrink(live, tape, 'I0')).toEqual([7]);
   });
+});
+
+it('waits, before a life begins, also for the parts that are named by parts', async () => {
+  const loaded: string[] = [];
+  const part = (name: string, inside: () => void) =>
+    onDemand(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      loaded.push(name);
+      inside();
+    });
+  part('outer', () => void part('inner', () => void part('innermost', () => undefined)));
+  await everyPart();
+  expect(loaded).toEqual(['outer', 'inner', 'innermost']);
 });

@@ -71,10 +71,12 @@ export class Rest {
       if (watch.parentCall === undefined) continue;
       const parent = calls.get(watch.parentCall);
       // A crash or the store may take the last words of one whose end is on record already.
-      const cut = watch.beganIn !== world.life || this.#store.lostEnds.has(watch.runId ?? '');
+      const isLost = this.#store.lostEnds.has(watch.runId ?? '');
+      const cut = watch.beganIn !== world.life || isLost;
       const runs = watch.cycle === 'running' && !cut;
       world.hold(!runs, 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
-      const over = parent?.status !== 'ended' || watch.cycle !== 'suspended';
+      // One whose wait was said to be lost, and is stored, has failed for its parent.
+      const over = parent?.status !== 'ended' || watch.cycle !== 'suspended' || isLost;
       world.hold(over, 'I32', () => `the sub-agent ${watch.runId} waits though ${watch.parentCall} has its result`);
     }
   }

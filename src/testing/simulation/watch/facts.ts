@@ -53,15 +53,14 @@ export class Facts {
     this.#lost = [];
   }
 
-  /** Whether some store refused such an entry. What a copy tells was told in the process that wrote it. */
-  hasLost(matches: (entry: LogEntry) => boolean, conversationId?: string): boolean {
-    const isCopy = conversationId !== undefined && this.forks.has(conversationId);
-    return this.#lost.some(matches) || (isCopy && this.#lostBefore.some(matches));
+  /** Whether some store refused such an entry, in the process that lives or in any. */
+  hasLost(matches: (entry: LogEntry) => boolean, since: 'now' | 'ever' = 'now'): boolean {
+    return this.#lost.some(matches) || (since === 'ever' && this.#lostBefore.some(matches));
   }
 
   /** Whether some store refused what was to become of the message. */
-  hasLostMessage(messageId: string, conversationId?: string): boolean {
-    return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId, conversationId);
+  hasLostMessage(messageId: string, since: 'now' | 'ever' = 'now'): boolean {
+    return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId, since);
   }
 
   /** A tool wrote to the state. */

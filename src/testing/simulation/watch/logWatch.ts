@@ -155,7 +155,8 @@ export class LogWatch {
     const isCopy = facts.forks.has(this.#id);
     const isLost = (entry: LogEntry): boolean =>
       entry.type === 'sub-agent' && (entry.child === id || (isCopy && entry.callId === callId));
-    const fits = before === (phase === 'started' ? 'unknown' : 'started') || facts.hasLost(isLost, this.#id);
+    const fits =
+      before === (phase === 'started' ? 'unknown' : 'started') || facts.hasLost(isLost, isCopy ? 'ever' : 'now');
     this.#world.hold(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
     this.children.set(id, phase);
   }

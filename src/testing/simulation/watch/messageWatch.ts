@@ -35,17 +35,14 @@ export class MessageWatch {
     }
   }
 
-  #unqueue({
-    type,
-    messageId,
-    conversationId,
-  }: Extract<LogEntry, { type: 'user-message' | 'message-returned' }>): void {
+  #unqueue({ type, messageId }: Extract<LogEntry, { type: 'user-message' | 'message-returned' }>): void {
     const { facts } = this.#world;
     const message = this.#queue.find((candidate) => candidate.messageId === messageId);
     if (!message) return;
     const before = this.#queue.slice(0, this.#queue.indexOf(message)).filter(({ kind }) => kind === message.kind);
-    // One whose end a store refused is in the log's queue, and not in the living one.
-    const overtaken = before.find((candidate) => !facts.hasLostMessage(candidate.messageId, conversationId));
+    // One whose end a store refused is in the log's queue, and not in the living one. A beginning that a crash cut in two
+    // is completed by the next process, and told by a copy.
+    const overtaken = before.find((candidate) => !facts.hasLostMessage(candidate.messageId, 'ever'));
     const fits = type !== 'user-message' || !overtaken;
     this.#world.hold(fits, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);
     this.#queue = this.#queue.filter((candidate) => candidate !== message);

@@ -109,7 +109,7 @@ export class SimulatedStore implements LogStore {
       store(entries, expectedSeq);
       if (fate !== 'storedButRefused') return;
       this.misled.add(id);
-      throw refusal();
+      throw this.#refuse(entries);
     };
     const handle: LogHandle = {
       read: (from) => inner.read(from),
