@@ -201,7 +201,8 @@ export function planObserver(actors: Actors, moved: () => void): { observer: Obs
     transition: (actor, { type }, transition) => actors.transition(actor, type, takenOf(transition), actor.value),
     settled(actor, { type }) {
       actors.settled(actor, type, actor.value, actor.status);
-      moved();
+      // What a conversation says of itself is read from its chart and its run.
+      if (!actor.parent?.parent) moved();
     },
     stopped: (actor) => actors.stopped(actor, endOf(actor), actor.error),
   };

@@ -178,7 +178,8 @@ export class Observed {
     const [first] = conversation.log();
     const parent = first?.type === 'conversation' ? first.parent : undefined;
     const above = parent && { conversation: parent.conversationId, callId: parent.callId };
-    const redact = <T>(value: T): T => runtime.log.redact(value);
+    // Not by way of the log: who keeps an event is not to keep its conversation.
+    const { redact } = runtime.log;
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation: id, nextId, redact });
     this.#records.add({ type: 'conversation', conversation: id, of: 'runchart', ...(above && { parent: above }) });

@@ -17,11 +17,13 @@ import {
 export interface RecordLimits {
   /** Events, transitions and what was settled. */
   moves: number;
+  /** Events of this process that can still be asked for whole: they hold what a run is through with, and so cost the most to keep. */
+  events: number;
   /** All others: charts, conversations, actors, entries. */
   rest: number;
 }
 
-const LIMITS: RecordLimits = { moves: 20_000, rest: 100_000 };
+const LIMITS: RecordLimits = { moves: 20_000, events: 500, rest: 100_000 };
 /** Without its chart no actor can be drawn: these are never dropped. */
 const isLasting = ({ type }: RecordedFact): boolean => type === 'chart' || type === 'conversation';
 
@@ -50,6 +52,7 @@ export class RecordLog {
   readonly #now: () => number;
   readonly #lasting: Recorded[] = [];
   readonly #moves: Moves;
+  readonly #whole: WholeEvents;
   readonly #rest: Recorded[] = [];
   #next = 0;
   /** When the last event or entry came: what follows of it has its time. */
@@ -61,6 +64,7 @@ export class RecordLog {
     this.#now = now;
     this.#limits = limits;
     this.#moves = new Moves(limits.moves);
+    this.#whole = new WholeEvents(limits.events);
   }
 
   /** Number of the next record. */
@@ -90,7 +94,7 @@ export class RecordLog {
   /** An event that was sent in this process; it is copied, without secrets, when somebody asks for it. */
   event(actor: string, from: string | undefined, event: { type: string }, redact: Redact): void {
     this.#at = this.#now();
-    this.#move(EVENT, actor, event, from, redact);
+    this.#move(EVENT, actor, event.type, from, this.#whole.add(event, redact));
   }
 
   transition(actor: string, step: number, event: string, taken: readonly TakenTransition[], value: StateValue): void {
@@ -135,7 +139,7 @@ export class RecordLog {
   eventOf(n: number): Json {
     const { length } = this.#moves;
     const place = placeOf(length, (index) => this.#moves.numberAt(index), n);
-    return this.#moves.numberAt(place) === n ? this.#moves.eventAt(place) : null;
+    return this.#moves.numberAt(place) === n ? this.#moves.eventAt(place, this.#whole) : null;
   }
 
   /** Called behind each that is added. */
@@ -222,26 +226,53 @@ class Moves {
       ...unknown[],
     ];
     if (kind === EVENT) {
-      const { type } = event as EventFact['event'];
       const from = third === undefined ? {} : { from: third as string };
       // What came from another process is a copy already.
       if (fourth === undefined) return { n, at, type: 'event', actor, ...from, event: event as EventFact['event'] };
-      return { n, at, type: 'event', actor, ...from, event: { type }, isPart: true };
+      return { n, at, type: 'event', actor, ...from, event: { type: event as string }, isPart: true };
     }
     const move = { n, at, actor, event: event as string, value: fourth as StateValue };
     if (kind === SETTLED) return { ...move, type: 'settled', status: third as ActorStatus };
     return { ...move, type: 'transition', step: kind, taken: third as readonly TakenTransition[] };
   }
 
-  eventAt(index: number): Json {
+  eventAt(index: number, whole: WholeEvents): Json {
     const start = this.#placeOf(index) * WIDTH;
-    const [kind, , event, , redact] = this.#fields.slice(start, start + WIDTH);
+    const [kind, , event, , place] = this.#fields.slice(start, start + WIDTH);
     if (kind !== EVENT) return null;
-    return excerpt(redact ? (redact as Redact)(event as object) : event);
+    return place === undefined ? excerpt(event) : whole.at(place as number);
   }
 
   #placeOf(index: number): number {
     return (this.dropped + index) % this.#limit;
+  }
+}
+
+/** The latest events of this process, as they were sent. */
+class WholeEvents {
+  readonly #limit: number;
+  readonly #events: object[] = [];
+  readonly #redacts: Redact[] = [];
+  #added = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Answers its number. */
+  add(event: object, redact: Redact): number {
+    const place = this.#added % this.#limit;
+    this.#events[place] = event;
+    this.#redacts[place] = redact;
+    return this.#added++;
+  }
+
+  /** Without secrets and cut to bounds; null where later ones have taken its place. */
+  at(number: number): Json {
+    if (this.#added - number > this.#limit) return null;
+    const place = number % this.#limit;
+    const redact = this.#redacts[place];
+    return redact ? excerpt(redact(this.#events[place] as object)) : null;
   }
 }
 

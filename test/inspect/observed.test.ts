@@ -120,7 +120,7 @@ describe('an observer of conversations', () => {
   });
 
   it('keeps within bounds, moves first, and says how many are gone', async () => {
-    const records = new RecordLog(() => 0, { moves: 100, rest: 100 });
+    const records = new RecordLog(() => 0, { moves: 100, events: 100, rest: 100 });
     records.add({ type: 'conversation', conversation: 'c', of: 'xstate' });
     for (let index = 0; index < 1000; index++)
       records.add({ type: 'settled', actor: 'a', event: 'tick', value: `${index}`, status: 'active' });
@@ -262,7 +262,7 @@ describe('a page that watches', () => {
   });
 
   it('is told what was dropped before it had it', async () => {
-    const records = new RecordLog(() => 0, { moves: 10, rest: 10 });
+    const records = new RecordLog(() => 0, { moves: 10, events: 10, rest: 10 });
     const observed = kept(new Observed(records));
     const { clock, channel, page } = watching(observed, records);
     page.receive('{"type":"subscribe","from":0}');

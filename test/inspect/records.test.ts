@@ -20,7 +20,7 @@ describe('what an inspector was told', () => {
       redacted.push(value);
       return value;
     };
-    const records = new RecordLog(() => 0, { moves: 10, rest: 10 });
+    const records = new RecordLog(() => 0, { moves: 10, events: 2, rest: 10 });
     records.event('a0', undefined, event, redact);
     expect([...records.since(0)]).toEqual([
       { n: 0, at: 0, type: 'event', actor: 'a0', event: { type: 'told' }, isPart: true },
@@ -29,12 +29,20 @@ describe('what an inspector was told', () => {
     const whole = records.eventOf(0);
     expect(whole).toEqual({ type: 'told', payload: { password: '[redacted]', text: 'kept' } });
     expect([reads, redacted]).toEqual([1, [event]]);
+    records.event('a0', undefined, { type: 'later' }, redact);
+    records.event('a0', undefined, { type: 'latest' }, redact);
+    expect([0, 1, 2].map((n) => records.eventOf(n))).toEqual([null, { type: 'later' }, { type: 'latest' }]);
+    expect([...records.since(0)].map((record) => record.type === 'event' && record.event)).toEqual([
+      { type: 'told' },
+      { type: 'later' },
+      { type: 'latest' },
+    ]);
     for (let index = 0; index < 10; index++) records.settled('a0', 'tick', `${index}`, 'active');
     expect([records.eventOf(0), records.eventOf(1), records.eventOf(99)]).toEqual([null, null, null]);
   });
 
   it('makes only the records that are read, in their order, whichever list they are kept in', () => {
-    const records = new RecordLog(() => 0, { moves: 10, rest: 10 });
+    const records = new RecordLog(() => 0, { moves: 10, events: 2, rest: 10 });
     records.add({ type: 'conversation', conversation: 'c', of: 'runchart' });
     for (let index = 0; index < 4; index++) {
       records.settled('a0', 'tick', `${index}`, 'active');

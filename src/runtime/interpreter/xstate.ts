@@ -24,9 +24,9 @@ const actions = {
 const machines = new WeakMap<Chart, AnyStateMachine>();
 /** The XState machine of a chart, made of what the chart is made of. */
 export function machineOf(chart: Chart): AnyStateMachine {
-  if (chart instanceof StateMachine) return chart;
   const known = machines.get(chart);
   if (known) return known;
+  if (chart instanceof StateMachine) return chart;
   const { guards, actors } = chart.implementations;
   const children = Object.entries(actors).map(([src, child]) => [src, machineOf(child as Chart)]);
   const implementations = { actions: verbs(), guards, actors: Object.fromEntries(children) };
