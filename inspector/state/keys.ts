@@ -39,7 +39,7 @@ import {
 import { crumbs, selectedKey } from './subject.ts';
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT)$/.test(target.tagName));
 
 const beginsCycle = (index: number): boolean => facts.value.runs.some((run) => run.from === index && !run.isResumed);
 const endsStep = (index: number): boolean => facts.value.steps[index]?.end === index;

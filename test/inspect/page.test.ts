@@ -152,7 +152,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     await page.getByRole('button', { name: 'Run with these' }).click();
     await page.getByText('it cannot be sent as one').waitFor();
     await page.getByLabel('Arguments as JSON').fill('{ "text": "a better note" }');
-    await page.locator('.diff .added').getByText('a better note').waitFor();
+    await page.locator('.editor .added').getByText('a better note').waitFor();
     await page.getByRole('button', { name: 'Run with these' }).click();
     await page.locator('.pill').getByText('completed').waitFor();
     const [result] = conversation.log().filter((entry) => entry.type === 'tool-result');
@@ -160,6 +160,64 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     const late = await open(server);
     await late.locator('.pill').getByText('completed').waitFor();
     expect(await late.locator('#steps').textContent()).toBe(await page.locator('#steps').textContent());
+  });
+
+  it('shows the edit of arguments as one diff that one types in, with what is refused under its line', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
+    await conversation.send('Take a note').result;
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const box = page.getByLabel('Arguments as JSON');
+    const rows = (): Promise<string[][]> =>
+      box.evaluate((element) =>
+        [...element.children].map((row) => [row.className, row.getAttribute('data-number') ?? '', row.textContent]),
+      );
+    const whole = [
+      ['', '1', '{'],
+      ['', '2', '  "text": "a note"'],
+      ['', '3', '}'],
+    ];
+    expect(await rows()).toEqual(whole);
+    const type = page.keyboard;
+    await box.locator('div').nth(1).click();
+    await type.press('End');
+    for (let presses = 0; presses < 5; presses++) await type.press('Backspace');
+    await type.type('letter", dead');
+    const changedTo = (line: string): string[][] => [
+      ['', '1', '{'],
+      ['removed', '2', '  "text": "a note"'],
+      ['added', '2', line],
+      ['', '3', '}'],
+    ];
+    expect(await rows()).toEqual(changedTo('  "text": "a letter", dead'));
+    expect(conversation.pending).toHaveLength(1);
+    await page.getByRole('button', { name: 'Run with these' }).click();
+    await page.locator('.editor .added + .refused').getByText('JSON').waitFor();
+    await box.press('Control+z');
+    expect(await page.locator('.editor .refused').count()).toBe(0);
+    expect(await rows()).toEqual(changedTo('  "text": "a letter", dea'));
+    for (let presses = 0; presses < 5; presses++) await type.press('Backspace');
+    await type.press('Enter');
+    await type.insertText('\r\n');
+    expect((await rows()).map(([look]) => look)).toEqual(['', 'removed', 'added', 'added', 'added', '']);
+    await type.press('Backspace');
+    await type.press('Backspace');
+    await type.press('Home');
+    await type.press('Backspace');
+    expect(await rows()).toEqual([
+      ['removed', '1', '{'],
+      ['removed', '2', '  "text": "a note"'],
+      ['added', '1', '{  "text": "a letter"'],
+      ['', '2', '}'],
+    ]);
+    await page.getByRole('button', { name: 'Reset' }).click();
+    expect(await rows()).toEqual(whole);
+    await box.fill('{ "text": "a letter" }');
+    await box.press('Control+Enter');
+    await page.locator('.pill').getByText('completed').waitFor();
+    const [result] = conversation.log().filter((entry) => entry.type === 'tool-result');
+    expect(JSON.stringify(result)).toContain('noted a letter');
   });
 
   it.skipIf(!proves)(

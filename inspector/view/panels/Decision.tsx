@@ -1,10 +1,8 @@
 /** The one card of the page: a call that asks, with its arguments and what a person may say. */
 
-import { diffLines } from 'diff';
 import { useEffect, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';
 import type { CallFacts } from '../../model/facts.ts';
-import { STAND_IN } from '../../model/redactions.ts';
 import { duration } from '../../model/words.ts';
 import {
   type Card,
@@ -21,6 +19,7 @@ import {
 } from '../../state/deciding.ts';
 import { connection, isPast, open } from '../../state/store.ts';
 import { groupIcon, Icon, Key, Mark } from '../marks.tsx';
+import { ArgumentsEditor } from './ArgumentsEditor.tsx';
 import { Arguments } from './Steps.tsx';
 
 const argsOf = ({ call, suspension }: Card): Json => suspension.args ?? call.args;
@@ -49,7 +48,13 @@ export function Decision({ card, ms }: { card: Card; ms: number }) {
       </header>
       <div class="body">
         {editing.value === key ? (
-          <Editor card={card} />
+          <ArgumentsEditor
+            args={argsOf(card)}
+            run={(args) => decide(card, { action: 'edit', args })}
+            leave={() => {
+              editing.value = undefined;
+            }}
+          />
         ) : (
           <>
             <Arguments value={argsOf(card)} />
@@ -158,95 +163,6 @@ function Words({ card, what }: { card: Card; what: 'reason' | 'answer' }) {
       </button>
       {refused !== '' && <p class="refused">{refused}</p>}
     </form>
-  );
-}
-
-function parsed(text: string): { value: Json } | { why: string } {
-  try {
-    return { value: JSON.parse(text) as Json };
-  } catch (error) {
-    return { why: error instanceof Error ? error.message : 'it is no JSON' };
-  }
-}
-
-const LINE = 46;
-/** How many lines a text takes once long ones are broken. */
-const linesShown = (text: string): number =>
-  text.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE)), 0);
-
-/** The arguments as JSON, with what was changed as a diff. */
-function Editor({ card }: { card: Card }) {
-  const before = JSON.stringify(argsOf(card), null, 2);
-  const [text, setText] = useState(before);
-  const [refused, refuse] = useState('');
-  const run = async (): Promise<void> => {
-    const read = parsed(text);
-    if ('why' in read) return refuse(read.why);
-    if (text.includes(STAND_IN))
-      return refuse('[redacted] stands for a value that this page never had: it cannot be sent as one');
-    refuse((await decide(card, { action: 'edit', args: read.value })) ?? '');
-  };
-  const leave = (): void => {
-    editing.value = undefined;
-  };
-  return (
-    <>
-      <div class="editor">
-        <textarea
-          // biome-ignore lint/a11y/noAutofocus: one has just asked for it.
-          autoFocus
-          spellcheck={false}
-          aria-label="Arguments as JSON"
-          rows={Math.min(14, linesShown(text))}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === 'Escape') leave();
-            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void run();
-          }}
-        />
-        {text !== before && <Diff before={before} after={text} />}
-      </div>
-      {refused !== '' && <p class="refused">{refused}</p>}
-      <p class="foot">Checked like the model's own arguments. The model is told that a person changed them.</p>
-      <div class="actions">
-        <button type="button" class="button primary" onClick={() => void run()}>
-          Run with these <Key>{navigator.platform.startsWith('Mac') ? '⌘↵' : 'Ctrl ↵'}</Key>
-        </button>
-        <button type="button" class="quiet-button" onClick={() => setText(before)}>
-          Reset
-        </button>
-        <button type="button" class="quiet-button reason" onClick={leave}>
-          Cancel <Key>esc</Key>
-        </button>
-      </div>
-    </>
-  );
-}
-
-function Diff({ before, after }: { before: string; after: string }) {
-  let old = 0;
-  let now = 0;
-  const rows = diffLines(before, after).flatMap((part) =>
-    part.value
-      .replace(/\n$/, '')
-      .split('\n')
-      .map((line) => {
-        if (!part.added) old += 1;
-        if (!part.removed) now += 1;
-        return { line, look: part.added ? 'added' : part.removed ? 'removed' : '', number: part.removed ? old : now };
-      }),
-  );
-  const changed = rows.filter(({ look }) => look !== '');
-  return (
-    <div class="diff" role="img" aria-label="What was changed">
-      {changed.map(({ line, look, number }, index) => (
-        <div key={index} class={look}>
-          <span class="number">{number}</span>
-          <code>{line}</code>
-        </div>
-      ))}
-    </div>
   );
 }
 
