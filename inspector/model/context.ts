@@ -7,23 +7,23 @@ import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 
 /** Known behind each of the entries, which go up. */
 export function contextsAt(entries: readonly LogEntry[], indexes: readonly number[]): Json[] {
-  const known = emptyLogState();
+  const logState = emptyLogState();
   let next = 0;
   return indexes.map((index) => {
     for (; next <= Math.min(index, entries.length - 1); next++) {
       const entry = entries[next];
-      if (entry) applyEntry(known, entry);
+      if (entry) applyEntry(logState, entry);
     }
-    return toldOf(known);
+    return toldOf(logState);
   });
 }
 
-function toldOf(known: LogState): Json {
+function toldOf(logState: LogState): Json {
   const { runId, cycle, stop, asked, turns, cycleMs, queue, state, calls, open, unsettled, held, reply, warned } =
-    known;
+    logState;
   const told = {
     ...{ runId, cycle, stop, asked, turns, cycleMs, queue, warned, held, reply },
-    counters: countersOf(known),
+    counters: countersOf(logState),
     state: Object.fromEntries(state),
     open: [...open],
     unsettled: [...unsettled],

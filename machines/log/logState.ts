@@ -79,10 +79,10 @@ function isOfWork({ cycle }: LogState, entry: LogEntry): boolean {
 }
 
 /** Clocks may have been set back meanwhile. */
-function learnWork(known: LogState, entry: LogEntry) {
-  if (!isOfWork(known, entry)) return;
-  known.cycleMs += Math.max(0, entry.at - known.workedUntil);
-  known.workedUntil = entry.at;
+function learnWork(logState: LogState, entry: LogEntry) {
+  if (!isOfWork(logState, entry)) return;
+  logState.cycleMs += Math.max(0, entry.at - logState.workedUntil);
+  logState.workedUntil = entry.at;
 }
 
 /** A reason of a version that nobody knows here ends its cycle as an error. */
@@ -91,29 +91,29 @@ function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonN
   return cause === undefined ? { reason: known } : { reason: known, cause };
 }
 
-function enqueue(known: LogState, { messageId, kind, content }: QueuedMessage) {
-  known.queue = [...known.queue, { messageId, kind, content }];
+function enqueue(logState: LogState, { messageId, kind, content }: QueuedMessage) {
+  logState.queue = [...logState.queue, { messageId, kind, content }];
 }
 
-function unqueue(known: LogState, messageId: string) {
-  if (known.queue.some((message) => message.messageId === messageId)) {
-    known.queue = known.queue.filter((message) => message.messageId !== messageId);
+function unqueue(logState: LogState, messageId: string) {
+  if (logState.queue.some((message) => message.messageId === messageId)) {
+    logState.queue = logState.queue.filter((message) => message.messageId !== messageId);
   }
 }
 
-function learnItem(known: LogState, runId: string | null, item: AgentItem) {
-  if (item.type === 'assistant') known.reply.empty &&= !isVisible(item.text);
+function learnItem(logState: LogState, runId: string | null, item: AgentItem) {
+  if (item.type === 'assistant') logState.reply.empty &&= !isVisible(item.text);
   if (item.type !== 'tool-call') return;
-  known.reply.empty = false;
-  known.reply.calls.push(item);
-  learnCall(known, runId, item);
+  logState.reply.empty = false;
+  logState.reply.calls.push(item);
+  learnCall(logState, runId, item);
 }
 
 /** A result that says that a call did not run, or that nobody knows, is none to compare. */
-function learnCounted(known: LogState, { callId, outcome, ...result }: Extract<LogEntry, { type: 'tool-result' }>) {
-  const record = known.calls.get(callId);
+function learnCounted(logState: LogState, { callId, outcome, ...result }: Extract<LogEntry, { type: 'tool-result' }>) {
+  const record = logState.calls.get(callId);
   if (!record || (outcome !== 'succeeded' && outcome !== 'failed')) return;
-  known.results.push({ callId, print: resultFingerprint(record.print, { outcome, ...result }) });
+  logState.results.push({ callId, print: resultFingerprint(record.print, { outcome, ...result }) });
 }
 
 /** Outside of every run a call goes on for nobody but itself; a run may take it up again. */
@@ -124,84 +124,84 @@ function learnLate({ calls, cycle }: LogState, callId: string) {
   else if (record.late) delete record.late;
 }
 
-function learnOfItsCall(known: LogState, entry: LogEntry) {
-  if (entry.type === 'tool-result') learnCounted(known, entry);
-  if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(known, entry.callId);
+function learnOfItsCall(logState: LogState, entry: LogEntry) {
+  if (entry.type === 'tool-result') learnCounted(logState, entry);
+  if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(logState, entry.callId);
   if ('callId' in entry && entry.callId !== undefined)
-    learnOfCall(known, entry as Extract<LogEntry, { callId: string }>);
+    learnOfCall(logState, entry as Extract<LogEntry, { callId: string }>);
 }
 
 /** What limits are held against. */
-export function countersOf(known: LogState): Counters {
-  if (known.results.length > 0) {
-    known.counters = countResults(known.counters, known.results);
-    known.results = [];
+export function countersOf(logState: LogState): Counters {
+  if (logState.results.length > 0) {
+    logState.counters = countResults(logState.counters, logState.results);
+    logState.results = [];
   }
-  return known.counters;
+  return logState.counters;
 }
 
 /** Takes one more entry into account. */
-export function applyEntry(known: LogState, entry: LogEntry): void {
-  known.next = entry.seq + 1;
-  known.updatedAt = entry.at;
-  learnWork(known, entry);
+export function applyEntry(logState: LogState, entry: LogEntry): void {
+  logState.next = entry.seq + 1;
+  logState.updatedAt = entry.at;
+  learnWork(logState, entry);
   switch (entry.type) {
     case 'conversation':
-      known.cwd = entry.cwd;
-      known.createdAt = entry.createdAt;
+      logState.cwd = entry.cwd;
+      logState.createdAt = entry.createdAt;
       return;
     case 'history':
-      eachEarlierEntry(entry, (earlier) => applyEntry(known, earlier));
+      eachEarlierEntry(entry, (earlier) => applyEntry(logState, earlier));
       return;
     case 'run-started':
     case 'run-resumed':
-      if (entry.type === 'run-started') known.asked = false;
-      known.runId = entry.runId ?? '';
-      known.cycle = 'running';
-      known.reply = noReply();
-      known.workedUntil = entry.at;
+      if (entry.type === 'run-started') logState.asked = false;
+      logState.runId = entry.runId ?? '';
+      logState.cycle = 'running';
+      logState.reply = noReply();
+      logState.workedUntil = entry.at;
       return;
     case 'run-suspended':
-      known.cycle = 'suspended';
+      logState.cycle = 'suspended';
       return;
     case 'run-stop':
       // What ends a cycle that waits is no work.
-      if (known.cycle === 'suspended') known.workedUntil = entry.at;
-      known.cycle = 'stopped';
-      known.stop = stopOf(entry);
+      if (logState.cycle === 'suspended') logState.workedUntil = entry.at;
+      logState.cycle = 'stopped';
+      logState.stop = stopOf(entry);
       return;
     case 'user-message':
       if (entry.kind !== 'steer') {
-        known.asked = true;
-        known.counters = newCycle(countersOf(known));
-        known.cycleMs = 0;
+        logState.asked = true;
+        logState.counters = newCycle(countersOf(logState));
+        logState.cycleMs = 0;
       }
-      return unqueue(known, entry.messageId);
+      return unqueue(logState, entry.messageId);
     case 'message-queued':
-      return enqueue(known, entry);
+      return enqueue(logState, entry);
     case 'message-returned':
-      return unqueue(known, entry.messageId);
+      return unqueue(logState, entry.messageId);
     case 'agent-output':
-      return learnItem(known, entry.runId, entry.item);
+      return learnItem(logState, entry.runId, entry.item);
     case 'model-reply':
-      known.turns += 1;
-      known.counters = countReply(countersOf(known), { ...entry, ...known.reply });
-      known.reply = noReply();
+      logState.turns += 1;
+      logState.counters = countReply(countersOf(logState), { ...entry, ...logState.reply });
+      logState.reply = noReply();
       return;
     case 'compaction':
     case 'context-warning':
     case 'extension':
-      known.warned = warnedBy(entry) ?? known.warned;
-      known.counters = countUsage(known.counters, usageOf(entry));
+      logState.warned = warnedBy(entry) ?? logState.warned;
+      logState.counters = countUsage(logState.counters, usageOf(entry));
       return;
     case 'diagnostic':
-      if (entry.code === 'decision_expired') learnExpired(known, entry.detail);
+      if (entry.code === 'decision_expired') learnExpired(logState, entry.detail);
       return;
     case 'state-changed':
-      for (const [key, value] of Object.entries(entry.writes)) known.state.set(key, value);
+      for (const [key, value] of Object.entries(entry.writes)) logState.state.set(key, value);
       return;
     default:
-      return learnOfItsCall(known, entry);
+      return learnOfItsCall(logState, entry);
   }
 }
 
@@ -215,20 +215,20 @@ export function goesOn({ asked, calls, cycle, open, stop }: LogState): boolean {
 }
 
 /** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
-export function isUnfinished(known: LogState): boolean {
-  const retried = [...known.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
-  return goesOn(known) || retried || known.open.size > 0;
+export function isUnfinished(logState: LogState): boolean {
+  const retried = [...logState.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
+  return goesOn(logState) || retried || logState.open.size > 0;
 }
 
 /** The calls that are open in a log at rest. */
-export function openCalls(known: LogState): OpenCalls {
+export function openCalls(logState: LogState): OpenCalls {
   const suspended: SuspendedCall[] = [];
   const kept: KeptCall[] = [];
   const reruns: Rerun[] = [];
   const held: HeldDecision[] = [];
   let last = '';
-  for (const callId of known.open) {
-    const record = known.calls.get(callId);
+  for (const callId of logState.open) {
+    const record = logState.calls.get(callId);
     if (!record) continue;
     const { suspension, status } = record;
     const call = replayable(record);

@@ -25,10 +25,10 @@ const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
 ]);
 
 /** The end that the last run did not come to write, and the results of its calls. Calls that wait go on waiting. */
-function lostEnd(known: LogState): NewEntry[] {
-  const { runId } = known;
+function lostEnd(logState: LogState): NewEntry[] {
+  const { runId } = logState;
   const ids = (status: 'started' | 'called'): string[] =>
-    [...known.open].filter((callId) => known.calls.get(callId)?.status === status);
+    [...logState.open].filter((callId) => logState.calls.get(callId)?.status === status);
   return [
     ...syntheticResults(runId, ids('started'), 'unknown'),
     ...syntheticResults(runId, ids('called'), 'skipped'),
@@ -38,7 +38,7 @@ function lostEnd(known: LogState): NewEntry[] {
 
 class Reconciler {
   readonly entries: NewEntry[] = [];
-  readonly #known: LogState;
+  readonly #logState: LogState;
   readonly #modelSpokeLast: boolean;
   readonly #answered = new Set<string>();
   #runId: string;
@@ -46,11 +46,11 @@ class Reconciler {
   /** The last end was left out. */
   #endless = false;
 
-  constructor(known: LogState, modelSpokeLast: boolean) {
-    this.#known = known;
+  constructor(logState: LogState, modelSpokeLast: boolean) {
+    this.#logState = logState;
     this.#modelSpokeLast = modelSpokeLast;
-    this.#runId = known.runId;
-    this.#cycle = known.cycle;
+    this.#runId = logState.runId;
+    this.#cycle = logState.cycle;
   }
 
   add(entry: NewEntry): void {
@@ -77,7 +77,7 @@ class Reconciler {
         if (this.#isDecided(entry)) return;
         break;
       case 'call-settled':
-        if (!this.#known.unsettled.has(entry.callId)) return;
+        if (!this.#logState.unsettled.has(entry.callId)) return;
         break;
       case 'message-returned':
         if (!this.#isQueued(entry.messageId)) return;
@@ -94,7 +94,7 @@ class Reconciler {
   /** A new request closes a cycle that waits; a resumption goes on with it. */
   #begin(entry: NewEntry): void {
     const open = this.#cycle === 'running' || (this.#cycle === 'suspended' && entry.type === 'run-started');
-    if (open) for (const end of lostEnd(this.#known)) this.add(end);
+    if (open) for (const end of lostEnd(this.#logState)) this.add(end);
     this.#runId = entry.runId ?? '';
     this.#cycle = 'running';
     this.entries.push(entry);
@@ -107,32 +107,32 @@ class Reconciler {
 
   /** By one that was given up while a cancel was in a hurry, and has landed since, or stands before it in the append. */
   #isDecided({ callId, suspension }: Extract<NewEntry, { type: 'decision' }>): boolean {
-    if (this.#known.calls.get(callId)?.decisions.has(suspension)) return true;
+    if (this.#logState.calls.get(callId)?.decisions.has(suspension)) return true;
     return this.entries.some(
       (entry) => entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension,
     );
   }
 
   #isQueued(messageId: string): boolean {
-    const known = this.#known.queue.some((message) => message.messageId === messageId);
+    const known = this.#logState.queue.some((message) => message.messageId === messageId);
     return known || this.entries.some((entry) => isQueuing(entry, messageId));
   }
 
   #hasStarted(callId: string): boolean {
-    if (this.#known.calls.get(callId)?.ran) return true;
+    if (this.#logState.calls.get(callId)?.ran) return true;
     return this.entries.some((entry) => entry.type === 'tool-started' && entry.callId === callId);
   }
 
   /** The model spoke last, and nobody waits for a person: it has to be told to go on. */
   #leavesOff(): boolean {
-    const { open, calls } = this.#known;
+    const { open, calls } = this.#logState;
     const waits = [...open].some((id) => calls.get(id)?.status === 'suspended' && !this.#answered.has(id));
     return !waits && (this.#modelSpokeLast || this.entries.some(({ type }) => type === 'agent-output'));
   }
 
   #awaited(callId: string): boolean {
     if (this.#answered.has(callId)) return false;
-    const record = this.#known.calls.get(callId);
+    const record = this.#logState.calls.get(callId);
     if (!record) return this.entries.some((entry) => isCall(entry, callId));
     return record.status !== 'ended' || record.settled === 'retry';
   }
@@ -153,9 +153,13 @@ function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
 const isMark = ({ type }: NewEntry): boolean => type === 'checkpoint';
 
 /** The entries as they may stand behind what is durable. `modelSpokeLast`: its words are the last of the messages. */
-export function reconcile(known: LogState, entries: readonly NewEntry[], modelSpokeLast: boolean): readonly NewEntry[] {
+export function reconcile(
+  logState: LogState,
+  entries: readonly NewEntry[],
+  modelSpokeLast: boolean,
+): readonly NewEntry[] {
   if (!entries.some(({ type }) => BOUND.has(type))) return marked(entries);
-  const made = new Reconciler(known, modelSpokeLast);
+  const made = new Reconciler(logState, modelSpokeLast);
   for (const entry of entries) made.add(entry);
   return marked(made.entries);
 }

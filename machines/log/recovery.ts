@@ -13,14 +13,14 @@ import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';
 import { countersOf, type LogState, openCalls } from './logState.ts';
 
 /** How many entries of a call's own the table knows. */
-function repairOf(record: CallRecord, known: LogState, idempotent: (name: string) => boolean): NewEntry[] {
+function repairOf(record: CallRecord, logState: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const { callId, runId, status } = record;
   if (status === 'started') {
     if (idempotent(record.name)) return [];
     const content = [{ type: 'text' as const, text: PROCESS_ENDED }];
     return [{ runId, type: 'tool-result', callId, outcome: 'unknown', content }];
   }
-  if (status !== 'called' || known.cycle === 'suspended') return [];
+  if (status !== 'called' || logState.cycle === 'suspended') return [];
   const content = [{ type: 'text' as const, text: PROCESS_ENDED_BEFORE }];
   return [{ runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' }];
 }
@@ -44,34 +44,34 @@ function expiries({ calls, early, open, runId }: LogState, repaired: readonly Ne
 }
 
 /** The entries that bring the log of a dead process to rest. */
-export function repairs(known: LogState, idempotent: (name: string) => boolean): NewEntry[] {
+export function repairs(logState: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const entries: NewEntry[] = [];
-  for (const callId of known.open) {
-    const record = known.calls.get(callId);
-    if (record) entries.push(...repairOf(record, known, idempotent));
+  for (const callId of logState.open) {
+    const record = logState.calls.get(callId);
+    if (record) entries.push(...repairOf(record, logState, idempotent));
   }
-  entries.push(...expiries(known, entries));
-  if (known.cycle !== 'running') return entries;
+  entries.push(...expiries(logState, entries));
+  if (logState.cycle !== 'running') return entries;
   return [
     ...entries,
-    ...cutPromotion(known),
-    { runId: known.runId, type: 'run-stop', reason: 'interrupted', cause: 'crash' },
+    ...cutPromotion(logState),
+    { runId: logState.runId, type: 'run-stop', reason: 'interrupted', cause: 'crash' },
   ];
 }
 
 /** Calls whose outcome was unknown, and that the host wants run again. */
-export const retriesOf = (known: LogState): Rerun[] =>
-  [...known.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
+export const retriesOf = (logState: LogState): Rerun[] =>
+  [...logState.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
 
 /** What the conversation's chart starts with, from a log that is at rest. */
-export const restored = (known: LogState, settings: Settings): ConversationInput => ({
+export const restored = (logState: LogState, settings: Settings): ConversationInput => ({
   settings,
-  open: openCalls(known),
-  retries: retriesOf(known),
-  counters: countersOf(known),
-  queue: known.queue,
-  runId: known.runId,
-  waiting: known.cycle === 'suspended',
+  open: openCalls(logState),
+  retries: retriesOf(logState),
+  counters: countersOf(logState),
+  queue: logState.queue,
+  runId: logState.runId,
+  waiting: logState.cycle === 'suspended',
 });
 
 /** A crash ended the last run, and nobody has gone on with its cycle since. Without its message a run has opened none. */

@@ -73,16 +73,16 @@ export class Conversation {
 
   /** Suspended and undecided. */
   get pending(): readonly PendingCall[] {
-    return pendingCalls(this.#runtime.known, this.#runtime.subAgents);
+    return pendingCalls(this.#runtime.logState, this.#runtime.subAgents);
   }
 
   /** Calls whose outcome is unknown and not settled. */
   get unsettled(): readonly PendingCall[] {
-    return unsettledCalls(this.#runtime.known, this.#runtime.subAgents);
+    return unsettledCalls(this.#runtime.logState, this.#runtime.subAgents);
   }
 
   get queue(): readonly QueuedMessage[] {
-    return this.#runtime.known.queue.slice();
+    return this.#runtime.logState.queue.slice();
   }
 
   /** Sends a message. Throws AgentBusyError by policy, LimitError where the queue is full. */
@@ -197,8 +197,8 @@ export class Conversation {
 
   /** Messages that the chart has not delivered, and those whose delivery or return the log has not heard of. */
   #queued(): number {
-    const { queue, known } = this.#runtime;
-    return new Set([...queue, ...known.queue].map(({ messageId }) => messageId)).size;
+    const { queue, logState } = this.#runtime;
+    return new Set([...queue, ...logState.queue].map(({ messageId }) => messageId)).size;
   }
 
   #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', { signal, output }: SendOptions = {}) {

@@ -34,8 +34,8 @@ export interface DecisionContext {
 /** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
 export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionContext, decision: Decision) {
   const { callId } = decision;
-  const { known } = runtime;
-  const own = known.calls.get(callId);
+  const { logState } = runtime;
+  const own = logState.calls.get(callId);
   const subAgents = own ? undefined : runtime.subAgents;
   const found = own ? { record: own, path: [callId] } : subAgents?.find(callId);
   if (found && authorize) {
@@ -47,10 +47,10 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   if (subAgents && found) return subAgents.decide(decision);
   const command = { type: 'decision.proposed', decision } as const;
   return (await runtime.commands.decisions.run(callId, () => {
-    const { receipt } = judgeDecision(known.calls.get(callId), decision);
+    const { receipt } = judgeDecision(logState.calls.get(callId), decision);
     // Who says the same again is told so; another word would be one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
-    if (isNew && known.held + runtime.commands.countOf(command.type) >= most) {
+    if (isNew && logState.held + runtime.commands.countOf(command.type) >= most) {
       throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
     }
     return runtime.submit(command);

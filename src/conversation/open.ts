@@ -160,10 +160,10 @@ export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]
 }
 
 /** Nothing of a new log is mended. */
-async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { known }: Runtime, toolbox: Toolbox) {
+async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { logState }: Runtime, toolbox: Toolbox) {
   if (entries.length === 0 && !handle.notices?.length) return [];
   const { mended } = await load.entryShape();
-  return mended(handle, entries, known, (name) => toolbox.isIdempotent(name));
+  return mended(handle, entries, logState, (name) => toolbox.isIdempotent(name));
 }
 
 /** What few conversations need and this one does: the parts, under the names that they export. */
@@ -193,10 +193,10 @@ async function loadedFor(
 }
 
 /** What was decided while it waits; and of a cycle that a crash cut off, the rest. */
-function resumesByItself({ status, known }: Runtime, onRestart: Policies['onRestart']): boolean {
+function resumesByItself({ status, logState }: Runtime, onRestart: Policies['onRestart']): boolean {
   if (onRestart === 'idle') return false;
-  if (status === 'waiting') return openCalls(known).decisions.length > 0;
-  return onRestart === 'resume' && isCutOff(known);
+  if (status === 'waiting') return openCalls(logState).decisions.length > 0;
+  return onRestart === 'resume' && isCutOff(logState);
 }
 
 async function headOf({ ports }: AgentEnvironment, { cwd, history, parent }: OpenRequest): Promise<NewEntry[]> {

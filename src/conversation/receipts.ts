@@ -98,12 +98,12 @@ export class Receipts {
 type Finish = (output: RunOutput) => void;
 
 export class Returns {
-  readonly #runtime: Pick<Runtime, 'submit' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>;
+  readonly #runtime: Pick<Runtime, 'submit' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'logState'>;
   readonly #receipts: Receipts;
   readonly #finish: Finish;
 
   constructor(
-    runtime: Pick<Runtime, 'submit' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'known'>,
+    runtime: Pick<Runtime, 'submit' | 'settled' | 'setTimer' | 'queue' | 'runId' | 'logState'>,
     receipts: Receipts,
     finish: Finish,
   ) {
@@ -153,7 +153,7 @@ export class Returns {
 
   /** Nothing is told any more. `silence`: the store did not say what became of what it was given. */
   close(handles: Iterable<RunHandle>, silence?: unknown): void {
-    const { queue } = this.#runtime.known;
+    const { queue } = this.#runtime.logState;
     const kept = new Set(queue.map(({ messageId }) => messageId));
     for (const messageId of this.#receipts.messageIds) {
       if (silence !== undefined || kept.has(messageId)) this.#leave(messageId, silence);

@@ -214,8 +214,8 @@ export class RunFeed {
 
   /** What a sub-agent does is shown by the run that its call is open in. */
   #runOf(signal: Live): string | undefined {
-    const { known, runId } = this.#runtime;
-    if (signal.path) return known.open.has(signal.path[0] ?? '') ? runId : undefined;
+    const { logState, runId } = this.#runtime;
+    if (signal.path) return logState.open.has(signal.path[0] ?? '') ? runId : undefined;
     return 'runId' in signal ? signal.runId : undefined;
   }
 
@@ -244,10 +244,10 @@ export function pendingCall(record: CallRecord, path: string[] = [record.callId]
 }
 
 /** Calls that wait for a decision, those of sub-agents behind the conversation's own. */
-export function pendingCalls(known: LogState, subAgents?: SubAgents): PendingCall[] {
+export function pendingCalls(logState: LogState, subAgents?: SubAgents): PendingCall[] {
   const pending: PendingCall[] = [];
-  for (const callId of known.open) {
-    const record = known.calls.get(callId);
+  for (const callId of logState.open) {
+    const record = logState.calls.get(callId);
     if (record?.status !== 'suspended' || record.decisions.has(record.suspension)) continue;
     if (subAgents?.waitsWithin(record)) continue;
     pending.push(pendingCall(record));
@@ -256,9 +256,9 @@ export function pendingCalls(known: LogState, subAgents?: SubAgents): PendingCal
 }
 
 /** Calls whose outcome is unknown and not settled, those of sub-agents behind the conversation's own. */
-export function unsettledCalls(known: LogState, subAgents?: SubAgents): PendingCall[] {
-  const own = [...known.unsettled].flatMap((callId) => {
-    const record = known.calls.get(callId);
+export function unsettledCalls(logState: LogState, subAgents?: SubAgents): PendingCall[] {
+  const own = [...logState.unsettled].flatMap((callId) => {
+    const record = logState.calls.get(callId);
     if (!record) return [];
     const { payload: _, ...call } = pendingCall(record);
     return [{ ...call, reason: 'unknown' }];
@@ -293,7 +293,7 @@ export const nothingDone = (runId: string): RunOutput => ({
 export function runResult(
   output: RunOutput,
   entries: readonly LogEntry[],
-  known: LogState,
+  logState: LogState,
   subAgents: SubAgents | undefined,
 ): RunResult {
   const { runId, termination, cause, error } = output;
@@ -317,7 +317,7 @@ export function runResult(
     } else if (entry.type === 'tool-result' || entry.type === 'tool-suspended') callIds.add(entry.callId);
   }
   const calls = [...callIds].flatMap((callId): RunResult['calls'] => {
-    const record = known.calls.get(callId);
+    const record = logState.calls.get(callId);
     if (!record) return [];
     const { name, outcome, code, status } = record;
     // Behind a call that waits, one that has not begun waits for its turn.
@@ -337,7 +337,7 @@ export function runResult(
     ...answer,
     turns,
     ...spent,
-    pending: pendingCalls(known, subAgents),
+    pending: pendingCalls(logState, subAgents),
     ...(error && { error }),
     calls,
   };

@@ -84,14 +84,14 @@ export class Runs {
   resume(id: string): RunHandle {
     const { current } = this;
     if (current) return current;
-    const { known, status } = this.#runtime;
-    if (status === 'waiting' || isUnfinished(known)) {
+    const { logState, status } = this.#runtime;
+    if (status === 'waiting' || isUnfinished(logState)) {
       const runId = runOf(id);
       // Whether the model is to be told so is known when it gets its turn in the log.
       return this.#start(runId, { type: 'resume.requested', runId, continuation: GO_ON_STOPPED });
     }
     // Where a store has lost a promotion, only the log has the message.
-    const next = known.queue.find(({ kind }) => kind === 'followUp');
+    const next = logState.queue.find(({ kind }) => kind === 'followUp');
     if (next) return this.#start(runOf(next.messageId), { type: 'promotion.requested' });
     const handle = this.open(runOf(id));
     this.#finish(handle, nothingDone(handle.id));
@@ -205,10 +205,10 @@ export class Runs {
   }
 
   #finish(handle: RunHandle, output: RunOutput): void {
-    const { known, log, subAgents } = this.#runtime;
+    const { logState, log, subAgents } = this.#runtime;
     handle.until = log.entries.length;
     this.#handles.delete(handle.id);
     this.#asked.delete(handle);
-    handle.finish(runResult(output, this.#feed.entriesOf(handle), known, subAgents));
+    handle.finish(runResult(output, this.#feed.entriesOf(handle), logState, subAgents));
   }
 }

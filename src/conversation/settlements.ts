@@ -12,7 +12,7 @@ type Settled = 'applied' | 'unknown';
 export async function settle(runtime: Runtime, id: unknown, given: unknown): Promise<Settled> {
   const callId = readCallId(id, 'a settlement');
   const how = readSettlement(given);
-  const subAgents = runtime.known.calls.has(callId) ? undefined : runtime.subAgents;
+  const subAgents = runtime.logState.calls.has(callId) ? undefined : runtime.subAgents;
   if (subAgents) return subAgents.settle(callId, how);
   const command = { type: 'settlement.proposed', callId, how } as const;
   return (await runtime.commands.decisions.run(callId, () => runtime.submit(command))) as Settled;

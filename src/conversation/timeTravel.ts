@@ -40,16 +40,16 @@ export function pastOf(entries: readonly LogEntry[], until?: number): Past {
   if (!isList(entries)) throw invalidOption('a log', { expected: 'a list of entries', secret: true }, entries);
   checkPlace(until, 0);
   const counted = entries.slice(0, until);
-  const known = emptyLogState();
-  for (const entry of counted) applyEntry(known, readable(entry));
+  const logState = emptyLogState();
+  for (const entry of counted) applyEntry(logState, readable(entry));
   return {
     until: counted.length,
-    cycle: known.cycle,
+    cycle: logState.cycle,
     view: project(counted),
     messages: modelMessages(counted),
-    pending: pendingCalls(known),
-    unsettled: unsettledCalls(known),
-    queue: known.queue.slice(),
-    state: Object.fromEntries(known.state),
+    pending: pendingCalls(logState),
+    unsettled: unsettledCalls(logState),
+    queue: logState.queue.slice(),
+    state: Object.fromEntries(logState.state),
   };
 }

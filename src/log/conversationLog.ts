@@ -20,7 +20,7 @@ export class ConversationLog {
   readonly #handle: LogHandle;
   /** Takes secrets out of what is stored, and of what an observer is shown. */
   readonly redact: Redact;
-  readonly #known: LogState;
+  readonly #logState: LogState;
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();
@@ -34,13 +34,13 @@ export class ConversationLog {
     handle: LogHandle;
     entries: LogEntry[];
     redact: Redact;
-    known: LogState;
+    logState: LogState;
     transcript: Pick<Transcript, 'endsWithAssistant'>;
   }) {
     this.#id = options.id;
     this.#handle = options.handle;
     this.redact = options.redact;
-    this.#known = options.known;
+    this.#logState = options.logState;
     this.#transcript = options.transcript;
     this.entries = options.entries;
   }
@@ -62,7 +62,7 @@ export class ConversationLog {
 
   /** The same for what charts logged: of it stays what may follow when its turn has come. */
   follow(entries: readonly NewEntry[], at: number): void | Promise<void> {
-    return this.#append(() => reconcile(this.#known, entries, this.#transcript.endsWithAssistant()), at);
+    return this.#append(() => reconcile(this.#logState, entries, this.#transcript.endsWithAssistant()), at);
   }
 
   /** Entries from number `from` on, stored ones first, then live ones: no gap, no repeat. */

@@ -102,6 +102,6 @@ export function nextEntry(entry: LogEntry, id: string, expected: number): LogEnt
 export const mended = (
   { notices = [] }: LogHandle,
   entries: readonly LogEntry[],
-  known: LogState,
+  logState: LogState,
   isIdempotent: (name: string) => boolean,
-): NewEntry[] => [...toleratedBy(notices, entries), ...repairs(known, isIdempotent)];
+): NewEntry[] => [...toleratedBy(notices, entries), ...repairs(logState, isIdempotent)];

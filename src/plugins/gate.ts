@@ -32,7 +32,7 @@ export interface ConversationScope {
   cwd: string;
   entries: readonly LogEntry[];
   transcript: Transcript;
-  known: LogState;
+  logState: LogState;
   next: RequestDraft;
   /** A plugin wants earlier messages summed up before the next call. */
   compact?: true | string;
@@ -100,7 +100,7 @@ export class Gate {
   async pass(request: GateRequest, signal: AbortSignal): Promise<GateValue> {
     const { around, calls } = this.#options;
     const { decision } = request;
-    const record = around.known.calls.get(request.callId);
+    const record = around.logState.calls.get(request.callId);
     if (!record) return refuse('error', 'the call is not in the log');
     // An answer that came before the call was known to wait for approval is no approval: it is asked for again.
     if (decision?.action === 'answer' && record.reason === 'permission') return this.#approval(record.name);

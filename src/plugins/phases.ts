@@ -177,7 +177,7 @@ export class PhaseRunner implements ToolChecks {
     const { call, tool } = prepared;
     const { decision, runId } = request;
     const context = {
-      ...phaseContext(around, runId, around.known.counters.turns, signal, this.#ports(runId)),
+      ...phaseContext(around, runId, around.logState.counters.turns, signal, this.#ports(runId)),
       call,
       tool,
       ...(decision && { decision }),
@@ -198,13 +198,13 @@ export class PhaseRunner implements ToolChecks {
   /** After-hooks of a tool call, chained: each sees what the one before made of the result. */
   async afterTool(request: Extract<EffectRequest, { kind: 'afterTool' }>, signal: AbortSignal): Promise<StoredPart[]> {
     const { runId, callId, outcome } = request;
-    const record = this.#around.known.calls.get(callId);
+    const record = this.#around.logState.calls.get(callId);
     let { content } = request;
     for (const plugin of this.#plugins) {
       if (!plugin.afterToolExecute) continue;
       const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
       const context = {
-        ...phaseContext(this.#around, runId, this.#around.known.counters.turns, signal, {
+        ...phaseContext(this.#around, runId, this.#around.logState.counters.turns, signal, {
           ...this.#ports(runId),
           executed: record?.status === 'started',
         }),

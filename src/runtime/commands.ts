@@ -76,14 +76,14 @@ export interface ChartState {
 }
 
 /** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
-function takesNoAnswer(known: LogState, { action, callId, suspension }: Decision): boolean {
-  const record = known.calls.get(callId);
+function takesNoAnswer(logState: LogState, { action, callId, suspension }: Decision): boolean {
+  const record = logState.calls.get(callId);
   if (action !== 'answer' || record?.status !== 'suspended' || record.reason !== 'permission') return false;
   return suspension === undefined || suspension === record.suspension;
 }
 
-function admitDecision(known: LogState, decision: Decision): Admission {
-  if (takesNoAnswer(known, decision)) {
+function admitDecision(logState: LogState, decision: Decision): Admission {
+  if (takesNoAnswer(logState, decision)) {
     const expected = 'approve, deny or edit';
     return {
       events: [],
@@ -92,16 +92,16 @@ function admitDecision(known: LogState, decision: Decision): Admission {
       ),
     };
   }
-  const { receipt, suspension } = judgeDecision(known.calls.get(decision.callId), decision);
+  const { receipt, suspension } = judgeDecision(logState.calls.get(decision.callId), decision);
   if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer: receipt };
   const held = { callId: decision.callId, suspension, decision };
   const event: ConversationEvent = { type: 'decision.arrived', held };
   return { events: [event], answer: receipt };
 }
 
-function admitSettlement(known: LogState, callId: string, how: Settlement): Admission {
-  const record = known.calls.get(callId);
-  if (!record || !known.unsettled.has(callId)) return { events: [], answer: 'unknown' };
+function admitSettlement(logState: LogState, callId: string, how: Settlement): Admission {
+  const record = logState.calls.get(callId);
+  if (!record || !logState.unsettled.has(callId)) return { events: [], answer: 'unknown' };
   const retry = 'retry' in how ? { retry: rerunOf(record) } : {};
   const event: ConversationEvent = { type: 'outcome.settled', callId, how, ...retry };
   return { events: [event], answer: 'applied' };
@@ -116,31 +116,32 @@ export function startsRun(command: Command, chart: ChartState, log: LogState, is
 }
 
 /** What a run follows. `isLogged`: the log has heard of everything that the chart has done. */
-function logged(known: LogState, isLogged: boolean): Continued {
-  const of = { runId: known.runId, counters: countersOf(known), ended: !goesOn(known) };
+function logged(logState: LogState, isLogged: boolean): Continued {
+  const of = { runId: logState.runId, counters: countersOf(logState), ended: !goesOn(logState) };
   if (!isLogged) return of;
-  const { suspended, kept, decisions } = openCalls(known);
+  const { suspended, kept, decisions } = openCalls(logState);
   // Of a cycle that has lost its end, what did not begin gets its result where the next run begins.
-  return { ...of, waits: { suspended, kept: known.cycle === 'suspended' ? kept : [], decisions, queue: known.queue } };
+  const waits = { suspended, kept: logState.cycle === 'suspended' ? kept : [], decisions, queue: logState.queue };
+  return { ...of, waits };
 }
 
 export function admitCommand(
   command: { type: string },
-  known: LogState,
+  logState: LogState,
   chart: ChartState,
   isLogged: boolean,
 ): Admission {
   const given = command as Command;
   switch (given.type) {
     case 'decision.proposed':
-      return admitDecision(known, given.decision);
+      return admitDecision(logState, given.decision);
     case 'settlement.proposed':
-      return admitSettlement(known, given.callId, given.how);
+      return admitSettlement(logState, given.callId, given.how);
     case 'message.sent':
     case 'resume.requested':
     case 'promotion.requested': {
       const { aborted, ...asked } = given;
-      const event = { ...asked, of: logged(known, isLogged) };
+      const event = { ...asked, of: logged(logState, isLogged) };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
       if (event.type === 'message.sent' ? !chart.isIdle : chart.runId !== undefined)
@@ -150,7 +151,7 @@ export function admitCommand(
     case 'observer.failed': {
       const { error } = given;
       if (chart.isOpenEnded) return { events: [{ type: 'effect.failed', id: '', cause: 'internal', error }] };
-      return { events: [], note: [diagnostic(known.runId, 'observer_error', { message: error.message })] };
+      return { events: [], note: [diagnostic(logState.runId, 'observer_error', { message: error.message })] };
     }
     default:
       return { events: [given] };

@@ -83,7 +83,7 @@ function sizeOfTools(tools: readonly ToolSpec[]): number {
 const WANTED = { kept: 0, least: 0 };
 
 export const contextUse: ContextUse = (request, scope) => {
-  const { next, transcript, known, compact: wanted } = scope;
+  const { next, transcript, logState, compact: wanted } = scope;
   delete scope.compact;
   const { pruneAbove = Number.POSITIVE_INFINITY, compactAbove = Number.POSITIVE_INFINITY } = request;
   const limit = next.window;
@@ -91,7 +91,7 @@ export const contextUse: ContextUse = (request, scope) => {
   const { characters, reported } = transcript.size();
   const estimate = (characters + system.length + sizeOfTools(tools)) / CHARACTERS_A_TOKEN;
   const held = Math.max(reported, estimate) + Math.min(RESERVE, maxOutputTokens);
-  const value: ContextValue = { kind: 'context', used: Math.ceil(held), limit, warned: known.warned };
+  const value: ContextValue = { kind: 'context', used: Math.ceil(held), limit, warned: logState.warned };
   const prunable = shareOf(value) > pruneAbove ? prunableOf(transcript) : undefined;
   const { callIds = [], tokens = 0 } = prunable ?? {};
   const left = Math.ceil(held - tokens);

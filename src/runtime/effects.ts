@@ -55,7 +55,7 @@ type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 
 export class Effects {
   readonly #options: EffectsOptions;
-  readonly #known: LogState;
+  readonly #logState: LogState;
   readonly #phases: PhaseRunner | undefined;
   /** Where a tool can run. */
   readonly #tools: ToolRunner | undefined;
@@ -70,7 +70,7 @@ export class Effects {
     const { around, plugins, toolbox, policies, redact, PhaseRunner: Phases, tools } = options;
     const limits = { resultBytes: policies.limits.resultBytes, redact };
     this.#options = options;
-    this.#known = around.known;
+    this.#logState = around.logState;
     this.#phases = Phases && new Phases({ plugins, around, toolbox, limits, policies });
     if (!tools) return;
     this.#tools = new tools.ToolRunner({
@@ -168,7 +168,7 @@ export class Effects {
     const value = await replyValue(raw, {
       model,
       toolbox,
-      known: this.#known,
+      logState: this.#logState,
       subAgents: this.#options.subAgents(),
       offered: (name) => next.offered(name),
       callsMax: policies.limits.toolCallsPerTurn,

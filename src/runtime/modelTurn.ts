@@ -127,7 +127,7 @@ export type ContextUse = (
   scope: {
     next: Pick<NextRequest, 'window' | 'frame'>;
     transcript: Transcript;
-    known: LogState;
+    logState: LogState;
     compact?: true | string;
     summaryFor?: 'manual' | 'auto';
   },
@@ -157,7 +157,7 @@ export interface SummaryOptions {
 export interface ReplyOptions {
   model: Model;
   toolbox: Toolbox;
-  known: LogState;
+  logState: LogState;
   subAgents: SubAgents | undefined;
   /** Whether the tool was offered in the request that is answered. */
   offered(name: string): boolean;
@@ -186,14 +186,14 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
 
 /** Gives out ids that no other call of the log has, nor one of its sub-agents or their parent. */
 class FreshIds {
-  readonly #known: LogState;
+  readonly #logState: LogState;
   readonly #subAgents: SubAgents | undefined;
   readonly #given = new Set<string>();
   /** The next number to try, by id. */
   readonly #next = new Map<string, number>();
 
-  constructor(known: LogState, subAgents: SubAgents | undefined) {
-    this.#known = known;
+  constructor(logState: LogState, subAgents: SubAgents | undefined) {
+    this.#logState = logState;
     this.#subAgents = subAgents;
   }
 
@@ -212,7 +212,7 @@ class FreshIds {
   }
 
   #free(id: string): boolean {
-    if (this.#given.has(id) || this.#known.calls.has(id)) return false;
+    if (this.#given.has(id) || this.#logState.calls.has(id)) return false;
     return this.#subAgents?.reserveCallId(id) ?? true;
   }
 }
@@ -258,10 +258,10 @@ function inText({ items }: RawReply, { textToolCalls, textCalls }: ReplyOptions)
 }
 
 export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<ModelValue> {
-  const { model, toolbox, known, pluginGates, ready } = options;
+  const { model, toolbox, logState, pluginGates, ready } = options;
   const items: AgentItem[] = [];
   const calls: RoundCall[] = [];
-  const ids = new FreshIds(known, options.subAgents);
+  const ids = new FreshIds(logState, options.subAgents);
   const found = inText(raw, options);
   let empty = true;
   for (const item of [...raw.items, ...found]) {

@@ -41,7 +41,7 @@ import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {
   readonly log: ConversationLog;
-  readonly known: LogState = emptyLogState();
+  readonly logState: LogState = emptyLogState();
   readonly transcript: Transcript = createTranscript();
   readonly live: LiveFeed = new LiveFeed(() => this.inFlight);
   readonly images: Images;
@@ -51,11 +51,11 @@ export class Runtime {
   #driver: Driver | undefined;
   readonly chart: ChartStatus = new ChartStatus();
   readonly commands: CommandQueue = new CommandQueue(
-    { chart: this.chart, log: this.known },
+    { chart: this.chart, log: this.logState },
     (command) => this.#put(command, command.type === 'message.returned'),
     (message) => this.diagnose('image_not_stored', { message }),
   );
-  readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands, this.known);
+  readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands, this.logState);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
   /** Set while the conversation is opened, where it can have any. */
@@ -66,7 +66,14 @@ export class Runtime {
   constructor(options: RuntimeOptions) {
     const { id, handle, entries, redact, ports } = options;
     this.#options = options;
-    this.log = new ConversationLog({ id, handle, entries, redact, known: this.known, transcript: this.transcript });
+    this.log = new ConversationLog({
+      id,
+      handle,
+      entries,
+      redact,
+      logState: this.logState,
+      transcript: this.transcript,
+    });
     this.log.listen((entry) => this.#fold(entry));
     this.log.watch((entry) => this.#show(entry));
     for (const entry of entries) this.#fold(entry);
@@ -78,14 +85,14 @@ export class Runtime {
 
   /** Executors see the folds of the conversation and never its chart. */
   #makeEffects(): Effects {
-    const { log, known, transcript, live, images } = this;
+    const { log, logState, transcript, live, images } = this;
     const { id, cwd, instructions, models, toolbox, ports } = this.#options;
     const around: RuntimeScope = {
       conversationId: id,
       cwd,
       entries: log.entries,
       transcript,
-      known,
+      logState,
       next: new NextRequest({ instructions, toolbox, transcript, model: models[0] }),
       reply: undefined,
       setTimer: ports.setTimer,
@@ -109,7 +116,7 @@ export class Runtime {
       ...ports,
       execute: this.#effects.execute,
       append: (batch, at) => this.log.follow(batch, at),
-      cycleMs: () => this.known.cycleMs,
+      cycleMs: () => this.logState.cycleMs,
       ended: ({ result }) => this.#over(result),
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
@@ -121,7 +128,7 @@ export class Runtime {
     const { id, policies, plugins, models, ports, observer, interpreter, summaries } = this.#options;
     this.#driver = new Driver({
       machine: summaries?.compactingConversation ?? conversationChart,
-      input: restored(this.known, settingsOf(id, policies, plugins, models)),
+      input: restored(this.logState, settingsOf(id, policies, plugins, models)),
       journal: this.#journal,
       setTimer: ports.setTimer,
       admit: (command) => this.#admit(command),
@@ -142,7 +149,7 @@ export class Runtime {
     return this.chart.status;
   }
   get state(): { readonly [key: string]: Json } {
-    this.#state ??= Object.freeze(Object.fromEntries(this.known.state));
+    this.#state ??= Object.freeze(Object.fromEntries(this.logState.state));
     return this.#state;
   }
 
@@ -190,7 +197,7 @@ export class Runtime {
   }
 
   diagnose(code: string, detail?: Json): void {
-    this.#note([diagnostic(this.known.runId, code, detail)]);
+    this.#note([diagnostic(this.logState.runId, code, detail)]);
   }
 
   /** `urgent`: ahead of everything that waits. */
@@ -242,7 +249,7 @@ export class Runtime {
   }
 
   #fold(entry: LogEntry): void {
-    applyEntry(this.known, entry);
+    applyEntry(this.logState, entry);
     this.transcript.push(entry);
     if (entry.type === 'state-changed') this.#state = undefined;
   }
@@ -266,7 +273,7 @@ export class Runtime {
   #admit(command: { type: string }): readonly { type: string }[] {
     // It was answered as given up already.
     if ('aborted' in command && !this.commands.waits(command as Command)) return [];
-    const admitted = admitCommand(command, this.known, this.chart, this.#driver?.isLogged === true);
+    const admitted = admitCommand(command, this.logState, this.chart, this.#driver?.isLogged === true);
     this.commands.delivered(command, admitted);
     this.#note(admitted.note ?? []);
     return admitted.events;
@@ -274,7 +281,7 @@ export class Runtime {
 
   #broke(error: unknown): void {
     const failure = { code: 'internal', message: thrownText(error) };
-    this.#over({ runId: this.known.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
+    this.#over({ runId: this.logState.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 
   /** Undefined where nobody wants to hear of the end. */

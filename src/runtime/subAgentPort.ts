@@ -70,7 +70,7 @@ export type OwnProfile = Omit<AgentProfile, 'makeSubAgents'>;
 
 /** A conversation from inside, as far as its sub-agents or its parent need it. */
 export interface ConversationCore {
-  readonly known: LogState;
+  readonly logState: LogState;
   readonly log: { readonly entries: readonly LogEntry[]; listen(listener: (entry: LogEntry) => void): void };
   readonly live: LiveFeed;
   readonly status: ConversationStatus;

@@ -45,13 +45,15 @@ function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: ForkedSu
 
 /** Those that the first `place` entries know of, under the ids that they have as sub-agents of `to`. */
 export function forkedSubAgents(log: readonly LogEntry[], place: number, from: string, to: string): ForkedFamily {
-  const known = emptyLogState();
+  const logState = emptyLogState();
   const family = new Map<string, ForkedSubAgent>();
   for (const entry of log.slice(0, place)) {
-    applyEntry(known, entry);
+    applyEntry(logState, entry);
     if (entry.type !== 'sub-agent') continue;
     const { callId, child: id } = entry;
-    const task = tasksOf(known.calls.get(callId)?.args ?? null).find((each) => childIdOf(from, callId, each.id) === id);
+    const task = tasksOf(logState.calls.get(callId)?.args ?? null).find(
+      (each) => childIdOf(from, callId, each.id) === id,
+    );
     const forked = family.get(id);
     if (forked) forked.ended ||= entry.phase === 'ended';
     else if (task) {
@@ -60,7 +62,7 @@ export function forkedSubAgents(log: readonly LogEntry[], place: number, from: s
     }
   }
   const placeOf = (forked: ForkedSubAgent, own: readonly LogEntry[]): number => {
-    const record = known.calls.get(forked.callId);
+    const record = logState.calls.get(forked.callId);
     if (place >= log.length || forked.ended || !record || record.status === 'ended') return own.length;
     const waits = record.status === 'suspended' && record.reason === WAITS;
     const until = waits ? waitingPlace(record.payload, forked.taskId) : nextPlace(log.slice(place), forked);

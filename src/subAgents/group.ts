@@ -56,7 +56,7 @@ export class SubAgentGroup {
 
   /** A sub-agent that was reopened can continue. */
   get canContinue(): boolean {
-    return this.children.some((child) => child.known && child.canContinue);
+    return this.children.some((child) => child.logState && child.canContinue);
   }
 
   /** These are the tasks its sub-agents work on. */

@@ -54,14 +54,14 @@ const failed = (text: string): Outcome => ({ outcome: 'failed', text });
 
 /** How the log says it ended; nothing where it can go on: it waits, or a crash cut it short. `error`: what its run said. */
 export function outcomeInLog(
-  known: LogState,
+  logState: LogState,
   log: readonly LogEntry[],
   error?: { code: string; message: string },
 ): Outcome | undefined {
-  const submission = submissionIn(known);
-  if (submission !== undefined && known.cycle !== 'running') return { outcome: 'succeeded', text: submission };
-  if (known.cycle !== 'stopped' || !known.stop || known.stop.cause === 'crash') return undefined;
-  const { reason, cause = reason } = known.stop;
+  const submission = submissionIn(logState);
+  if (submission !== undefined && logState.cycle !== 'running') return { outcome: 'succeeded', text: submission };
+  if (logState.cycle !== 'stopped' || !logState.stop || logState.stop.cause === 'crash') return undefined;
+  const { reason, cause = reason } = logState.stop;
   if (cause === 'timeout') return { outcome: 'timed_out', text: 'It did not end within its time.' };
   if (reason === 'interrupted') return { outcome: 'cancelled', text: 'It was cancelled.' };
   if (cause === OUT_OF_BUDGET) return failed('It ended without a result: the budget is spent (max_budget).');

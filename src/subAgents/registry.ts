@@ -43,7 +43,7 @@ interface RegistryOptions {
 
 export class SubAgentRegistry implements SubAgents {
   readonly #options: RegistryOptions;
-  readonly #known: LogState;
+  readonly #logState: LogState;
   readonly #semaphore: Semaphore;
   readonly #records = new SubAgentRecords();
   readonly #groups = new Map<string, SubAgentGroup>();
@@ -57,9 +57,9 @@ export class SubAgentRegistry implements SubAgents {
   constructor(options: RegistryOptions) {
     const { runtime, callIds, policies } = options;
     this.#options = options;
-    this.#known = runtime.known;
+    this.#logState = runtime.logState;
     this.#semaphore = new Semaphore(policies.limits.subAgents);
-    callIds.join(runtime.known);
+    callIds.join(runtime.logState);
     for (const entry of runtime.log.entries) this.#records.learn(entry);
     runtime.log.listen((entry) => {
       this.#records.learn(entry);
@@ -102,7 +102,7 @@ export class SubAgentRegistry implements SubAgents {
   }
 
   reserveCallId(callId: string): boolean {
-    return this.#options.callIds.reserve(this.#known, callId);
+    return this.#options.callIds.reserve(this.#logState, callId);
   }
 
   async run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult> {
@@ -118,7 +118,7 @@ export class SubAgentRegistry implements SubAgents {
     const entries: NewEntry[] = [];
     this.#opening = entries;
     for (const { callId, unended } of this.#records.calls()) {
-      const record = this.#known.calls.get(callId);
+      const record = this.#logState.calls.get(callId);
       const over = this.#isOver(callId);
       const group = record && (unended || !over) ? this.#groupOf(callId, tasksOf(record.args)) : undefined;
       if (!record || !group) continue;
@@ -126,7 +126,7 @@ export class SubAgentRegistry implements SubAgents {
       else for (const child of group.children) await child.reopen();
       // What was decided when the process died is to be gone on with.
       if (record.status === 'suspended' && this.waitsWithin(record) && group.canContinue) {
-        entries.push(...resumeParentEntries(this.#known, callId));
+        entries.push(...resumeParentEntries(this.#logState, callId));
       }
     }
     this.#opening = undefined;
@@ -141,7 +141,7 @@ export class SubAgentRegistry implements SubAgents {
   async close(): Promise<void> {
     await Promise.all(this.#shuttingDown);
     for (const group of this.#groups.values()) for (const child of group.children) await child.close();
-    this.#options.callIds.leave(this.#known);
+    this.#options.callIds.leave(this.#logState);
   }
 
   get #atWork(): SubAgentGroup[] {
@@ -149,7 +149,7 @@ export class SubAgentRegistry implements SubAgents {
   }
 
   #isOver(callId: string): boolean {
-    return this.#known.calls.get(callId)?.status === 'ended';
+    return this.#logState.calls.get(callId)?.status === 'ended';
   }
 
   #shutDown(callId: string, group: SubAgentGroup): Promise<void> {
@@ -166,7 +166,7 @@ export class SubAgentRegistry implements SubAgents {
   /** Nothing where the call spawns nothing. */
   #groupOf(callId: string, tasks: readonly Task[]): SubAgentGroup | undefined {
     const living = this.#groups.get(callId);
-    const spawn = this.#options.spawns.get(this.#known.calls.get(callId)?.name ?? '');
+    const spawn = this.#options.spawns.get(this.#logState.calls.get(callId)?.name ?? '');
     if (living || !spawn || spawn.concurrency < 1) return living;
     const children = tasks.map((task) => this.#child(callId, task, spawn));
     const { resultBytes } = this.#options.policies.limits;
@@ -190,7 +190,7 @@ export class SubAgentRegistry implements SubAgents {
     const makeSubAgents: MakeSubAgents = (owner) => new SubAgentRegistry({ ...owner, callIds, spawns: new Map() });
     const uncounted = () =>
       [...this.#groups.values()].flatMap(({ children }) => children.flatMap((child) => child.uncounted ?? []));
-    const isOverBudget = (): boolean => overBudget(policies.limits, this.#known.counters, uncounted);
+    const isOverBudget = (): boolean => overBudget(policies.limits, this.#logState.counters, uncounted);
     return new SubAgent({
       task,
       record: this.#records.of(callId, id),
@@ -203,10 +203,10 @@ export class SubAgentRegistry implements SubAgents {
       },
       logChange: (change) => this.#logChange({ type: 'sub-agent.changed', callId, conversationId: id, ...change }),
       onSuspended: () => this.#groups.get(callId)?.reportWaiting(),
-      onClosed: (known) => {
-        for (const opened of this.#opened) if (opened.runtime.known === known) this.#opened.delete(opened);
-        this.#endedCalls.keep(callId, known);
-        callIds.leave(known);
+      onClosed: (logState) => {
+        for (const opened of this.#opened) if (opened.runtime.logState === logState) this.#opened.delete(opened);
+        this.#endedCalls.keep(callId, logState);
+        callIds.leave(logState);
       },
     });
   }
@@ -232,7 +232,7 @@ interface FoundCall extends Found {
 function findCall(groups: Iterable<[string, SubAgentGroup]>, callId: string): FoundCall | undefined {
   for (const [outer, group] of groups) {
     for (const child of group.children) {
-      const record = child.known?.calls.get(callId);
+      const record = child.logState?.calls.get(callId);
       const inner = record ? { record, path: [callId] } : child.subAgents?.find(callId);
       if (inner) return { record: inner.record, path: [outer, ...inner.path], group, child };
     }
@@ -261,7 +261,7 @@ function resumeParentEntries({ calls, runId }: LogState, callId: string): NewEnt
 
 /** Resolves when it is durable. A call that a crash cut off needs none: it runs again when it is resumed. */
 async function resumeParentCall(runtime: ConversationCore, callId: string, within: WakeReason): Promise<void> {
-  const record = runtime.known.calls.get(callId);
+  const record = runtime.logState.calls.get(callId);
   const cutOff = record?.status === 'started' && (runtime.status === 'idle' || runtime.status === 'error');
   const decision = cutOff ? undefined : answerTo(record, within);
   if (decision) await runtime.submit({ type: 'decision.proposed', decision });

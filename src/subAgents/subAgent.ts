@@ -33,7 +33,7 @@ interface SubAgentDependencies {
   /** One of its calls waits for a person. */
   onSuspended(): void;
   /** What its log said when it was closed. */
-  onClosed(known: LogState): void;
+  onClosed(logState: LogState): void;
 }
 
 /** Its outcome was unknown, and it is to run once more. */
@@ -59,8 +59,8 @@ export class SubAgent {
   }
 
   /** Its log, while it is open. */
-  get known(): LogState | undefined {
-    return this.#opened?.runtime.known;
+  get logState(): LogState | undefined {
+    return this.#opened?.runtime.logState;
   }
 
   /** Its own sub-agents, while it is open. */
@@ -85,8 +85,8 @@ export class SubAgent {
   get canContinue(): boolean {
     if (this.ending) return false;
     if (this.#opened?.conversation.status !== 'waiting') return true;
-    const { known } = this.#opened.runtime;
-    return openCalls(known).decisions.length > 0 || [...known.calls.values()].some(isRetried);
+    const { logState } = this.#opened.runtime;
+    return openCalls(logState).decisions.length > 0 || [...logState.calls.values()].some(isRetried);
   }
 
   /** What it used and the parent's log does not know yet; nothing where it did not use any. */
@@ -132,16 +132,16 @@ export class SubAgent {
       return this.#end(failedWith(code, thrownMessage(error)));
     }
     const { conversation, runtime } = opened;
-    const { known, log } = runtime;
-    const ending = outcomeInLog(known, log.entries);
+    const { logState, log } = runtime;
+    const ending = outcomeInLog(logState, log.entries);
     if (ending || this.#phase === 'ended') return this.#end(ending ?? failedWith('unknown', 'its log holds no end'));
     if (signal.aborted) return this.stop();
-    const run = known.cycle === 'none' ? conversation.send(this.task.task) : conversation.resume();
+    const run = logState.cycle === 'none' ? conversation.send(this.task.task) : conversation.resume();
     let result = await run.result;
     // A decision that came behind its last gate has another run apply it.
     while (conversation.status === 'active') result = await conversation.resume().result;
     if (conversation.status === 'waiting') return this.#count();
-    return this.#end(outcomeInLog(known, log.entries, result.error) ?? outcomeOfRun(result));
+    return this.#end(outcomeInLog(logState, log.entries, result.error) ?? outcomeOfRun(result));
   }
 
   /** Ends what runs or waits; its stop follows at once, and who works on it hears of it. */
@@ -155,9 +155,9 @@ export class SubAgent {
     await this.reopen();
     const { conversation, runtime } = this.#opened ?? {};
     // What a crash cut off and may run again would do so for nobody: a run that ends at once closes it.
-    if (conversation?.status === 'idle' && runtime?.known.open.size) conversation.resume();
+    if (conversation?.status === 'idle' && runtime?.logState.open.size) conversation.resume();
     await conversation?.cancel();
-    const ending = runtime && outcomeInLog(runtime.known, runtime.log.entries);
+    const ending = runtime && outcomeInLog(runtime.logState, runtime.log.entries);
     return this.#end(ending ?? outcomeOfRun({ termination: 'Cancelled' }));
   }
 
@@ -166,7 +166,7 @@ export class SubAgent {
     const opened = this.#opened;
     this.#opened = undefined;
     if (!opened) return;
-    this.#options.onClosed(opened.runtime.known);
+    this.#options.onClosed(opened.runtime.logState);
     // A store that fails to close has kept what was written.
     await opened.conversation.close().catch(() => undefined);
   }
@@ -229,7 +229,7 @@ export async function openSubAgent({
 }: OpenSubAgentOptions): Promise<OpenedChild> {
   const { profile, turns } = spawn;
   let opened: OpenedChild | undefined;
-  const submitted = (): boolean => opened !== undefined && submissionIn(opened.runtime.known) !== undefined;
+  const submitted = (): boolean => opened !== undefined && submissionIn(opened.runtime.logState) !== undefined;
   const plugins = [aloneRule, ...profile.plugins, ...turnRules({ turns, submitted, isOverBudget })];
   opened = await openChild({ id, parent, closed: () => {} }, { ...profile, plugins, makeSubAgents });
   return opened;

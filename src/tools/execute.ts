@@ -28,7 +28,7 @@ type ToolRequest = Extract<EffectRequest, { kind: 'tool' }>;
 /** What the tools of one conversation are run with. */
 export interface ToolSurroundings {
   ports: TimeSource & { random(): number; execute?: ExecuteTool };
-  around: { conversationId: string; cwd: string; known: LogState; diagnose(code: string, detail?: Json): void };
+  around: { conversationId: string; cwd: string; logState: LogState; diagnose(code: string, detail?: Json): void };
   policies: {
     limits: { toolMs: number; resultBytes: number };
     toolRetry: RetryPolicy;
@@ -65,7 +65,7 @@ export class ToolRunner {
 
   /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
   forgetEnded(): void {
-    const { open } = this.#with.around.known;
+    const { open } = this.#with.around.logState;
     for (const callId of this.#ready.keys()) if (!open.has(callId)) this.#ready.delete(callId);
   }
 
@@ -104,7 +104,7 @@ export class ToolRunner {
     const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
     // It may be executed again, just as it was prepared.
     if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);
-    const record = around.known.calls.get(callId);
+    const record = around.logState.calls.get(callId);
     return withEditNote(value, { call: prepared.call, record, suspension: request.suspension }, resultBytes);
   }
 
@@ -113,7 +113,7 @@ export class ToolRunner {
     this.#ready.delete(callId);
     if (ready) return ready;
     const { around, toolbox, ports } = this.#with;
-    const record = around.known.calls.get(callId);
+    const record = around.logState.calls.get(callId);
     const preparation = record && (await toolbox.prepare(record, { setTimer: ports.setTimer, signal: abort.signal }));
     return preparation?.kind === 'ready' ? preparation.prepared : undefined;
   }

@@ -34,10 +34,10 @@ export const charts = [
     about: 'a restart forgets what the conversation has cost',
     witness: 'test/subAgents/cost.test.ts',
     edits: [
-      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), costUsd: 0 },\n  queue'],
+      ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), costUsd: 0 },\n  queue'],
       [
-        'runId: known.runId, counters: countersOf(known), ended',
-        'runId: known.runId, counters: { ...countersOf(known), costUsd: 0 }, ended',
+        'runId: logState.runId, counters: countersOf(logState), ended',
+        'runId: logState.runId, counters: { ...countersOf(logState), costUsd: 0 }, ended',
       ],
     ],
   },
@@ -152,10 +152,10 @@ export const charts = [
     about: 'a restart forgets the tokens of the conversation',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
-      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), tokens: 0 },\n  queue'],
+      ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), tokens: 0 },\n  queue'],
       [
-        'runId: known.runId, counters: countersOf(known), ended',
-        'runId: known.runId, counters: { ...countersOf(known), tokens: 0 }, ended',
+        'runId: logState.runId, counters: countersOf(logState), ended',
+        'runId: logState.runId, counters: { ...countersOf(logState), tokens: 0 }, ended',
       ],
     ],
   },
@@ -164,10 +164,10 @@ export const charts = [
     about: 'a restart forgets how many empty replies came in a row',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
-      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), emptyReplies: 0 },\n  queue'],
+      ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), emptyReplies: 0 },\n  queue'],
       [
-        'runId: known.runId, counters: countersOf(known), ended',
-        'runId: known.runId, counters: { ...countersOf(known), emptyReplies: 0 }, ended',
+        'runId: logState.runId, counters: countersOf(logState), ended',
+        'runId: logState.runId, counters: { ...countersOf(logState), emptyReplies: 0 }, ended',
       ],
     ],
   },
@@ -177,12 +177,12 @@ export const charts = [
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
       [
-        'counters: countersOf(known),\n  queue',
-        'counters: { ...countersOf(known), streaks: [], rounds: [] },\n  queue',
+        'counters: countersOf(logState),\n  queue',
+        'counters: { ...countersOf(logState), streaks: [], rounds: [] },\n  queue',
       ],
       [
-        'runId: known.runId, counters: countersOf(known), ended',
-        'runId: known.runId, counters: { ...countersOf(known), streaks: [], rounds: [] }, ended',
+        'runId: logState.runId, counters: countersOf(logState), ended',
+        'runId: logState.runId, counters: { ...countersOf(logState), streaks: [], rounds: [] }, ended',
       ],
     ],
   },

@@ -248,7 +248,7 @@ export const runtime = [
     id: 'queue-limit-of-the-chart',
     about: 'messages that the log has not given back do not count against the limit of the queue',
     witness: 'test/scenarios/whatWaits.test.ts',
-    edits: [['new Set([...queue, ...known.queue].map', 'new Set([...queue].map']],
+    edits: [['new Set([...queue, ...logState.queue].map', 'new Set([...queue].map']],
   },
   {
     id: 'deadline-behind-a-stop',

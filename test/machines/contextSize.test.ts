@@ -220,9 +220,9 @@ describe('whether a warning stands', () => {
   const warning = { type: 'context-warning', used: 90, limit: 100 };
   const eased = { type: 'extension', name: 'runchart.context-eased', value: { used: 10, limit: 100 } };
   const knows = (entries: readonly Entry[]) => {
-    const known = emptyLogState();
-    for (const entry of of(entries)) applyEntry(known, entry);
-    return known.warned;
+    const logState = emptyLogState();
+    for (const entry of of(entries)) applyEntry(logState, entry);
+    return logState.warned;
   };
 
   it('S003-29: from the warning until use has fallen, whatever else the log says', () => {

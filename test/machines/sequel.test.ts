@@ -41,10 +41,10 @@ const returned = (messageId: string): NewEntry => ({ runId: 'r', type: 'message-
 
 /** What is left of `entries` behind this log, as `type subject`. */
 function behind(log: readonly NewEntry[], entries: readonly NewEntry[], modelSpokeLast = false): string[] {
-  const known = emptyLogState();
+  const logState = emptyLogState();
   for (const [seq, entry] of log.entries())
-    applyEntry(known, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
-  return reconcile(known, entries, modelSpokeLast).map((entry) => {
+    applyEntry(logState, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
+  return reconcile(logState, entries, modelSpokeLast).map((entry) => {
     const subject = 'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : entry.runId;
     return `${entry.type} ${entry.type === 'agent-output' ? '' : subject}`.trim();
   });

@@ -9,16 +9,16 @@ const counts = { callId: 'p', conversationId: 'k', upTo: 7, usage, costUsd: 0.5 
 
 describe('what sub-agents used', () => {
   it('counts in the tokens and the cost of their parent, and in none of its turns', () => {
-    const known = emptyLogState();
-    applyEntry(known, entry(counts));
-    applyEntry(known, { ...entry(counts), seq: 1 });
-    expect(known).toMatchObject({ turns: 0, counters: { tokens: 10, costUsd: 1, turns: 0 } });
+    const logState = emptyLogState();
+    applyEntry(logState, entry(counts));
+    applyEntry(logState, { ...entry(counts), seq: 1 });
+    expect(logState).toMatchObject({ turns: 0, counters: { tokens: 10, costUsd: 1, turns: 0 } });
   });
 
   it('of unknown price makes the cost unknown', () => {
-    const known = emptyLogState();
-    applyEntry(known, entry({ ...counts, costUsd: null }));
-    expect(known.counters).toMatchObject({ tokens: 5, costUsd: null });
+    const logState = emptyLogState();
+    applyEntry(logState, entry({ ...counts, costUsd: null }));
+    expect(logState.counters).toMatchObject({ tokens: 5, costUsd: null });
   });
 
   it.each([null, 1, 'x', [], {}, { usage: [], costUsd: '1' }, { usage: { inputTokens: -1, outputTokens: '2' } }])(

@@ -174,9 +174,9 @@ function earlier(messages: readonly Message[]): LogEntry[] {
   return entries;
 }
 function knownOf(entries: readonly LogEntry[]) {
-  const known = emptyLogState();
-  for (const entry of entries) applyEntry(known, entry);
-  return known;
+  const logState = emptyLogState();
+  for (const entry of entries) applyEntry(logState, entry);
+  return logState;
 }
 
 const FOLDS: Record<string, Fold<Worth>> = {

@@ -369,9 +369,9 @@ function stampedAs(seed: number, draw: Chance, made: readonly object[]): LogEntr
 
 const settings = { conversationId: 'c', policies: defaultPolicies, phases: {} as never, models: ['m'] };
 function knowledgeOf(log: readonly LogEntry[]): LogState {
-  const known = emptyLogState();
-  for (const entry of log) applyEntry(known, entry);
-  return known;
+  const logState = emptyLogState();
+  for (const entry of log) applyEntry(logState, entry);
+  return logState;
 }
 
 const isRead = (name: string): boolean => name === 'read';
@@ -386,14 +386,14 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     });
   },
   restart: (log) => {
-    const known = knowledgeOf(log);
-    const repaired = repairs(known, isRead);
+    const logState = knowledgeOf(log);
+    const repaired = repairs(logState, isRead);
     const rest = knowledgeOf([...log, ...stamped(log, repaired)]);
     const start = restored(rest, settings);
     return [
       repaired,
-      [isUnfinished(known), isCutOff(known), goesOn(known)],
-      openCalls(known),
+      [isUnfinished(logState), isCutOff(logState), goesOn(logState)],
+      openCalls(logState),
       start,
       dueReplays(start.open),
       [isUnfinished(rest), isCutOff(rest), goesOn(rest)],
@@ -401,10 +401,10 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
     ];
   },
   receipts: (log, draw) => {
-    const known = knowledgeOf(log);
+    const logState = knowledgeOf(log);
     return ['a', 'b', 'c', 'd'].flatMap((callId) =>
       [undefined, 1, 2, 3].map((suspension) =>
-        judgeDecision(known.calls.get(callId), { ...decisionOf(draw, callId), ...(suspension && { suspension }) }),
+        judgeDecision(logState.calls.get(callId), { ...decisionOf(draw, callId), ...(suspension && { suspension }) }),
       ),
     );
   },
@@ -491,8 +491,8 @@ const logClauses: readonly Clause<readonly LogEntry[]>[] = [
   {
     says: 'semantics 6: nothing is run again by itself but what declares itself idempotent or was settled so',
     holds: (log) => {
-      const known = knowledgeOf([...log, ...stamped(log, repairs(knowledgeOf(log), isRead))]);
-      for (const { call } of openCalls(known).reruns) hold(isRead(call.name), `${call.callId} runs again`);
+      const logState = knowledgeOf([...log, ...stamped(log, repairs(knowledgeOf(log), isRead))]);
+      for (const { call } of openCalls(logState).reruns) hold(isRead(call.name), `${call.callId} runs again`);
     },
   },
 ];

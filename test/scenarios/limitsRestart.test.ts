@@ -153,9 +153,9 @@ const ordered = ({ streaks, rounds, ...rest }: Counters) => ({
   rounds: rounds.map(({ open, prints }) => ({ open: open.slice().sort(), prints: prints.slice().sort() })),
 });
 function reloaded(log: readonly LogEntry[]) {
-  const known = emptyLogState();
-  for (const each of log) applyEntry(known, each);
-  return ordered(countersOf(known));
+  const logState = emptyLogState();
+  for (const each of log) applyEntry(logState, each);
+  return ordered(countersOf(logState));
 }
 const inMemory = (on: Bench) => ordered((on.contextOf('run') as { counters: Counters }).counters);
 

@@ -267,7 +267,7 @@ describe('a reader that leaves a run', () => {
   it('by break leaves no observer of the signals, so that none is made for it; the last one counts', async () => {
     const live = new LiveFeed(() => null);
     const log = { entries: [], listen: () => undefined };
-    const feed = new RunFeed({ log, live, runId: 'r', known: emptyLogState() } as unknown as Runtime);
+    const feed = new RunFeed({ log, live, runId: 'r', logState: emptyLogState() } as unknown as Runtime);
     const run = new RunHandle('r', feed, async () => undefined);
     const left = async () => {
       for await (const _ of run) break;

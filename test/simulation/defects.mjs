@@ -37,13 +37,13 @@ export const defects = [
     id: 'open-calls-not-recovered',
     about: 'opening the log of a dead process closes none of its calls',
     fault: 'crash',
-    edits: [['entries.push(...repairOf(record, known, idempotent));', '{ }']],
+    edits: [['entries.push(...repairOf(record, logState, idempotent));', '{ }']],
   },
   {
     id: 'stop-not-recovered',
     about: 'opening the log of a dead process does not close its run',
     fault: 'crash',
-    edits: [["if (known.cycle !== 'running')", "if (known.cycle !== 'none')"]],
+    edits: [["if (logState.cycle !== 'running')", "if (logState.cycle !== 'none')"]],
   },
   {
     id: 'suspended-call-dropped',
@@ -56,11 +56,8 @@ export const defects = [
     about: 'a restart counts the turns of a cycle anew',
     fault: 'crash, resume',
     edits: [
-      ['counters: countersOf(known),\n  queue', 'counters: { ...countersOf(known), turns: 0 },\n  queue'],
-      [
-        'runId: known.runId, counters: countersOf(known), ended',
-        'runId: known.runId, counters: { ...countersOf(known), turns: 0 }, ended',
-      ],
+      ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), turns: 0 },\n  queue'],
+      ['runId: logState.runId, counters: countersOf(logState), ended', 'runId: logState.runId, counters: { ...countersOf(logState), turns: 0 }, ended'],
     ],
   },
   {
@@ -113,8 +110,8 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        'return this.#append(() => reconcile(this.#known, entries, this.#transcript.endsWithAssistant()), at);',
-        "const due = [...entries.filter(({ type }) => type !== 'decision'), ...(this.held ?? [])];\n        this.held = entries.filter(({ type }) => type === 'decision');\n        return this.#append(() => reconcile(this.#known, due, this.#transcript.endsWithAssistant()), at);",
+        'return this.#append(() => reconcile(this.#logState, entries, this.#transcript.endsWithAssistant()), at);',
+        "const due = [...entries.filter(({ type }) => type !== 'decision'), ...(this.held ?? [])];\n        this.held = entries.filter(({ type }) => type === 'decision');\n        return this.#append(() => reconcile(this.#logState, due, this.#transcript.endsWithAssistant()), at);",
       ],
     ],
   },
@@ -280,7 +277,7 @@ export const defects = [
     id: 'repeated-id-merged',
     about: 'a call with an id that was there before passes for that call',
     fault: 'a repeated id',
-    edits: [['if (this.#given.has(id) || this.#known.calls.has(id))', 'if (id === undefined)']],
+    edits: [['if (this.#given.has(id) || this.#logState.calls.has(id))', 'if (id === undefined)']],
   },
   {
     id: 'listener-left',
@@ -367,7 +364,7 @@ export const defects = [
     id: 'half-promotion-not-recovered',
     about: 'a promotion that was cut in the middle of its append is made a second time',
     fault: 'crash in an append',
-    edits: [['...cutPromotion(known),', '']],
+    edits: [['...cutPromotion(logState),', '']],
   },
   {
     id: 'seq-reused-after-torn-append',
@@ -539,8 +536,8 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        'return this.#append(() => reconcile(this.#known, entries, this.#transcript.endsWithAssistant()), at);',
-        "return this.#append(() => [...reconcile(this.#known, entries, this.#transcript.endsWithAssistant())].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
+        'return this.#append(() => reconcile(this.#logState, entries, this.#transcript.endsWithAssistant()), at);',
+        "return this.#append(() => [...reconcile(this.#logState, entries, this.#transcript.endsWithAssistant())].sort((a, b) => (b.type === 'checkpoint') - (a.type === 'checkpoint')), at);",
       ],
     ],
   },

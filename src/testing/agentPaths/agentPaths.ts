@@ -94,13 +94,13 @@ class Generation {
     const script = [...begin];
     for (let count = 0; count < 10; count++) {
       const prediction = this.#played(script, [behaviour]);
-      const { standing, isResumable, known } = prediction;
+      const { standing, isResumable, logState } = prediction;
       const [runs] = standing.running;
       const [waits] = standing.waiting;
       if (standing.model) script.push({ do: 'reply', text: 'done' });
       else if (runs !== undefined) script.push({ do: 'tool', call: runs });
-      else if (waits !== undefined && known.held === 0) {
-        const record = known.calls.get(`call${waits}`);
+      else if (waits !== undefined && logState.held === 0) {
+        const record = logState.calls.get(`call${waits}`);
         const isAsked = record?.reason === 'permission' || record?.reason === 'sub-agent';
         script.push({ do: 'decide', call: waits, action: isAsked ? 'approve' : 'answer' });
       } else if (isResumable) script.push({ do: 'resume' });

@@ -39,7 +39,7 @@ export function sharesToFill({ context = {} }: Settings, { system, tools }: Fram
 /** How full the window is with these messages; `wanted`: a plugin wants a summary now. */
 export function predictedUse(
   request: Extract<EffectRequest, { kind: 'context' }>,
-  { frame, wanted, ...scope }: { frame: Frame; transcript: Transcript; known: LogState; wanted: boolean },
+  { frame, wanted, ...scope }: { frame: Frame; transcript: Transcript; logState: LogState; wanted: boolean },
 ): ContextValue {
   const next = { window: CONTEXT_WINDOW, frame: () => ({ ...frame, maxOutputTokens: REPLY_TOKENS }) };
   return contextUse(request, { ...scope, next, ...(wanted && { compact: true as const }) });

@@ -156,8 +156,8 @@ export class Exploration {
     const open = prediction.requests.map(({ kind }) => kind).sort();
     const kinds = word.flatMap((step) => step.kinds);
     const decisions = movesOf(word).flatMap((move) => (move.do === 'decide' ? [`${move.call} ${move.action}`] : []));
-    const { known, unsettled, isResumable, fill } = prediction;
-    const queue = known.queue.map(({ kind }) => kind);
+    const { logState, unsettled, isResumable, fill } = prediction;
+    const queue = logState.queue.map(({ kind }) => kind);
     return [placeOf(prediction.root), open, kinds, decisions, queue, isResumable, unsettled, fill, spentBy(word)];
   }
 }

@@ -124,7 +124,7 @@ export class NextMoves {
   }
 
   #decisions(prediction: Prediction, call: number): Step[] {
-    const record = prediction.known.calls.get(`call${call}`);
+    const record = prediction.logState.calls.get(`call${call}`);
     // One call alone is decided in every way; beside another it goes on or does not.
     const alone = prediction.calls.length < 2;
     const permission = alone ? (['approve', 'deny', 'edit'] as const) : (['approve', 'deny'] as const);
@@ -175,7 +175,7 @@ export const madeOf = (all: readonly Behaviour[], kinds: readonly number[]): Beh
 /** Going on with what waits for a person leads nowhere. */
 function waitsUndecided(prediction: Prediction): boolean {
   const { status, waiting } = prediction.standing;
-  return status === 'waiting' && waiting.length > 0 && prediction.known.held === 0;
+  return status === 'waiting' && waiting.length > 0 && prediction.logState.held === 0;
 }
 
 const isFilled = ([first]: readonly Step[]): boolean => first?.move.do === 'send' && first.move.fills !== undefined;

@@ -33,11 +33,11 @@ export const duringsOf = (request: EffectRequest): readonly During[] =>
 const stateOf = ({ value }: ChartActor): string =>
   typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
 
-export const passageOf = (root: ChartActor, chart: ChartStatus, known: LogState): Passage => ({
+export const passageOf = (root: ChartActor, chart: ChartStatus, logState: LogState): Passage => ({
   place: keyOf(placeOf(root)),
   state: stateOf(root.children.get('run') ?? root),
-  waits: pendingCalls(known).length > 0,
-  isOver: chart.settledStatus(known) !== undefined,
+  waits: pendingCalls(logState).length > 0,
+  isOver: chart.settledStatus(logState) !== undefined,
 });
 
 /** What is answered now; nothing where a move is to come first. */
@@ -61,14 +61,14 @@ export function phaseAnswer({ phases }: Surroundings, request: Extract<EffectReq
 interface Scope {
   readonly surroundings: Surroundings;
   readonly transcript: Transcript;
-  readonly known: LogState;
+  readonly logState: LogState;
 }
 
 /** As the agent was seen to answer; `behaviour` is that of the call it is about. */
 export function ownAnswer(
   request: EffectRequest,
   behaviour: Behaviour | undefined,
-  { surroundings, transcript, known }: Scope,
+  { surroundings, transcript, logState }: Scope,
 ): EffectValue {
   switch (request.kind) {
     case 'gate':
@@ -78,7 +78,7 @@ export function ownAnswer(
       return phaseAnswer(surroundings, request);
     case 'context': {
       const { frame } = surroundings;
-      return predictedUse(request, { transcript, known, frame, wanted: surroundings.wanted.has(turnOf(request)) });
+      return predictedUse(request, { transcript, logState, frame, wanted: surroundings.wanted.has(turnOf(request)) });
     }
     default:
       return { kind: 'committed' };

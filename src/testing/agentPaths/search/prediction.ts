@@ -46,7 +46,7 @@ export class Prediction {
   taken = new Set<string>();
   /** What it did by itself behind the last move. */
   readonly passed = new Map<During, Passage>();
-  readonly known: LogState = emptyLogState();
+  readonly logState: LogState = emptyLogState();
   readonly entries: LogEntry[] = [];
   readonly #transcript = createTranscript();
   readonly calls: Behaviour[] = [];
@@ -85,15 +85,15 @@ export class Prediction {
 
   get standing(): Standing {
     const running = this.requests.flatMap((request) => (request.kind === 'tool' ? [numberOf(request.callId)] : []));
-    const waiting = pendingCalls(this.known).map(({ callId }) => numberOf(callId));
+    const waiting = pendingCalls(this.logState).map(({ callId }) => numberOf(callId));
     return {
       // For a host a run is over once its end is in the log.
-      status: this.#chart.settledStatus(this.known) ?? this.#chart.status,
+      status: this.#chart.settledStatus(this.logState) ?? this.#chart.status,
       model: this.requests.some(({ kind }) => kind === 'model'),
       summary: this.requests.some(({ kind }) => kind === 'summary'),
       running: running.sort((a, b) => a - b),
       waiting: waiting.sort((a, b) => a - b),
-      queued: this.known.queue.length,
+      queued: this.logState.queue.length,
     };
   }
 
@@ -102,11 +102,11 @@ export class Prediction {
     const { status } = this.#chart;
     if (status === 'waiting') return true;
     if (status !== 'idle' && status !== 'error') return false;
-    return isUnfinished(this.known) || this.known.queue.some(({ kind }) => kind === 'followUp');
+    return isUnfinished(this.logState) || this.logState.queue.some(({ kind }) => kind === 'followUp');
   }
 
   get unsettled(): readonly number[] {
-    return unsettledCalls(this.known).map(({ callId }) => numberOf(callId));
+    return unsettledCalls(this.logState).map(({ callId }) => numberOf(callId));
   }
 
   get isSummedUp(): boolean {
@@ -118,7 +118,7 @@ export class Prediction {
     const { characters } = this.#transcript.size();
     return [
       this.isSummedUp,
-      this.known.warned,
+      this.logState.warned,
       characters > FEW,
       this.#transcript.messages().length > 1 && characters > FEW,
     ];
@@ -164,12 +164,12 @@ export class Prediction {
     this.#chart = new ChartStatus();
     const driver = new Driver({
       machine: conversationMachine,
-      input: restored(this.known, settings),
+      input: restored(this.logState, settings),
       journal,
       setTimer: () => () => {},
       admit: (command) => {
         this.#fold();
-        const { events, note } = admitCommand(command, this.known, this.#chart, true);
+        const { events, note } = admitCommand(command, this.logState, this.#chart, true);
         if (note) this.#keep(note);
         return events;
       },
@@ -187,14 +187,14 @@ export class Prediction {
   #fold(): void {
     const fresh = this.#journal.entries.slice(this.#folded);
     this.#folded = this.#journal.entries.length;
-    this.#keep(reconcile(this.known, fresh, this.#transcript.endsWithAssistant()));
+    this.#keep(reconcile(this.logState, fresh, this.#transcript.endsWithAssistant()));
   }
 
   #keep(made: readonly NewEntry[]): void {
     for (const entry of made) {
       const kept = { at: 0, conversationId: 'predicted', ...entry, seq: this.entries.length } as LogEntry;
       this.entries.push(kept);
-      applyEntry(this.known, kept);
+      applyEntry(this.logState, kept);
       this.#transcript.push(kept);
     }
   }
@@ -259,19 +259,19 @@ export class Prediction {
     const { status } = this.#chart;
     if (status === 'active' || status === 'cancelling') return;
     const id = this.#newId();
-    if (status === 'waiting' || isUnfinished(this.known))
+    if (status === 'waiting' || isUnfinished(this.logState))
       return this.#act({ type: 'resume.requested', runId: runOf(id), continuation: GO_ON });
-    if (this.known.queue.some(({ kind }) => kind === 'followUp')) this.#act({ type: 'promotion.requested' });
+    if (this.logState.queue.some(({ kind }) => kind === 'followUp')) this.#act({ type: 'promotion.requested' });
   }
 
   #crash(): void {
     this.#driver?.stop();
     this.#fold();
-    this.#keep(repairs(this.known, (name) => this.#model.idempotent.has(name)));
+    this.#keep(repairs(this.logState, (name) => this.#model.idempotent.has(name)));
     this.#open();
     const { onRestart } = this.settings.policies;
-    const decided = this.known.held > 0 && this.#chart.status === 'waiting';
-    const cutOff = this.known.stop?.cause === 'crash' && this.known.cycle === 'stopped';
+    const decided = this.logState.held > 0 && this.#chart.status === 'waiting';
+    const cutOff = this.logState.stop?.cause === 'crash' && this.logState.cycle === 'stopped';
     if (onRestart !== 'idle' && (decided || (onRestart === 'resume' && cutOff))) this.#resume();
   }
 
@@ -328,7 +328,7 @@ export class Prediction {
 
   #decide({ call, action, args, payload }: MoveOf<'decide'>): void {
     const callId = `call${call}`;
-    const record = this.known.calls.get(callId);
+    const record = this.logState.calls.get(callId);
     const tool = this.#behaviourOf(callId);
     const within = [...(tool?.answers.values() ?? [])].some((value) => value.kind === 'pending' && value.within);
     const suspension = record?.suspension ?? 1;
@@ -375,7 +375,7 @@ export class Prediction {
 
   #pass(request: EffectRequest): void {
     const fresh = duringsOf(request).filter((during) => !this.passed.has(during));
-    for (const during of fresh) this.passed.set(during, passageOf(this.root, this.#chart, this.known));
+    for (const during of fresh) this.passed.set(during, passageOf(this.root, this.#chart, this.logState));
   }
 
   /** The wait before the next attempt is over. */
@@ -387,7 +387,7 @@ export class Prediction {
 
   #ownAnswer(request: EffectRequest): EffectValue {
     const behaviour = 'callId' in request ? this.#behaviourOf(request.callId) : undefined;
-    const scope = { transcript: this.#transcript, known: this.known };
+    const scope = { transcript: this.#transcript, logState: this.logState };
     return ownAnswer(request, behaviour, { ...scope, surroundings: this.#model.surroundings });
   }
 }
