@@ -84,27 +84,20 @@ function takesNoAnswer(logState: LogState, { action, callId, suspension }: Decis
 
 function admitDecision(logState: LogState, decision: Decision): Admission {
   if (takesNoAnswer(logState, decision)) {
-    const expected = 'approve, deny or edit';
-    return {
-      events: [],
-      refused: new InvalidDecisionError(
-        `the call ${decision.callId} waits for approval: it takes ${expected}, not answer`,
-      ),
-    };
+    const why = `the call ${decision.callId} waits for approval: it takes approve, deny or edit, not answer`;
+    return { events: [], refused: new InvalidDecisionError(why) };
   }
   const { receipt, suspension } = judgeDecision(logState.calls.get(decision.callId), decision);
   if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer: receipt };
   const held = { callId: decision.callId, suspension, decision };
-  const event: ConversationEvent = { type: 'decision.arrived', held };
-  return { events: [event], answer: receipt };
+  return { events: [{ type: 'decision.arrived', held }], answer: receipt };
 }
 
 function admitSettlement(logState: LogState, callId: string, how: Settlement): Admission {
   const record = logState.calls.get(callId);
   if (!record || !logState.unsettled.has(callId)) return { events: [], answer: 'unknown' };
   const retry = 'retry' in how ? { retry: rerunOf(record) } : {};
-  const event: ConversationEvent = { type: 'outcome.settled', callId, how, ...retry };
-  return { events: [event], answer: 'applied' };
+  return { events: [{ type: 'outcome.settled', callId, how, ...retry }], answer: 'applied' };
 }
 
 /** Whether a command that is not delivered yet starts a run when it is. `isQueued`: it was not put to the chart yet. */
@@ -121,8 +114,10 @@ function logged(logState: LogState, isLogged: boolean): Continued {
   if (!isLogged) return of;
   const { suspended, kept, decisions } = openCalls(logState);
   // Of a cycle that has lost its end, what did not begin gets its result where the next run begins.
-  const waits = { suspended, kept: logState.cycle === 'suspended' ? kept : [], decisions, queue: logState.queue };
-  return { ...of, waits };
+  return {
+    ...of,
+    waits: { suspended, kept: logState.cycle === 'suspended' ? kept : [], decisions, queue: logState.queue },
+  };
 }
 
 export function admitCommand(
