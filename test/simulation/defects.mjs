@@ -57,7 +57,10 @@ export const defects = [
     fault: 'crash, resume',
     edits: [
       ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), turns: 0 },\n  queue'],
-      ['runId: logState.runId, counters: countersOf(logState), ended', 'runId: logState.runId, counters: { ...countersOf(logState), turns: 0 }, ended'],
+      [
+        'runId: logState.runId, counters: countersOf(logState), ended',
+        'runId: logState.runId, counters: { ...countersOf(logState), turns: 0 }, ended',
+      ],
     ],
   },
   {
