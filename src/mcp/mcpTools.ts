@@ -6,7 +6,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { z } from 'zod';
 import type { Json } from '../../machines/vocabulary.ts';
-import type { ContentPart } from '../content/content.ts';
+import { type ContentPart, readContent } from '../content/content.ts';
 import { ConfigurationError, thrownMessage } from '../errors.ts';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import { type McpResult, McpServer, type McpServerOptions, type McpToolInfo } from './mcpServer.ts';
@@ -110,12 +110,23 @@ function resultOf({ content, structuredContent, isError }: McpResult): ToolResul
 
 type McpContent = NonNullable<McpResult['content']>[number];
 
+/** The call has run, so an image that no model can be shown is named, and the rest of the result stands. */
+function imageOf({ mimeType: mediaType, data }: Extract<McpContent, { type: 'image' }>): ContentPart {
+  const image: ContentPart = { type: 'image', mediaType, data };
+  try {
+    readContent([image]);
+    return image;
+  } catch (error) {
+    return { type: 'text', text: `[an image that cannot be shown: ${thrownMessage(error)}]` };
+  }
+}
+
 function partOf(part: McpContent): ContentPart {
   switch (part.type) {
     case 'text':
       return { type: 'text', text: part.text };
     case 'image':
-      return { type: 'image', mediaType: part.mimeType, data: part.data };
+      return imageOf(part);
     case 'resource':
       return 'text' in part.resource
         ? { type: 'text', text: part.resource.text }

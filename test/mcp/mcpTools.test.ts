@@ -93,6 +93,37 @@ describe('tools of the reference server', () => {
   });
 });
 
+/** A server in a few lines, whose one tool `show` answers this content. */
+const SERVER = `
+const answers = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' },
+  }),
+  'tools/list': () => ({ tools: [{ name: 'show', inputSchema: { type: 'object' } }] }),
+  'tools/call': () => ({ content: JSON.parse(process.argv[1]) }),
+};
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method](params) }));
+});`;
+
+it('an image that no model can be shown is named in the result, and the rest of the result stands', async () => {
+  const content = [
+    { type: 'text', text: 'drawn' },
+    { type: 'image', mimeType: 'image/svg+xml', data: 'aGk=' },
+  ];
+  const { tools } = await connected({
+    s: { command: process.execPath, args: ['-e', SERVER, JSON.stringify(content)] },
+  });
+  const agent = createAgent({ model: scripted([[call('c1', 'mcp__s__show', {})], 'done']), tools });
+  const conversation = await agent.open('c');
+  await conversation.send('go').result;
+  expect(results(conversation.log())).toMatchObject([
+    { outcome: 'succeeded', content: [{ text: 'drawn' }, { text: expect.stringContaining('"image/svg+xml"') }] },
+  ]);
+  await agent.close();
+});
+
 describe('a server that asks a person', () => {
   const asking = call('c1', 'mcp__everything__trigger-elicitation-request', {});
 

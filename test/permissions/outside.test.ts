@@ -123,3 +123,23 @@ describe('a place outside the working directory', () => {
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed outside_workspace']);
   });
 });
+
+it('H-267 a path that cannot be used is refused as invalid, and nobody is asked about it', async () => {
+  const { cwd } = place();
+  const bad = 'a\u0000.txt';
+  const { outcomes, result } = await run(
+    cwd,
+    [
+      ['Read', { file_path: bad }],
+      ['Read', { file_path: '' }],
+      ['Ls', { path: bad }],
+      ['Glob', { pattern: '*', path: bad }],
+      ['Grep', { pattern: 'x', path: bad }],
+      ['Write', { file_path: bad, content: '' }],
+      ['Edit', { file_path: bad, old_string: 'a', new_string: 'b' }],
+    ],
+    {},
+  );
+  expect(result.termination).toBe('NaturalEnd');
+  expect(outcomes()).toEqual([1, 2, 3, 4, 5, 6, 7].map((each) => `c${each} failed invalid_arguments`));
+});

@@ -7,13 +7,13 @@ import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } 
 import { bytesOfText, diffOf, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
-import { type Place, placeOf, refusal, refused } from './workspace.ts';
+import { type Place, pathArgument, placeOf, refusal, refused } from './workspace.ts';
 import { currentContent, putFile } from './writeFile.ts';
 
 const LINES_SHOWN = 10;
 
 const parameters = z.object({
-  file_path: z.string().describe('The file, relative to the working directory or absolute inside it.'),
+  file_path: pathArgument.describe('The file, relative to the working directory or absolute inside it.'),
   old_string: z.string().min(1).describe('The text to replace, without line numbers; it must stand in the file once.'),
   new_string: z.string().describe('What takes its place.'),
   replace_all: z.boolean().optional().describe('Replace every place where old_string stands.'),

@@ -11,7 +11,7 @@ import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { isSpilled } from './spilledOutput.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
-import { openFile, type Place, placeOf, refusal, refused } from './workspace.ts';
+import { openFile, type Place, pathArgument, placeOf, refusal, refused } from './workspace.ts';
 import { FILE_BYTES_MAX } from './writeFile.ts';
 
 const LINES_MAX = 2_000;
@@ -25,7 +25,7 @@ const HEAD_BYTES = 16;
 const CUT_MARK = ` … [line cut at ${LINE_CHARACTERS_MAX} characters]`;
 
 const parameters = z.object({
-  file_path: z.string().describe('The file, relative to the working directory or absolute inside it.'),
+  file_path: pathArgument.describe('The file, relative to the working directory or absolute inside it.'),
   offset: z.number().int().min(1).optional().describe('The first line to read, counted from 1.'),
   limit: z.number().int().min(1).optional().describe(`How many lines to read; ${LINES_MAX} where it is not given.`),
 });

@@ -8,6 +8,7 @@ import { constants, type Dirent, readdir, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { glob } from 'tinyglobby';
+import { z } from 'zod';
 import { type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './search/listing.ts';
 
@@ -63,6 +64,12 @@ export function spellingFault(path: string, platform: string = process.platform)
   if (path.split(/[\\/]/).some((part) => WIN32_DEVICE.test(part))) return 'names a device';
   return undefined;
 }
+
+/** A path among a tool's arguments: one that cannot be used is refused before anybody is asked about the call. */
+export const pathArgument = z.string().superRefine((path, { addIssue }) => {
+  const fault = spellingFault(path);
+  if (fault !== undefined) addIssue(`the path ${fault}`);
+});
 
 export const isInside = (root: string, path: string): boolean =>
   path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);

@@ -7,13 +7,13 @@ import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } 
 import { bytesOfText, diffOf, readText, withLineEnds } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
-import { type Place, placeOf, refusal } from './workspace.ts';
+import { type Place, pathArgument, placeOf, refusal } from './workspace.ts';
 import { currentContent, putFile } from './writeFile.ts';
 
 const CONTENT_CHARACTERS_MAX = 4 * 1_048_576;
 
 const parameters = z.object({
-  file_path: z.string().describe('The file, relative to the working directory or absolute inside it.'),
+  file_path: pathArgument.describe('The file, relative to the working directory or absolute inside it.'),
   content: z.string().max(CONTENT_CHARACTERS_MAX).describe('All that the file is to hold.'),
 });
 

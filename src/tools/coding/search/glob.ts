@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../../tool.ts';
-import { filesBelow, notADirectory, placeBelow, placeOf, refusal } from '../workspace.ts';
+import { filesBelow, notADirectory, pathArgument, placeBelow, placeOf, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { startMatcher } from './matcher.ts';
 import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
@@ -15,7 +15,7 @@ const parameters = z.object({
     .min(1)
     .max(GLOB_CHARACTERS_MAX)
     .describe('The glob, relative to path: "**/*.ts" finds at any depth, "*.ts" directly below path only.'),
-  path: z.string().optional().describe('The directory to search; the working directory where it is not given.'),
+  path: pathArgument.optional().describe('The directory to search; the working directory where it is not given.'),
 });
 
 export const globTool: Tool = defineTool({

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
 import { isSpilled } from '../spilledOutput.ts';
 import { openText } from '../textFile.ts';
-import { filesBelow, type Place, placeBelow, placeOf, type Refusal, refusal } from '../workspace.ts';
+import { filesBelow, type Place, pathArgument, placeBelow, placeOf, type Refusal, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { type Matcher, startMatcher } from './matcher.ts';
 import { EXPRESSION_CHARACTERS_MAX, expression, GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
@@ -20,7 +20,7 @@ const parameters = z.object({
     .describe(
       'A regular expression, tried on each line: RE2 syntax, so no lookaround and no backreferences; a leading (?i) ignores case.',
     ),
-  path: z.string().optional().describe('A directory or a file; the working directory where it is not given.'),
+  path: pathArgument.optional().describe('A directory or a file; the working directory where it is not given.'),
   include: z
     .string()
     .min(1)

@@ -6,13 +6,13 @@ import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../../tool.ts';
-import { failure, notADirectory, placeOf, refusal } from '../workspace.ts';
+import { failure, notADirectory, pathArgument, placeOf, refusal } from '../workspace.ts';
 import { listing, shownName } from './listing.ts';
 
 const ENTRIES_MAX = 100_000;
 
 const parameters = z.object({
-  path: z.string().optional().describe('The directory; the working directory where it is not given.'),
+  path: pathArgument.optional().describe('The directory; the working directory where it is not given.'),
 });
 
 export const lsTool: Tool = defineTool({
