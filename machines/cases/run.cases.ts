@@ -26,6 +26,7 @@ const values: readonly EffectValue[] = [
   { kind: 'done', writes: { mode: 'plan' } },
   { kind: 'terminate', by: 'budget', reason: 'enough' },
   { kind: 'continue', text: 'Run the tests.', why: 'stop_hook' },
+  { kind: 'answer', value: { sum: 3 } },
   textReply,
   { ...textReply, items: [], empty: true },
   { ...textReply, finish: 'pause' },

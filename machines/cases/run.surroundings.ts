@@ -33,7 +33,7 @@ const at = (state: AnyMachineSnapshot, ...names: string[]): boolean =>
 
 function answers(world: RunWorld, { value }: Extract<RunEvent, { type: 'effect.done' }>, state: AnyMachineSnapshot) {
   if (value.kind === 'terminate') return at(state, 'StepPrepare', 'AfterInference');
-  if (value.kind === 'continue') return at(state, 'CommitAssistant');
+  if (value.kind === 'continue' || value.kind === 'answer') return at(state, 'CommitAssistant');
   if (value.kind === 'done') return !value.writes || at(state, 'RunStart');
   if (value.kind !== 'reply') return true;
   const ids = value.calls.map(({ callId }) => callId);

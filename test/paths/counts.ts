@@ -201,7 +201,10 @@ const FOLDS: Record<string, Fold<Worth>> = {
     counters.addUsage(counters.zeroUsage, spent),
     counters.addUsage(spent, spent),
   ],
-  read: ({ value }) => [counters.readUsage(value), [value, Number.NaN, Number.POSITIVE_INFINITY].map(counters.isCount)],
+  read: ({ value }) => [
+    counters.readUsage(value),
+    [value, 0, -1, Number.NaN, Number.POSITIVE_INFINITY].map(counters.isCount),
+  ],
   lost: ({ counted, entries }) => [
     counters.uncounted(counted, entries),
     entries.map(counters.usageOf),

@@ -100,7 +100,10 @@ const ARROWS: readonly Arrow[] = [
       hasReply(facts) &&
       !goesOn(trace, facts) &&
       trace.answer?.kind !== 'continue' &&
-      (isQuiet(trace, 'naturalEnd') || facts.reply?.finish !== 'stop' || trace.answer?.kind === 'done') &&
+      (isQuiet(trace, 'naturalEnd') ||
+        facts.reply?.finish !== 'stop' ||
+        trace.answer?.kind === 'done' ||
+        trace.answer?.kind === 'answer') &&
       facts.suspended.length === 0 &&
       !facts.stillOpen,
   ],

@@ -53,6 +53,8 @@ function turnOf(trace: Trace): Turn & { models: number } {
 }
 
 /** Plugins hear that the reply would end the run. */
+const endsNaturally = ({ state }: Trace): boolean =>
+  !state.matches('active') && state.context.end.termination === 'NaturalEnd';
 const hearsEnd = ({ state }: Trace): boolean => state.matches({ active: { CommitAssistant: 'hearing' } } as never);
 
 const roundsBegun = ({ spawned }: Trace): ToolRoundInput[] =>
@@ -239,6 +241,21 @@ export const runInvariants: readonly ChartInvariant[] = [
         'pruned and eased',
         trace.now('extension').map(({ value }) => value),
         [...(!above && warned ? [{ used, limit }] : []), ...(prunable ? [{ callIds: prunable.callIds }] : [])],
+      );
+    },
+  },
+  {
+    says: 'semantics 16: the final answer, as its schema takes it, is in the log of the run that ends with it, and no other is',
+    holds: (trace) => {
+      // What could not be stored is written again.
+      if (cameAs(trace, 'append.failed')) return;
+      const { answer, before } = trace;
+      const isLast = answer?.kind === 'answer' && before !== undefined && hearsEnd(before) && endsNaturally(trace);
+      const given = trace.now('extension').filter(({ name }) => name === 'output');
+      same(
+        'the answer',
+        given.map(({ value }) => value),
+        isLast ? [answer.value] : [],
       );
     },
   },
