@@ -1,6 +1,6 @@
 /** The page: its panels, and which of them a width has room for. */
 
-import type { ComponentChildren } from 'preact';
+import type { Signal } from '@preact/signals';
 import { callMs } from '../model/steps.ts';
 import { plural } from '../model/words.ts';
 import { cardKey, cards } from '../state/deciding.ts';
@@ -53,19 +53,7 @@ function Right({ isWide }: { isWide: boolean }) {
   return (
     <section class="right-panel" aria-label={NAMES[shown]}>
       <div class="panel-head">
-        <div class="tabs" role="tablist">
-          {names.map((name) => (
-            <TabButton
-              key={name}
-              isOn={shown === name}
-              choose={() => {
-                tab.value = name;
-              }}
-            >
-              {NAMES[name]}
-            </TabButton>
-          ))}
-        </div>
+        <Tabs names={names} shown={shown} into={tab} labelOf={(name) => NAMES[name]} />
         <span class="right quiet">
           {shown === 'events' ? eventsTitle() : shown === 'steps' ? plural(cycleCount(), 'cycle') : ''}
         </span>
@@ -96,19 +84,12 @@ function Narrow() {
         </section>
       )}
       <div class="panel-head">
-        <div class="tabs" role="tablist">
-          {names.map((name) => (
-            <TabButton
-              key={name}
-              isOn={shown === name}
-              choose={() => {
-                narrowTab.value = name;
-              }}
-            >
-              {of === undefined && name === 'steps' ? 'Start' : NARROW[name]}
-            </TabButton>
-          ))}
-        </div>
+        <Tabs
+          names={names}
+          shown={shown}
+          into={narrowTab}
+          labelOf={(name) => (of === undefined && name === 'steps' ? 'Start' : NARROW[name])}
+        />
       </div>
       {shown === 'chart' && (
         <main>
@@ -128,11 +109,33 @@ function Narrow() {
   );
 }
 
-function TabButton({ isOn, choose, children }: { isOn: boolean; choose(): void; children: ComponentChildren }) {
+interface TabsProps<Name extends string> {
+  names: readonly Name[];
+  shown: Name;
+  /** Is set to the name that is chosen. */
+  into: Signal<Name>;
+  labelOf(name: Name): string;
+}
+
+function Tabs<Name extends string>({ names, shown, into, labelOf }: TabsProps<Name>) {
+  const choose = (name: Name): void => {
+    into.value = name;
+  };
   return (
-    <button type="button" role="tab" aria-selected={isOn} class={isOn ? 'is-on' : ''} onClick={choose}>
-      {children}
-    </button>
+    <div class="tabs" role="tablist">
+      {names.map((name) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          aria-selected={shown === name}
+          class={shown === name ? 'is-on' : ''}
+          onClick={() => choose(name)}
+        >
+          {labelOf(name)}
+        </button>
+      ))}
+    </div>
   );
 }
 
