@@ -14,15 +14,15 @@ import type { ModelRequest } from '../../models/model.ts';
 import { contextUse } from '../../runtime/contextWindow.ts';
 import { WINDOW_CHARACTERS } from './moves.ts';
 
-/** What is sent beside the messages. */
+/** What a request sends besides the messages. */
 export type Frame = Pick<ModelRequest, 'system' | 'tools'>;
 
 export const CONTEXT_WINDOW = WINDOW_CHARACTERS / CHARACTERS_A_TOKEN;
 export const REPLY_TOKENS = 1_000;
 
 /**
- * Shares that a first message takes: so much that earlier messages have to be summed up behind the next reply, and so much
- * that nothing has room. Only what the policy `context` looks at is tried.
+ * Shares of the window that a first message takes: one after which the next reply makes a summary due, and one that leaves no
+ * room at all. A share that the policy `context` does not act on is left out.
  */
 export function sharesToFill({ context = {} }: Settings, { system, tools }: Frame): number[] {
   const { compact, exhaust } = context;

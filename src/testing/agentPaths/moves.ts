@@ -1,6 +1,6 @@
 /**
  * A story about a conversation, told in moves: who does what, in the order in which it happens. Rule: a move is JSON, and
- * has words that a reader who knows no chart understands. What the agent makes of a call is no move: it is looked at.
+ * has words that a reader who knows no chart understands. How a call ends is no move: the real tool shows it.
  */
 import type { Decision, FinishReason, Json, Phase } from '../../../machines/internal.ts';
 
@@ -61,7 +61,7 @@ export type Move =
 
 export type MoveOf<Kind extends Move['do']> = Extract<Move, { do: Kind }>;
 
-/** The window of the model under test: large beside what an agent says of itself, small enough for messages that fill it. */
+/** The window of the model under test: far larger than instructions and tools, small enough that one message can fill it. */
 export const WINDOW_CHARACTERS = 400_000;
 const WORD = 'word ';
 

@@ -71,7 +71,7 @@ class Telling {
         if (entry.code === 'compaction_failed') return this.#notSummedUp();
         return entry.code === 'tool_retry' ? this.#retried(entry.text) : undefined;
       case 'tool-started':
-        // What only runs calls of an ended cycle again has no beginning of its own in the log.
+        // A run that only repeats calls of an ended cycle has no beginning of its own in the log.
         if (entry.runId !== this.#run && this.#rests) this.#say({ do: 'resume' });
         this.#run = entry.runId;
         this.#running.add(entry.callId);
@@ -113,7 +113,7 @@ class Telling {
   }
 
   #resumed(): void {
-    // A message that found nothing undecided has brought it.
+    // Right behind a queued message it was that message that resumed the cycle, since nothing was left undecided.
     if (this.#before?.type !== 'message-queued') this.#say({ do: 'resume' });
     this.#begun();
   }

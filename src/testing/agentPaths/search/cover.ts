@@ -52,7 +52,7 @@ class Walker {
     let place: Place = { at: this.#graph.start, before: '' };
     const go = (edges: readonly PathEdge[]): void => {
       for (const [index, edge] of edges.entries()) {
-        // What comes into the middle of what follows an edge changes where that leads.
+        // A move that interrupts what follows an edge changes where that edge leads.
         const isWhole = edges[index + 1] === undefined || !isMeanwhile(edges[index + 1]);
         for (const item of itemsOf(edge, place.before, this.#cover))
           if (isWhole || !edge.taken.includes(item)) this.#covered.add(item);
@@ -73,7 +73,7 @@ class Walker {
     return walk;
   }
 
-  /** The shortest way whose last edge is wanted. `follows`: what led here counts as it went. */
+  /** The shortest way whose last edge is wanted. `follows`: a walk led here, and its last edge is not to be interrupted now. */
   #nearest(
     start: Place,
     follows: boolean,
@@ -81,7 +81,7 @@ class Walker {
   ): PathEdge[] | undefined {
     const places: Place[] = [start];
     const reached = new Set<string>([this.#nameOf(start)]);
-    // What is found is looked at in turn.
+    // Breadth first: the list grows while it is read.
     for (const place of places) {
       for (const edge of this.#graph.vertices.get(place.at)?.edges ?? []) {
         if (follows && place === start && isMeanwhile(edge)) continue;

@@ -20,14 +20,14 @@ export interface PathEdge {
 }
 export interface PathVertex {
   readonly edges: readonly PathEdge[];
-  /** Nothing is open, and nothing waits to be gone on with. */
+  /** No run is under way, and none waits to be resumed. */
   readonly final: boolean;
 }
 export interface PathGraph {
   readonly start: string;
   readonly vertices: ReadonlyMap<string, PathVertex>;
   readonly kinds: readonly Behaviour[];
-  /** Those that it was explored within, where they had to be drawn closer. */
+  /** The lower bounds that it was explored within; missing where the given ones were kept. */
   readonly closer?: Partial<Bounds>;
 }
 
@@ -39,7 +39,7 @@ const CLOSER: readonly Partial<Bounds>[] = [
   { calls: 1, decisions: 1 },
   { calls: 1, decisions: 1, troubles: 0 },
 ];
-/** The last of them gets so many times the steps. */
+/** The last of them may take this many times `bounds.steps`. */
 const LAST = 10;
 
 const TROUBLES: readonly Trouble[] = [
@@ -75,7 +75,7 @@ export class Exploration {
     this.#moves = new NextMoves(model, this.kinds, new Set(options.moves ?? TROUBLES), this.#bounds.calls);
   }
 
-  /** The graph; within closer bounds where there is too much of it. */
+  /** The graph, within lower bounds where it would have more than `bounds.steps` edges. */
   graph(): PathGraph {
     for (const [index, closer] of CLOSER.entries()) {
       const isLast = index === CLOSER.length - 1;
@@ -164,7 +164,7 @@ export class Exploration {
 
 const movesOf = (word: readonly Step[]): readonly Move[] => word.map(({ move }) => move);
 
-/** Where the charts stood in the middle of what a next move comes into. */
+/** Where the charts stood in each phase or commit that a next move can interrupt. */
 function placesOf({ passed }: Prediction, next: readonly Step[]): unknown[] {
   const during = new Set(next.flatMap(({ move }) => ('during' in move && move.during ? [move.during] : [])));
   return [...passed].filter(([name]) => during.has(name)).map(([name, { place }]) => [name, place]);

@@ -75,7 +75,7 @@ export class NextMoves {
         for (const how of ['ran', 'didNotRun', 'retry'] as const) steps.push(plain({ do: 'settle', call, how }));
     if (standing.queued > 0 && /^(steer|followUp)$/.test(last)) steps.push(plain({ do: 'takeBack' }));
     if (left('troubles') && !isOver) steps.push(...this.#trouble(prediction));
-    // What was to follow a call that waits is promoted where the call is given up.
+    // A message that follows a waiting call is promoted when the call is given up.
     const follows = standing.queued > 0 && standing.status === 'waiting' && last === 'followUp';
     if (follows && spent.troubles <= bounds.troubles && this.#troubles.has('cancel'))
       steps.push(plain({ do: 'cancel' }));
@@ -88,7 +88,7 @@ export class NextMoves {
 
   /** In the middle of a phase. Only at the end of a run does a steer change what follows; elsewhere it is heard behind the phase. */
   #inPhase({ spent, bounds, prediction }: Place, { state }: Passage): Act[] {
-    // What plugins hear of a failure is in the middle of a trouble.
+    // Plugins that hear of a failure: the trouble has been counted already.
     const most = state === 'Error' ? bounds.troubles : bounds.troubles - 1;
     if (spent.troubles > most || prediction.standing.status === 'cancelling') return [];
     return (['cancel', 'steer', 'crash'] as const)

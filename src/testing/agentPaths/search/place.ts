@@ -15,7 +15,7 @@ const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
   COMPACTION: 'compaction',
 };
 
-/** Of a living chart and its children. */
+/** Where a living chart and its children stand. */
 export function placeOf(actor: ChartActor): unknown {
   const chart = CHART_OF[actor.plan.id];
   const children = [...actor.children.values()].filter(({ status }) => status === 'active').map(placeOf);
@@ -24,7 +24,7 @@ export function placeOf(actor: ChartActor): unknown {
   return [actor.id, actor.value, seen ?? null, chart === 'conversation' ? (counters?.turns ?? 0) : null, children];
 }
 
-/** Without the ids of messages and runs. */
+/** The value as a key, without the ids of messages and runs. */
 export const keyOf = (value: unknown): string =>
   JSON.stringify(value, (_, field) => (typeof field === 'string' ? field.replace(/\b(run_)?id\d+/g, 'id') : field));
 

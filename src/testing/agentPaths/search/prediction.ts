@@ -35,7 +35,7 @@ import { duringsOf, nextByItself, ownAnswer, type Passage, passageOf } from './o
 
 const GO_ON = 'Go on where you stopped.';
 const STEPS_MAX = 400;
-/** More than that many characters are there only where a message fills the window. */
+/** A conversation has more characters than this only where a message fills the window. */
 const FEW = 100_000;
 const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 const SUMMARY: EffectValue = { kind: 'summary', text: 'so far', usage: noUsage, costUsd: 0, model: 'scripted' };
@@ -44,7 +44,7 @@ const numberOf = (callId: string): number => Number(callId.slice('call'.length))
 export class Prediction {
   /** Transitions that the last move took. */
   taken = new Set<string>();
-  /** What it did by itself behind the last move. */
+  /** What the agent did by itself behind the last move. */
   readonly passed = new Map<During, Passage>();
   readonly logState: LogState = emptyLogState();
   readonly entries: LogEntry[] = [];
@@ -97,7 +97,7 @@ export class Prediction {
     };
   }
 
-  /** Something could be gone on with, or taken up. */
+  /** Whether `resume()` would begin a run. */
   get isResumable(): boolean {
     const { status } = this.#chart;
     if (status === 'waiting') return true;

@@ -63,7 +63,7 @@ export class HeldModel implements Model {
     return this.#answer(new ModelError({ code, retryable, message: 'the model was made to fail' }));
   }
 
-  /** The process died, and what it had asked with it. */
+  /** Forgets what was asked: the process that asked it died. */
   forget(): void {
     this.open = undefined;
   }

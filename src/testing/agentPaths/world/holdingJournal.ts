@@ -91,7 +91,7 @@ export class HoldingJournal implements Journal {
     this.#ring();
   }
 
-  /** What was held may go on. */
+  /** Looks again whether what was held may go on. */
   letGo(): void {
     this.#ring();
   }

@@ -62,7 +62,7 @@ export class TestClock {
 
   #fire(timer: Timer): true {
     this.#remove(timer);
-    // A time without end never comes, and still somebody may say that it is up.
+    // A script may end a wait that has no end.
     if (Number.isFinite(timer.at)) this.#now = Math.max(this.#now, timer.at);
     timer.fire();
     return true;

@@ -33,7 +33,7 @@ export interface TestWorldOptions {
 export const TESTED = 'tested';
 /** How long a gate, a phase or a tool that was let go may take in real time. */
 const PATIENCE_MS = 10_000;
-/** After so many turns of the loop without news, real time is let pass. */
+/** After so many turns of the event loop without news, the test waits in real time. */
 const TURNS = 20;
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
@@ -133,7 +133,7 @@ export class TestWorld {
     );
   }
 
-  /** Who sleeps on this clock in a tool that is to end wakes up. */
+  /** Wakes a tool that sleeps on this clock; false where none does. */
   #sleepers(): boolean {
     return this.clock.ring((owner) => owner.startsWith('sleep '));
   }

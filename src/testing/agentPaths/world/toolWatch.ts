@@ -137,7 +137,7 @@ export class ToolWatch {
   }
 
   #settle(execution: Execution, value: unknown): unknown {
-    // What gives its values one after another is ended with its signal.
+    // A generator ends when its signal is aborted.
     if (!(value instanceof Promise)) {
       this.#over(execution);
       return isStream(value) ? this.#listened(execution, value) : value;
@@ -197,7 +197,7 @@ export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>)
   return [...new Set(faults)];
 }
 
-/** The second execution has the key of the first, which was let come to its end. */
+/** Whether the second execution repeats the first, which had ended: under the same idempotency key, in the world that the first left. */
 function isRepeatedBy(first: Execution, second: Execution): boolean {
   if (!second.definition.idempotent || first.isMadeUp || !first.settled || first.aborted) return false;
   return first.key === second.key && first.after === second.before && !first.shared && first.args !== undefined;
