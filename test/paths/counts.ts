@@ -5,7 +5,15 @@
 import * as counters from '../../machines/counters.ts';
 import * as fingerprint from '../../machines/fingerprint.ts';
 import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts';
-import { applyEntry, emptyLogState, modelMessages, openCalls } from '../../machines/internal.ts';
+import {
+  applyEntry,
+  emptyLogState,
+  goesOn,
+  isCutOff,
+  isUnfinished,
+  modelMessages,
+  openCalls,
+} from '../../machines/internal.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import { defaultLimits, type Limits } from '../../machines/policies.ts';
 import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
@@ -142,6 +150,29 @@ function summedUp(draw: Chance): LogEntry[] {
   return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
 }
 
+/** A call that runs again behind its cycle, and in one that is resumed. */
+function retried(draw: Chance): LogEntry[] {
+  const callId = 'a';
+  const stop = { type: 'run-stop', reason: draw.one(['completed', 'completed', 'interrupted']) };
+  const starts = (key: number): object[] =>
+    some(draw, 0.7, [
+      { type: 'tool-started', callId, idempotencyKey: `c/a/${key}` },
+      { type: 'tool-suspended', callId, suspension: key + 1, reason: 'permission' },
+    ]);
+  const made = [
+    { type: 'run-started' },
+    { type: 'user-message', messageId: 'm', kind: 'direct', content: text('hi') },
+    { type: 'agent-output', item: { type: 'tool-call', callId, name: 'write', args: {} } },
+    { type: 'tool-started', callId, idempotencyKey: 'c/a/0' },
+    { type: 'tool-result', callId, outcome: 'unknown', content: text('gone') },
+    stop,
+    { type: 'call-settled', callId, how: { retry: true } },
+    ...starts(0),
+    ...(draw.odds(0.7) ? [{ type: 'run-resumed', of: 'r' }, ...starts(1), stop] : []),
+  ];
+  return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
+}
+
 /** As a host has kept them: results may be missing, stand apart or be said twice, and ids come again. */
 function messagesOf(draw: Chance): Message[] {
   const callId = (): string => draw.one(['a', 'b', 'c']);
@@ -234,6 +265,10 @@ const FOLDS: Record<string, Fold<Worth>> = {
     return prunableIn([{ role: 'user', content: text('hi') }, ...results], (callId) => callId !== '1');
   },
   summed: (_, draw) => modelMessages(summedUp(draw)),
+  retried: (_, draw) => {
+    const known = knownOf(retried(draw));
+    return [goesOn(known), isCutOff(known), isUnfinished(known), openCalls(known)];
+  },
   earlier: ({ messages }) => [
     [earlier(messages)],
     [knownOf([historyOf(messages)]), modelMessages([historyOf(messages)])],

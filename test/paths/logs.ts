@@ -254,7 +254,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
     content: contentOf(draw),
   });
   const suspends = (suspension: number): object[] => [
-    ...(draw.odds(0.2) ? [decided(suspension)] : []),
+    ...(draw.odds(0.3) ? [decided(suspension + draw.below(2))] : []),
     {
       type: 'tool-suspended',
       callId,
@@ -282,7 +282,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
     () => [...runs(0), result('unknown'), { type: 'call-settled', callId, how: { retry: true } }, ...runs(0)],
     () => [
       ...runs(0),
-      result('unknown'),
+      ...draw.one([[decided(2), result('unknown')], [result('unknown')]]),
       { type: 'call-settled', callId, how: draw.one<object>([{ didNotRun: true }, { ran: 7 }]) },
     ],
     () => [decided(1), late, decided(2), ...runs(0), result('cancelled', 'cancelled')],
