@@ -29,7 +29,7 @@ function lifeOf(draw: Chance, callId: string, suspension: number): NewEntry[] {
   ]);
   const result = { runId: 'r', type: 'tool-result', callId, content: text('lost'), ...ofEnd } as NewEntry;
   return [
-    ...some<NewEntry>(draw, 0.3, [call]),
+    ...some<NewEntry>(draw, 0.5, [call]),
     ...some<NewEntry>(draw, 0.3, [
       { runId: 'r', type: 'tool-suspended', callId, suspension, reason: 'permission' },
       { runId: null, type: 'decision', callId, suspension, decision },

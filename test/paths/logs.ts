@@ -174,7 +174,7 @@ function ofConversation(draw: Chance): object {
     () => ({ type: 'compaction', upToSeq: draw.below(9), summary: 'before' }),
     () => ({ type: 'state-changed', writes: { mode: draw.below(3), [messageId]: true } }),
     () => ({ type: 'context-warning', used: 9, limit: 10 }),
-    () => ({ type: 'checkpoint', boundary: draw.one(['UserMessage', 'RunFinished']) }),
+    () => ({ type: 'checkpoint', boundary: draw.one(['UserMessage', 'ToolResultsCommitted', 'RunFinished']) }),
     () => ({ type: 'extension', name: 'runchart.context-eased', value: { used: 1, limit: 10 } }),
     () => ({
       type: 'extension',
