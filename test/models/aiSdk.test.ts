@@ -114,6 +114,16 @@ describe('a model of the AI SDK', () => {
     });
   });
 
+  it('H-012: a part that is null or of no known type is passed over with a diagnostic', async () => {
+    const odd = [null as never, { type: 'x-new' } as Part];
+    expect(await parts([...odd, ...said('a'), end()])).toMatchObject([
+      { type: 'diagnostic', code: 'part_ignored', detail: { type: '' } },
+      { type: 'diagnostic', code: 'part_ignored', detail: { type: 'x-new' } },
+      { type: 'text-delta', text: 'a' },
+      { type: 'finish', reason: 'stop' },
+    ]);
+  });
+
   it('counts cached tokens among the input in version 2 too, where one provider counts them apart', async () => {
     const usage = { inputTokens: 10, outputTokens: 4, totalTokens: 14, cachedInputTokens: 6 };
     const used = async (providerMetadata: object) => {

@@ -163,7 +163,7 @@ async function* streamed(call: Call, request: ModelRequest, signal: AbortSignal)
         () => {},
       );
       if (read.done) reply.end();
-      else if (read.value.type === 'error') throw streamedError(read.value.error, call.secrets, Date.now());
+      else if (read.value?.type === 'error') throw streamedError(read.value.error, call.secrets, Date.now());
       else reply.take(read.value);
       more = !read.done && !reply.ended;
       for (const part of parts.splice(0)) {

@@ -44,7 +44,8 @@ export class SdkReply {
 
   /** Throws ModelError where the attempt has failed; an `error` part is the caller's. */
   take(part: StreamPart): void {
-    const { type } = part;
+    // What a provider gives is data from outside: null is a part of no type.
+    const { type } = part ?? {};
     if (this.#ended || PASSED_OVER.has(type)) return;
     const words = /^(text|reasoning)-(start|delta|end)$/.exec(textOf(type));
     if (words) return this.#words(words[1] as 'text' | 'reasoning', part);
