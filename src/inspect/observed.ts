@@ -293,12 +293,15 @@ export class Observed {
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** Signals of the conversation itself; those of its sub-agents come by theirs. */
-export function ownSignals(conversation: Conversation, show: (signal: Live) => void): () => void {
+export function ownSignals(conversation: Conversation, show: (signal: Live) => void, over: () => void): () => void {
   const { inFlight } = conversation;
   // Who watched before has some of it, and is shown all of it now.
   if (inFlight) show({ type: 'reset', runId: inFlight.runId });
-  const following = conversation.live$.subscribe((signal) => {
-    if (signal.path === undefined && signal.type !== 'status') show(signal);
+  const following = conversation.live$.subscribe({
+    next: (signal) => {
+      if (signal.path === undefined && signal.type !== 'status') show(signal);
+    },
+    complete: over,
   });
   return () => following.unsubscribe();
 }

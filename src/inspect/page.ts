@@ -263,8 +263,14 @@ class LiveSignals {
   follow(conversation: Conversation, records: RecordLog): void {
     this.#followed.set(conversation, records);
     if (this.#isLost) return;
-    const stop = ownSignals(conversation, (signal) => this.#put(conversation, signal, records.next));
-    this.#stops.set(conversation, stop);
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+      this.#followed.delete(conversation);
+      this.#stops.delete(conversation);
+    };
+    const stop = ownSignals(conversation, (signal) => this.#put(conversation, signal, records.next), over);
+    if (!isOver) this.#stops.set(conversation, stop);
   }
 
   /** Takes those that came before the record. */

@@ -1,5 +1,6 @@
 /** What an inspector sees: of conversations, of apps of XState, and for whoever watches slowly. */
 import { createInspector, createWebSocketInspector } from '@statelyai/inspect';
+import { Observable, Subject } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine, fromPromise } from 'xstate';
 import { createAgent, subAgents } from '../../src/index.ts';
@@ -259,6 +260,32 @@ describe('a page that watches', () => {
     tick(10);
     await clock.advance(100);
     expect(shown()).toBe(13_010);
+  });
+
+  it('lets go of a conversation that is over, and catches up with those that go on', async () => {
+    const { records } = observing();
+    const followed = (id: string) => {
+      const signals = new Subject<object>();
+      const seen = { id, signals, subscribed: 0, inFlight: null };
+      const live$ = new Observable<object>((subscriber) => {
+        seen.subscribed += 1;
+        return signals.subscribe(subscriber);
+      });
+      return Object.assign(seen, { live$ });
+    };
+    const [living, over] = [followed('living'), followed('over')];
+    const open = { conversations: () => ({ now: [living, over], stop: () => {} }) };
+    const { clock, channel, page } = watching(open as unknown as Observed, records);
+    page.receive('{"type":"subscribe","from":0}');
+    over.signals.complete();
+    const text = 'x'.repeat(300_000);
+    living.signals.next({ type: 'text-delta', runId: 'r', text });
+    await clock.advance(1000);
+    expect([living.subscribed, over.subscribed]).toEqual([2, 1]);
+    living.signals.next({ type: 'text-delta', runId: 'r', text: 'on' });
+    await clock.advance(1000);
+    const live = channel.messages.filter(({ type }) => type === 'live');
+    expect(live).toMatchObject([{ conversation: 'living', signal: { text: 'on' } }]);
   });
 
   it('is told what was dropped before it had it', async () => {
