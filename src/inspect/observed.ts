@@ -238,7 +238,7 @@ export class Observed {
       next: (entry: LogEntry) => {
         next = entry.seq + 1;
         this.#records.add({ n: 0, at: 0, type: 'entry', conversation: id, entry });
-        status();
+        if (entry.type.startsWith('run-')) status();
       },
       complete: () => this.#end(observed),
     });
