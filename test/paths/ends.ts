@@ -107,7 +107,8 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
       { kind: 'answer', value: { sum: 1 } },
       { kind: 'terminate', by: 'guard', reason: 'enough', ...(draw.odds(0.5) && { stopped: true }) },
     ]);
-    return saidOf(context, done(heard));
+    const reply = { ...context.reply, judged: draw.one([true as const, undefined]) };
+    return saidOf({ ...context, reply }, done(heard));
   },
   unstarted: (_, draw) => {
     const outcome = draw.one(['succeeded', 'failed', 'cancelled', 'unknown'] as const);
