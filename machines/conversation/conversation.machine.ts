@@ -26,8 +26,12 @@ import {
 } from './context.ts';
 import * as entries from './entries.ts';
 
-const reasonOf = (event: ConversationEvent) =>
-  event.type === 'xstate.done.actor.run' ? stopReason(event.output.end) : 'interrupted';
+/** Nothing where promotion must wait: what a store lost of a call is known from the log alone, which comes with a command. */
+function reasonOf(event: ConversationEvent) {
+  if (event.type !== 'xstate.done.actor.run') return 'interrupted';
+  const { durable, end } = event.output;
+  return durable && !end.lost?.some((entry) => 'callId' in entry) && stopReason(end);
+}
 
 const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
   suspended.some((waiting) => !decisions.some((held) => matches(held, waiting)));
@@ -95,10 +99,8 @@ const guards = {
     event.output.end.termination === 'Suspended' &&
     context.trigger.kind !== 'retry',
   promotes: ({ context, event }) => {
-    const reason = reasonOf(event);
-    const stored = event.type !== 'xstate.done.actor.run' || event.output.durable;
-    if (!stored || reason === null || !nextFollowUp(context.queue)) return false;
-    return context.settings.policies.promoteFollowUpOn.includes(reason);
+    const reasons: readonly unknown[] = context.settings.policies.promoteFollowUpOn;
+    return !!nextFollowUp(context.queue) && reasons.includes(reasonOf(event));
   },
   isQueued: ({ context, event }) =>
     event.type === 'message.returned' && context.queue.some(({ messageId }) => messageId === event.messageId),

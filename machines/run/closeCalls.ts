@@ -140,12 +140,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   for (const call of calls) {
     if (!inRound.has(call.callId) && !gone.calls.has(call.callId)) close(call.callId, 'skipped');
   }
-  for (const {
-    call: { callId },
-  } of kept) {
-    if (inRound.has(callId)) continue;
-    close(callId, replaying.includes(callId) ? 'cancelled' : 'skipped');
-  }
+  for (const { call } of kept) close(call.callId, replaying.includes(call.callId) ? 'cancelled' : 'skipped');
   return entries;
 }
 

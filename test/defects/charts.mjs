@@ -292,4 +292,12 @@ export const charts = [
     witness: 'test/scenarios/storeFaults.test.ts',
     edits: [["if (code === 'denied' && !decisions.has(callId)) denied.add(callId);", '']],
   },
+  {
+    id: 'promotes-behind-what-was-lost',
+    about: 'a followUp is promoted where the store has lost a decision, and nothing closes the call that waited for it',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [
+      ["durable && !end.lost?.some((entry) => 'callId' in entry) && stopReason(end)", 'durable && stopReason(end)'],
+    ],
+  },
 ];

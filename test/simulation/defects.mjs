@@ -648,10 +648,7 @@ export const defects = [
     about: 'a followUp is promoted behind a completed run alone, whatever the policy says',
     fault: 'cancel, model',
     edits: [
-      [
-        'return context.settings.policies.promoteFollowUpOn.includes(reason);',
-        "return reason === 'completed' && context.settings.policies.promoteFollowUpOn.includes(reason);",
-      ],
+      ['reasons.includes(reasonOf(event));', "reasonOf(event) === 'completed' && reasons.includes('completed');"],
     ],
   },
   {
