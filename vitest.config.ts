@@ -7,6 +7,7 @@ import { proves } from './test/support/tier.ts';
 const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
+  'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{,Append,FullDisk,Links,Races,Refusals,Rubbish,Size,Versions}.test.ts',
   'test/tools/coding/{bashEnvironment,bashOutput,grep,processTree,read}.test.ts',
 ];

@@ -44,10 +44,15 @@ it.skipIf(Number.parseInt(process.versions.node, 10) < 24)(
       }
     };
     await live();
-    collect({ type: 'major' });
-    const before = process.memoryUsage().heapUsed;
-    await live();
-    collect({ type: 'minor' });
-    expect((process.memoryUsage().heapUsed - before) / CONVERSATIONS).toBeLessThan(BYTES_LEFT);
+    // A collection of the whole may begin by itself in between, and then keeps what is made meanwhile: the least counts.
+    const left: number[] = [];
+    for (let round = 1; round <= 3; round++) {
+      collect({ type: 'major' });
+      const before = process.memoryUsage().heapUsed;
+      await live();
+      collect({ type: 'minor' });
+      left.push((process.memoryUsage().heapUsed - before) / CONVERSATIONS);
+    }
+    expect(Math.min(...left)).toBeLessThan(BYTES_LEFT);
   },
 );
