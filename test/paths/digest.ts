@@ -67,6 +67,9 @@ function nameOf(value: unknown): string {
 const lineOf = (records: readonly string[]): string =>
   `${String(records.length).padStart(5)} steps  ${hashOf(records)}`;
 
+export const startLine = (index: number, steps: readonly string[], width = 0): string =>
+  `start ${String(index + 1).padEnd(width - 5)} ${lineOf(steps)}`;
+
 /** By start, the steps from it. */
 export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): string {
   const byState = new Map<string, string[]>();
@@ -82,9 +85,9 @@ export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): 
   const width = Math.max(...[...byState.keys()].map(({ length }) => length));
   const states = [...byState].sort(([a], [b]) => (a < b ? -1 : 1));
   return [
-    `${chart}: what it does from each start, and in each state. \`npx vitest run test/paths -u\` writes it anew.`,
+    `${chart}: what it does from each start, and in each state. \`PROVE=1 npx vitest run states -u\` writes it anew.`,
     '',
-    ...steps.map((all, index) => `start ${String(index + 1).padEnd(width - 5)} ${lineOf(all)}`),
+    ...steps.map((all, index) => startLine(index, all, width)),
     '',
     ...states.map(
       ([name, records]) => `${name.padEnd(width)}  ${String(records.length).padStart(5)} steps  ${hashOf(records)}`,

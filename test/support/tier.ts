@@ -20,6 +20,8 @@ const VOLUME = {
   tapes: [25, 100],
   /** One start of a chart in so many is taken, which ones the commit decides. */
   startOf: [12, 1],
+  /** The same of the starts of RUN whose every edge is looked at. */
+  stateStartOf: [3, 1],
   /** One cut of a composed run in so many. */
   cutOf: [6, 1],
   /** Of the canonical runs, and of the moments at which a real process is killed, one in so many. */
