@@ -26,28 +26,40 @@ function withoutResult(messages: readonly Message[]): (calls: readonly ToolCall[
 
 /**
  * Hands over, in their order, the entries that stand where it stands; `replied` is told when a message of the model is
- * whole. A history may be long, so nothing is made of all of it at once.
+ * whole. A history may be long, so nothing is made of all of it at once, and what there is most of is written out: a
+ * spread takes ten times as long on Node 20.
  */
 export function eachEarlierEntry(
   { messages, seq, at, conversationId }: Earlier,
   take: (entry: LogEntry) => void,
   replied?: () => void,
 ): void {
-  const head = { seq, at, conversationId, runId: null };
+  const runId = null;
   const lacking = withoutResult(messages);
-  const stop = (): void => take({ ...head, type: 'run-stop', reason: 'completed', cause: 'history' });
+  const stop = (): void =>
+    take({ seq, at, conversationId, runId, type: 'run-stop', reason: 'completed', cause: 'history' });
   const assistant = ({ content, toolCalls, extra }: Extract<Message, { role: 'assistant' }>, index: number): void => {
     const items: AgentItem[] = [];
     for (const part of content) if (part.type === 'text') items.push({ type: 'assistant', text: part.text });
     for (const call of toolCalls) items.push({ type: 'tool-call', ...call });
     for (const item of items) {
-      const entry = { ...head, type: 'agent-output' as const, item };
+      const entry = { seq, at, conversationId, runId, type: 'agent-output' as const, item };
       take(extra === undefined || item !== items.at(-1) ? entry : { ...entry, extra });
     }
     replied?.();
     for (const callId of toolCalls.length > 0 ? lacking(toolCalls, index) : []) {
-      const told = [{ type: 'text' as const, text: NO_EARLIER_RESULT }];
-      take({ ...head, type: 'tool-result', callId, outcome: 'cancelled', content: told, code: 'restart' });
+      const content = [{ type: 'text' as const, text: NO_EARLIER_RESULT }];
+      take({
+        seq,
+        at,
+        conversationId,
+        runId,
+        type: 'tool-result',
+        callId,
+        outcome: 'cancelled',
+        content,
+        code: 'restart',
+      });
     }
   };
   let open = false;
@@ -56,13 +68,22 @@ export function eachEarlierEntry(
     const { content } = message;
     if (message.role === 'user') {
       if (open) stop();
-      take({ ...head, type: 'user-message', messageId: `history-${index}`, kind: 'direct', content });
+      take({
+        seq,
+        at,
+        conversationId,
+        runId,
+        type: 'user-message',
+        messageId: `history-${index}`,
+        kind: 'direct',
+        content,
+      });
       open = true;
     } else if (message.role === 'assistant') {
       assistant(message, index);
     } else if (message.role === 'tool') {
       const outcome = message.isError ? 'failed' : 'succeeded';
-      take({ ...head, type: 'tool-result', callId: message.callId, outcome, content });
+      take({ seq, at, conversationId, runId, type: 'tool-result', callId: message.callId, outcome, content });
     }
   }
   if (open) stop();

@@ -355,11 +355,10 @@ class MessageList implements Transcript {
     this.#add(lateMessage(callId, slot.name, outcome, content));
   }
 
-  /** Replaces what is up to `upToSeq` by its summary; a call is never split from its result. */
+  /** Replaces what is up to `upToSeq` by its summary. A call and its results stand at one place, so none is split from them. */
   #compact(upToSeq: number, summary: string): void {
     let cut = this.#seqs.findIndex((seq) => seq > upToSeq);
     if (cut < 0) cut = this.#messages.length;
-    while (cut < this.#messages.length && this.#messages[cut]?.role === 'tool') cut += 1;
     this.#messages.splice(0, cut, { role: 'user', content: textPart(summary) });
     this.#seqs.splice(0, cut, upToSeq);
     this.#sizes.forget();
