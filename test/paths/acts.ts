@@ -2,7 +2,7 @@
  * What the functions that a chart is given (guards, parameters of its acts, context, output) say of many drawn moments of
  * it. Rule: a function is asked of every event that its chart takes: what is not meant for it changes nothing.
  */
-import { type AnyStateMachine, assign, createMachine, spawnChild } from 'xstate';
+import { type AnyActorRef, type AnyStateMachine, assign, createActor, createMachine, spawnChild } from 'xstate';
 import type { Replay, RoundCall, ToolCallOutput } from '../../machines/calls.ts';
 import { compactionChart, compactionMachine } from '../../machines/compaction/compaction.machine.ts';
 import { modelCallChart } from '../../machines/modelCall.machine.ts';
@@ -11,7 +11,8 @@ import { defaultPolicies } from '../../machines/policies.ts';
 import { resumeToolCallChart } from '../../machines/tools/resumeToolCall.machine.ts';
 import { toolCallChart } from '../../machines/tools/toolCall.machine.ts';
 import { toolRoundChart } from '../../machines/tools/toolRound.machine.ts';
-import { type Chart, withActors } from '../../machines/verbs.ts';
+import { type Chart, type Message, tell, withActors } from '../../machines/verbs.ts';
+import { verbs } from '../../machines/xstateVerbs.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answered, BREAKS, type Clause, drawn, type Fold, functionsOf, json, type Moment } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -264,7 +265,35 @@ const ALONE: Record<string, Fold<Moments>> = {
   alone: ([, moment], draw) => draw.odds(0.1) && moment && aloneOf(moment.context, moment.event),
 };
 
+/** Hands on what it hears. */
+const forwarding = createMachine(
+  { on: { '*': { actions: tell(({ event }: { event: Event }) => ({ to: 'parent', event })) } } } as never,
+  { actions: verbs<object, Event, never, Message>() } as never,
+);
+type Event = Moment['event'];
+/** What a chart hands on of an event, below a parent. */
+function handedOn(event: Event): Event[] {
+  const heard: Event[] = [];
+  const parent = createMachine({
+    invoke: { id: 'child', src: forwarding },
+    on: { '*': { actions: ({ event: told }: { event: Event }) => heard.push(told) } },
+  } as never);
+  const actor = createActor(parent).start();
+  (actor.getSnapshot().children as Record<string, AnyActorRef>).child?.send(event);
+  actor.stop();
+  return heard;
+}
+
 const clauses: readonly Clause<Moments>[] = [
+  {
+    says: 'run-lifecycle, RESUME_TOOL_CALL: what a call has come to reaches the parent as it came, under the same name',
+    holds: (moments) => {
+      for (const { event } of moments) {
+        if (event.type !== 'call.concluded') continue;
+        hold(json(handedOn(event)) === json([event]), `${json(event)} is not handed on`);
+      }
+    },
+  },
   {
     says: 'B24: no function of a chart breaks at an event that the chart takes, also where it is not meant for it',
     holds: (moments) => {

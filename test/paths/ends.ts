@@ -5,12 +5,24 @@
 import type { NewEntry } from '../../machines/index.ts';
 import * as assigns from '../../machines/run/assigns.ts';
 import { ofUnstarted } from '../../machines/run/closeCalls.ts';
-import type { RunArgs, RunContext, RunEvent } from '../../machines/run/context.ts';
+import { type RunArgs, type RunContext, type RunEvent, roundOf } from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answersOf, drawn, type Fold, unnamed } from './drawn.ts';
-import { asStored, callOf, endClauses, idsOf, momentOf, outputOfCall, slotOf, some, text } from './runs.ts';
+import { hold } from './invariants.ts';
+import {
+  asStored,
+  callOf,
+  decisionsOf,
+  endClauses,
+  idsOf,
+  momentOf,
+  outputOfCall,
+  slotOf,
+  some,
+  text,
+} from './runs.ts';
 
 /** What is stored of a call, in order, as far as it may not have been stored yet. */
 function lifeOf(draw: Chance, callId: string, suspension: number): NewEntry[] {
@@ -49,6 +61,7 @@ function lostOf(draw: Chance, { suspended, kept, reruns, calls, slots }: RunCont
     ...[...all].flatMap(([callId, suspension]) => (draw.odds(0.6) ? lifeOf(draw, callId, suspension) : [])),
   ];
 }
+const idsOfCalls = (calls: RunContext['calls']): string[] => calls.map(({ callId }) => callId);
 const suspensionOf = ({ call, suspension }: RunContext['suspended'][number]) => [call.callId, suspension] as const;
 
 /** A round under way, a gate, or what both have left. */
@@ -69,7 +82,9 @@ function endAt(seed: number): RunArgs {
   const failed: object = { type: 'append.failed', error, lost };
   const isRound = context.calls.length > 0 && draw.odds(0.7);
   const end = isRound && draw.odds(0.7) ? { ...context.end, termination: 'Error' as const, lost } : context.end;
-  return asStored({ context: { ...context, end }, event: (isRound ? round : failed) as RunEvent });
+  // Some come early: their call runs, and may have come to its suspension while plugins hear that it waits.
+  const decisions = [...context.decisions, ...decisionsOf(draw, idsOfCalls(context.calls))];
+  return asStored({ context: { ...context, end, decisions }, event: (isRound ? round : failed) as RunEvent });
 }
 
 /** All that is said of one event at the moment. */
@@ -136,6 +151,26 @@ const clauses = [
       const open = assigns.keepOpenCalls({ context: { ...context, end }, event });
       const both = idsOf(open.suspended ?? []).filter((callId) => suspensions.includes(callId));
       if (both.length > 0) throw new Error(`${both} waits, and no entry says so`);
+    },
+  },
+  {
+    says: 'semantics 6: a decision of a call that came to its suspension and does not wait behind the end is held no more',
+    holds: (moment: RunArgs) => {
+      const { suspended, slots, end } = moment.context;
+      // To a suspension that was lost no call has come.
+      const gone = (end.lost ?? []).flatMap((entry) => (entry.type === 'tool-suspended' ? [entry.callId] : []));
+      const heard = [...slots, ...roundOf(moment.event).slots].flatMap(({ status, call, output }) =>
+        status === 'running' && output?.outcome === 'suspended' ? [{ call, suspension: output.suspension }] : [],
+      );
+      const came = [...suspended, ...heard]
+        .filter(({ call }) => !gone.includes(call.callId))
+        .map(({ call, suspension }) => `${call.callId}/${suspension}`);
+      for (const open of [assigns.closeOpenCalls(moment), assigns.keepOpenCalls(moment)]) {
+        const waiting = (open.suspended ?? []).map(({ call, suspension }) => `${call.callId}/${suspension}`);
+        const held = (open.decisions ?? []).map(({ callId, suspension }) => `${callId}/${suspension}`);
+        const stale = held.filter((each) => came.includes(each) && !waiting.includes(each));
+        hold(stale.length === 0, `${stale} is held, and nothing waits for it`);
+      }
     },
   },
 ];
