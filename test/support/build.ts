@@ -1,8 +1,9 @@
 /**
  * The package as it would be installed, built once for the tests that start it as a process: `dist` from the real
- * sources, `package.json` and `docs`, its dependencies and the vendor's client, and nothing else. RxJS lies there in one
- * file, since its 220 take a third of the time of a start; `e2e/install.test.ts` installs it as it comes. Rule: the
- * package is private to one test run and removed after it; types are checked elsewhere.
+ * sources, `package.json` and `docs`, its dependencies and the vendor's client, and nothing else. What of them comes in
+ * many files lies there in one, since those 500 take more than half of the time of a start; `e2e/install.test.ts`
+ * installs them as they come. Rule: the package is private to one test run and removed after it; types are checked
+ * elsewhere.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -21,6 +22,10 @@ declare module 'vitest' {
 }
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
+/** Their main entries, which are all that the package and its examples import of them. */
+const IN_ONE_FILE = ['diff', 'openai', 'rxjs', 'string-width', 'tinyglobby', 'unbash', 'ws', 'xstate', 'zod'];
+/** To Node it is CommonJS, which tells no names once it is bundled. */
+const ENTRIES: Record<string, string> = { rxjs: './node_modules/rxjs/dist/esm/index.js' };
 const TSC = join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc');
 
 /** Vitest's `globalSetup`: builds, provides `packageRoot`, and answers what removes it. */
@@ -33,7 +38,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await cp(join(REPOSITORY, 'package.json'), join(root, 'package.json'));
     await cp(join(REPOSITORY, 'docs'), join(root, 'docs'), { recursive: true });
     await linkPackages(root);
-    await bundleRxJS(join(root, 'node_modules', 'rxjs'));
+    await bundlePackages(join(root, 'node_modules'));
   } catch (error) {
     await remove();
     throw error;
@@ -47,21 +52,31 @@ async function linkPackages(root: string): Promise<void> {
     dependencies: Record<string, string>;
   };
   for (const name of [...Object.keys(dependencies), 'openai']) {
-    if (name === 'rxjs') continue;
+    if (IN_ONE_FILE.includes(name)) continue;
     const place = join(root, 'node_modules', name);
     await mkdir(dirname(place), { recursive: true });
     await symlink(join(REPOSITORY, 'node_modules', name), place, 'dir');
   }
 }
 
-async function bundleRxJS(place: string): Promise<void> {
+async function bundlePackages(place: string): Promise<void> {
   await build({
-    entryPoints: [join(REPOSITORY, 'node_modules', 'rxjs', 'dist', 'esm', 'index.js')],
-    outfile: join(place, 'index.js'),
+    absWorkingDir: REPOSITORY,
+    entryPoints: IN_ONE_FILE.map((name) => ({ in: ENTRIES[name] ?? name, out: join(name, 'index') })),
+    outdir: place,
     bundle: true,
+    platform: 'node',
     format: 'esm',
+    // Names stay: some of them are told in messages.
+    minifySyntax: true,
+    minifyWhitespace: true,
+    // Packages of the old kind ask for Node's modules by `require`.
+    banner: { js: "import { createRequire as ofModule } from 'node:module'; const require = ofModule(import.meta.url);" },
     logLevel: 'warning',
   });
-  const manifest = { name: 'rxjs', type: 'module', exports: { '.': './index.js' } };
-  await writeFile(join(place, 'package.json'), JSON.stringify(manifest));
+  for (const name of IN_ONE_FILE) {
+    const { version } = JSON.parse(await readFile(join(REPOSITORY, 'node_modules', name, 'package.json'), 'utf8'));
+    const manifest = { name, version, type: 'module', exports: { '.': './index.js' } };
+    await writeFile(join(place, name, 'package.json'), JSON.stringify(manifest));
+  }
 }
