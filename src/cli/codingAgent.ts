@@ -16,7 +16,6 @@ import { systemPrompt } from '../session/systemPrompt.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { knownOf, loadAdapter } from './adapter.ts';
-import { inspectedAgent } from './inspectCommand.ts';
 import { countingStore } from './render.ts';
 import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
 
@@ -73,15 +72,17 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
     ...(denied ? [denying(() => made().rules, denied)] : []),
   ];
   const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
-  const agent = options.inspect
-    ? await inspectedAgent({ control: options.control === true }, (inspect) =>
-        createAgent({ ...agentOptions, inspect }),
-      )
-    : createAgent(agentOptions);
+  const agent = options.inspect ? await inspected(agentOptions, options.control) : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
   const { compactNext } = summaries;
   const keep = (kept: readonly string[]): Promise<string> => allowAlways(kept, { cwd });
   return { agent, model, permissions: rules, cwd, directory, store, keep, compactNext, about };
+}
+
+/** What serves the page is loaded where somebody wants it: most requests do without. */
+async function inspected(options: Parameters<typeof createAgent>[0], control = false): Promise<Agent> {
+  const { inspectedAgent } = await import('./inspectCommand.ts');
+  return inspectedAgent({ control }, (inspect) => createAgent({ ...options, inspect }));
 }
 
 /** A plugin that wants earlier messages summed up once, before the request behind the word. */

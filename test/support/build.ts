@@ -71,7 +71,9 @@ async function bundlePackages(place: string): Promise<void> {
     minifySyntax: true,
     minifyWhitespace: true,
     // Packages of the old kind ask for Node's modules by `require`.
-    banner: { js: "import { createRequire as ofModule } from 'node:module'; const require = ofModule(import.meta.url);" },
+    banner: {
+      js: "import { createRequire as ofModule } from 'node:module'; const require = ofModule(import.meta.url);",
+    },
     logLevel: 'warning',
   });
   for (const name of IN_ONE_FILE) {

@@ -72,5 +72,5 @@ async function edit(
   if (failed) return refusal(failed);
   known.saw(conversationId, place.path, hashOf(bytes));
   const times = places.length === 1 ? '' : ` in ${places.length} places`;
-  return toolResult.success(`Changed ${name}${times}\n${diffOf(place.name, before.text, after)}`);
+  return toolResult.success(`Changed ${name}${times}\n${await diffOf(place.name, before.text, after)}`);
 }

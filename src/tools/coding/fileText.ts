@@ -2,7 +2,6 @@
  * The text of a file with its line endings and byte order mark, and what changed between two of them. Rule: what is no UTF-8
  * is refused, since it could not be written back; the model's text has LF, and a file keeps the endings it has.
  */
-import { createTwoFilesPatch } from 'diff';
 import { shownName } from './search/listing.ts';
 import { type Refusal, refused } from './workspace.ts';
 
@@ -68,8 +67,9 @@ export const lineOf = (text: string, at: number): number => text.slice(0, at).sp
 const DIFF_CHARACTERS = 20_000;
 const EDITS_MAX = 2_000;
 
-/** A unified diff, cut where it is long. */
-export function diffOf(name: string, before: string, after: string): string {
+/** A unified diff, cut where it is long. What makes it is loaded with the first: most conversations begin without. */
+export async function diffOf(name: string, before: string, after: string): Promise<string> {
+  const { createTwoFilesPatch } = await import('diff');
   const plain = (text: string): string => text.replace(/\r\n/g, '\n');
   const shown = shownName(name);
   const patch = createTwoFilesPatch(shown, shown, plain(before), plain(after), undefined, undefined, {

@@ -56,5 +56,5 @@ async function write(
   if (isNew) return toolResult.success(`Created ${name} (${lines} lines)`);
   if (!old) return toolResult.success(`Replaced ${name} (${lines} lines); it was no text before`);
   if (old.text === text) return toolResult.success(`${name} had this content already`);
-  return toolResult.success(`Replaced ${name} (${lines} lines)\n${diffOf(place.name, old.text, text)}`);
+  return toolResult.success(`Replaced ${name} (${lines} lines)\n${await diffOf(place.name, old.text, text)}`);
 }
