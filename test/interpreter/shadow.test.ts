@@ -28,7 +28,7 @@ const charts = [
   [runMachine, chartCases.run],
 ] as unknown as [AnyStateMachine, Cases][];
 const starts = charts.flatMap(([machine, chart]) =>
-  sampled([...chart.inputs.entries()], volume.startOf).map(
+  sampled([...chart.inputs.entries()], volume.shadowStartOf).map(
     ([index, input]) => [machine.id, index + 1, machine, chart, input] as const,
   ),
 );
@@ -36,7 +36,8 @@ const starts = charts.flatMap(([machine, chart]) =>
 describe('with XState beside it the compiled plan logs, asks and comes to the same', () => {
   it.each(starts)('on the generated paths of %s from start %i', (_, __, machine, { cases, projection }, input) => {
     const { interpreter, count } = shadowed();
-    const paths = coverPaths(machine, { input, cases, projection });
+    const all = coverPaths(machine, { input, cases, projection });
+    const paths = sampled(all, Math.ceil(all.length / volume.pathsMost));
     for (const path of paths) follow(machine, path, { input, interpreter });
     expect(count.differences).toEqual([]);
     expect(count.steps).toBeGreaterThanOrEqual(2 * paths.length);

@@ -88,10 +88,12 @@ export interface Drawn {
   subjectOf(seed: number): unknown;
   /** What one fold says of the subject of this seed, as a hash. */
   ask(fold: string, subject: unknown, seed: number): string;
-  subjects(): unknown[];
+  subjects(batches: readonly number[]): unknown[];
   answers(batch: number): Generator<Answer>;
-  /** A line for each fold. */
+  /** A line for each fold and, behind them, for each batch. */
   digest(): string;
+  /** The line of a batch: one that is asked alone finds it in the whole digest. */
+  batchLine(batch: number): string;
 }
 
 const BATCHES = 12;
@@ -106,7 +108,7 @@ export function drawn<S>(
   const batches = Array.from({ length: BATCHES }, (_, batch) => batch);
   const seedsOf = (batch: number): number[] =>
     Array.from({ length: OF_A_BATCH }, (_, index) => batch * OF_A_BATCH + index + 1);
-  const subjects = (): S[] => batches.flatMap(seedsOf).map(of);
+  const subjects = (asked: readonly number[]): S[] => asked.flatMap(seedsOf).map(of);
   const ask = (fold: string, subject: unknown, seed: number): string =>
     hashOf([json(folds[fold]?.(subject as S, chance(seed)))]);
   function* answers(batch: number): Generator<Answer> {
@@ -115,14 +117,22 @@ export function drawn<S>(
       for (const fold of Object.keys(folds)) yield { fold, subject, hash: ask(fold, subject, seed) };
     }
   }
+  const lineOf = (batch: number, all: readonly Answer[]): string => {
+    const hashes = all.map(({ fold, hash }, index) => `${index} ${fold} ${hash}`);
+    return `batch ${String(batch + 1).padEnd(6)} ${hashOf(hashes)}`;
+  };
+  const batchLine = (batch: number): string => lineOf(batch, [...answers(batch)]);
   const digest = (): string => {
-    const all = batches.flatMap((batch) => [...answers(batch)]);
+    const byBatch = batches.map((batch) => [...answers(batch)]);
+    const all = byBatch.flat();
     const lines = Object.keys(folds).map((fold) => {
       const hashes = all.filter((answer) => answer.fold === fold).map(({ hash }, index) => `${index} ${hash}`);
       return `${fold.padEnd(12)} ${hashOf(hashes)}`;
     });
     const head = `What functions say of ${BATCHES * OF_A_BATCH} drawn ${name.toLowerCase()}.`;
-    return [`${head} \`npx vitest run test/paths -u\` writes it anew.`, '', ...lines, ''].join('\n');
+    const again = '`PROVE=1 npx vitest run drawn -u` writes it anew.';
+    return [`${head} ${again}`, '', ...lines, '', ...byBatch.map((own, batch) => lineOf(batch, own)), ''].join('\n');
   };
-  return { name, batches, clauses, folds: Object.keys(folds), seedsOf, subjectOf: of, ask, subjects, answers, digest };
+  const asking = { seedsOf, subjectOf: of, ask, subjects, answers };
+  return { name, batches, clauses, folds: Object.keys(folds), ...asking, digest, batchLine };
 }

@@ -37,7 +37,7 @@ export function pathSuite(
       const paths = pathsFrom(input);
       expect(paths.length).toBeGreaterThan(0);
       const invariants = invariantsOf(input as never);
-      for (const path of paths) {
+      for (const path of sampled(paths, Math.ceil(paths.length / volume.pathsMost))) {
         const { finalState } = follow(machine, path, { input, invariants, projection, inspect: coverage.observe });
         expect(finalState.status).not.toBe('error');
       }

@@ -12,7 +12,9 @@ const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the commit. */
   lives: [160, 2_000],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
-  shadowLives: [20, 2_000],
+  shadowLives: [12, 2_000],
+  /** Starts of charts, one in so many, whose paths XState takes beside them. */
+  shadowStartOf: [24, 1],
   randomCharts: [100, 2_000],
   /** Lives lived twice, and compared byte for byte. */
   livesTwice: [12, 100],
@@ -20,8 +22,12 @@ const VOLUME = {
   tapes: [25, 100],
   /** One start of a chart in so many is taken, which ones the commit decides. */
   startOf: [12, 1],
-  /** The same of the starts of RUN whose every edge is looked at. */
-  stateStartOf: [3, 1],
+  /** Paths that are driven from one start, spread evenly over all that are generated. */
+  pathsMost: [150, 1_000_000],
+  /** Starts of RUN and CONVERSATION, one in so many, whose every edge is looked at. */
+  stateStartOf: [20, 1],
+  /** Batches, one in so many, of what is drawn for the functions of charts. */
+  batchOf: [4, 1],
   /** One cut of a composed run in so many. */
   cutOf: [6, 1],
   /** Of the canonical runs, and of the moments at which a real process is killed, one in so many. */
