@@ -55,6 +55,11 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
   },
   // What became of earlier messages, and of a summary that was under way.
   summaries: { often: words('made'), seldom: words('useless, failed, cut') },
+  // Final answers that are held to a schema, of the agent or of a message; replies that miss it, and what became of them.
+  answers: {
+    often: words('fits, asked again, mended, given up, of the agent, of the message'),
+    seldom: words('fenced'),
+  },
   // Appends that others overtook, and that were refused then, by the rarest kind of entry in them.
   overtaken: {
     often: [],

@@ -682,4 +682,47 @@ export const defects = [
     fault: 'tool-suspends, cancel',
     edits: [["status: output.outcome === 'suspended' ? 'suspended' : 'done', output }", "status: 'done', output }"]],
   },
+  {
+    id: 'one-repair-too-many',
+    about: 'a model is asked once more than limits.outputRepairs says for an answer that fits',
+    fault: 'none',
+    edits: [
+      ['if (this.#repaired(request.runId) < outputRepairs)', 'if (this.#repaired(request.runId) <= outputRepairs)'],
+    ],
+  },
+  {
+    id: 'repairs-of-all-runs',
+    about: 'what earlier runs asked again counts against the repairs of this one',
+    fault: 'none',
+    edits: [
+      [
+        "entry.runId === runId && entry.type === 'continuation' && entry.why === 'output'",
+        "entry.type === 'continuation' && entry.why === 'output'",
+      ],
+    ],
+  },
+  {
+    id: 'answer-though-it-misses',
+    about: 'an answer that does not fit its schema counts',
+    fault: 'none',
+    edits: [['if (!result.issues) return {', 'if (result) return {']],
+  },
+  {
+    id: 'answer-not-in-the-result',
+    about: 'the result of a run does not have the answer that is on record',
+    fault: 'none',
+    edits: [['answer = { output: entry.value };', 'answer = {};']],
+  },
+  {
+    id: 'schema-of-a-message-lost',
+    about: 'the schema that came with a message is forgotten when its run goes on',
+    fault: 'cancel, resume',
+    edits: [["if (entry.type === 'run-resumed') run = entry.of;", '']],
+  },
+  {
+    id: 'fence-not-read',
+    about: 'an answer in a code fence does not count',
+    fault: 'none',
+    edits: [['FENCED.exec(text.trim())?.[1] ?? text', 'text']],
+  },
 ];

@@ -70,6 +70,21 @@ describe('the agent of somebody else', () => {
     ]);
   });
 
+  it('has its final answers given as its schema takes them, and at times otherwise', async () => {
+    const output = z.object({ city: z.string().min(1), degrees: z.number() });
+    const agent = (world: AgentWorld) => createAgent({ output, ...world });
+    const logs: LogEntry[] = [];
+    for (let seed = 1; seed <= 20; seed++) {
+      const { violations, log } = await simulate({ seed, agent });
+      expect(violations).toEqual([]);
+      logs.push(...log);
+    }
+    const given = logs.flatMap((entry) => (entry.type === 'extension' && entry.name === 'output' ? [entry.value] : []));
+    expect(given.length).toBeGreaterThan(20);
+    for (const answer of given) output.parse(answer);
+    expect(logs.some((entry) => entry.type === 'continuation' && entry.why === 'output')).toBe(true);
+  });
+
   it('is held to the invariants of its author, by their names', async () => {
     function twoTablesAtMost(log: readonly LogEntry[]): string | undefined {
       const count = log.filter(({ type }) => type === 'tool-started').length;

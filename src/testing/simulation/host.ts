@@ -7,8 +7,10 @@ import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { Deeds } from './deeds.ts';
 import { Others } from './others.ts';
+import { askingText } from './watch/answerWatch.ts';
 import { Observer } from './watch/observer.ts';
 import { Told } from './watch/told.ts';
+import { answerSchema } from './world/finalAnswer.ts';
 import { IMAGE } from './world/image.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
@@ -70,6 +72,7 @@ export class Host {
 
   open(): void {
     const { life } = this.#world;
+    this.#world.facts.openings += 1;
     this.#opening = true;
     this.#agent = this.#make();
     const { length: durable } = this.#store.logOf(CONVERSATION);
@@ -155,10 +158,15 @@ export class Host {
   send(text = `hello ${this.#world.tape.next(3)}`): void {
     const { conversation } = this;
     if (!conversation) return;
-    const { tape, profile } = this.#world;
-    const content = profile.images && tape.chance(0.3) ? [{ type: 'text' as const, text }, IMAGE] : text;
+    const { tape, profile, answers, facts } = this.#world;
+    const asks = answers?.askers.includes('message') && tape.chance(0.5);
+    const said = asks ? askingText(text, facts.openings) : text;
+    const content = profile.images && tape.chance(0.3) ? [{ type: 'text' as const, text: said }, IMAGE] : said;
     const caller = tape.chance(0.2) ? new CallerSignal() : undefined;
-    const run = conversation.send(content, caller && { signal: caller.signal });
+    const run = conversation.send(content, {
+      ...(caller && { signal: caller.signal }),
+      ...(asks && { output: answerSchema('message') }),
+    });
     this.#runs.push(run);
     this.#told.over(run);
     if (!caller) return;

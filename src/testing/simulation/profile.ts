@@ -4,6 +4,7 @@
  */
 import { contextDefaults, type DeepPartial, type Policies } from '../../policies.ts';
 import type { Tape } from './tape.ts';
+import { type Answers, drawAnswers } from './world/finalAnswer.ts';
 
 export interface Profile {
   /** Shares of the steps that are acts of the host, and crashes. */
@@ -44,6 +45,8 @@ export interface Profile {
   fork: boolean;
   /** Appends are overtaken at times, and refused then: the more often, the rarer what they hold. */
   unlucky: boolean;
+  /** Final answers are held to a schema. */
+  answers: Answers | undefined;
   /** Somebody listens to what is streamed. */
   listens: boolean;
   /** Steps before everything is let come to rest. */
@@ -113,11 +116,16 @@ export function drawProfile(tape: Tape): Profile {
     blobs: tape.next(2) === 1,
     neighbour: tape.next(6) === 5,
     fork: tape.next(4) === 3,
-    unlucky: tape.next(4) === 3,
   };
+  // One number for both: a tape that was recorded before there were answers goes on as it was.
+  const last = tape.next(6);
+  const unlucky = last === 3 || last === 5;
   const context = profile.window === UNSUMMED ? { context: UNCOMPACTED } : {};
   const all = { ...limits, ...moreLimits(tape, profile.priced) };
-  return { ...profile, policies: { ...profile.policies, ...context, limits: all } };
+  const answers = last > 3 ? drawAnswers(tape) : undefined;
+  const repairs = answers && { outputRepairs: answers.repairs };
+  const drawn = { ...profile.policies, ...context, limits: { ...all, ...repairs } };
+  return { ...profile, unlucky, answers, policies: drawn };
 }
 
 /** Limits that end most lives early where they are small: they seldom are. */

@@ -28,6 +28,7 @@ import { Life } from './life.ts';
 import { drawProfile } from './profile.ts';
 import { continued, recorded, seeded, type Tape } from './tape.ts';
 import { Ledger } from './watch/ledger.ts';
+import { answerSchema } from './world/finalAnswer.ts';
 import { SimulatedModel } from './world/model.ts';
 import { SECRET } from './world/secret.ts';
 import { simulatedGuard, simulatedPlugin } from './world/simulatedPlugin.ts';
@@ -179,6 +180,7 @@ function ownAgent(
     return createAgent({
       ...{ model, tools, plugins, policies, store, authorize, ports },
       ...{ cwd: '/', secrets: [SECRET] },
+      ...(profile.answers?.askers.includes('agent') && { output: answerSchema('agent') }),
       ...(isInspected && { inspect }),
     });
   };

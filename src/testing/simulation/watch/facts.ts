@@ -29,6 +29,8 @@ export class Facts {
   readonly forks = new Map<string, string>();
   /** How often the calls wrote to the state, by conversation and call. */
   readonly writes = new Map<string, number>();
+  /** How often the simulated conversation was opened, or was to be. */
+  openings = 0;
   /** Whose run it is, by the log in which it began. */
   readonly runs = new Map<string, string>();
   /** Who decided, as some log says it. */

@@ -5,7 +5,8 @@
 import type { LogEntry } from '../../../../machines/internal.ts';
 import { holdsSecret } from '../world/secret.ts';
 import { SUMMARY } from '../world/simulatedReply.ts';
-import type { World } from '../world/world.ts';
+import { CONVERSATION, type World } from '../world/world.ts';
+import { AnswerWatch } from './answerWatch.ts';
 import { CallWatch } from './callWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
 import { PolicyWatch } from './policyWatch.ts';
@@ -31,6 +32,7 @@ export class LogWatch {
   readonly calls: CallWatch;
   readonly messages: MessageWatch;
   readonly #policies: PolicyWatch;
+  readonly answers: AnswerWatch | undefined;
   /** Runs that began, and how the last cycle stands. */
   readonly runs = new Set<string>();
   readonly ended = new Set<string>();
@@ -60,6 +62,7 @@ export class LogWatch {
     this.calls = new CallWatch(world);
     this.messages = new MessageWatch(world);
     this.#policies = new PolicyWatch(world, this.calls.calls);
+    if (world.answers && id === CONVERSATION) this.answers = new AnswerWatch(world, world.answers);
   }
 
   learn(entry: LogEntry): void {
@@ -76,6 +79,7 @@ export class LogWatch {
     world.reach('entries', entry.type);
     this.#learnRun(entry);
     this.#learnReply(entry);
+    this.answers?.learn(entry);
     this.messages.learn(entry);
     this.calls.learn(entry);
     // A sub-agent has limits of its own.

@@ -9,6 +9,8 @@ import type { Run, RunResult } from '../../../conversation/run.ts';
 import { RunchartError } from '../../../errors.ts';
 import type { SimulatedStore } from '../world/store.ts';
 import { CONVERSATION, type World } from '../world/world.ts';
+import { answerOnRecord } from './answerWatch.ts';
+import { sameJson } from './sameJson.ts';
 import { sameSpent, sumOf } from './spending.ts';
 
 /** Of an agent whose log a crash would not be taken from. */
@@ -61,7 +63,7 @@ export class Told {
   }
 
   /** What a run is said to have come to is what its entries say. */
-  #holdsResult({ runId, reason, cause, text, turns, usage, costUsd, calls }: RunResult): void {
+  #holdsResult({ runId, reason, cause, text, turns, usage, costUsd, calls, output, error }: RunResult): void {
     const written = this.#store.logOf(CONVERSATION).filter((entry) => entry.runId === runId);
     // A run that was suspended may be cancelled before its caller has read the result: what stands behind is not its own.
     const ends = reason === null ? ['run-suspended'] : ['run-stop', 'run-suspended'];
@@ -78,6 +80,8 @@ export class Told {
     hold(this.#world.profile.spawns || sameSpent(spent, { ...usage, costUsd }), 'use');
     hold(turns === entries.filter(({ type }) => type === 'model-reply').length, 'number of turns');
     hold(text === lastText(entries), 'text');
+    hold(sameJson(output, answerOnRecord(entries)?.value), 'answer');
+    if (error?.code === 'output_invalid') this.#store.watchOf(CONVERSATION).answers?.gaveUp(runId);
     const mine = new Set(calls.map(({ callId }) => callId));
     hold(mine.size === calls.length, 'list of calls, one of them twice');
     for (const entry of entries) {

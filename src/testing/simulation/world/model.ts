@@ -7,6 +7,7 @@ import { Past, summariesIn } from '../past.ts';
 import type { Stream } from '../watch/facts.ts';
 import { pairingFaults } from '../watch/pairing.ts';
 import { PRICES } from '../watch/spending.ts';
+import { askedIn } from './finalAnswer.ts';
 import { SECRET } from './secret.ts';
 import { Replies } from './simulatedReply.ts';
 import type { World } from './world.ts';
@@ -74,6 +75,12 @@ export class SimulatedModel implements Model {
     world.hold(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
     const rewritten = this.#past.learn(messages, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
+    const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns;
+    world.hold(
+      !isTold || askedIn(system) !== undefined,
+      'OUTPUT',
+      () => 'a model is not told what its answer has to look like',
+    );
     world.hold(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
     world.hold(running.size > 0, 'I2', () => 'a model is called while no run is under way');
     world.hold(!signal.aborted, 'I28', () => 'a model is called for a run that was cancelled');

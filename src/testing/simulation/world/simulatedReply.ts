@@ -3,7 +3,8 @@ import type { Message } from '../../../../machines/internal.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../../models/model.ts';
 import { UNSUMMED } from '../profile.ts';
 import { usageOf } from '../watch/spending.ts';
-import { drawWrongArguments } from './arguments.ts';
+import { drawArguments, drawWrongArguments } from './arguments.ts';
+import { askedIn, drawAnswer, schemaIn } from './finalAnswer.ts';
 import type { World } from './world.ts';
 
 const REPLIES = {
@@ -25,6 +26,8 @@ type Kind = keyof typeof REPLIES;
 /** In the larger windows a reply is cut more often, where earlier messages can make room for the rest. */
 const LARGE = 2000;
 const CUT_OFTEN = { ...REPLIES, length: 3 } as const;
+/** Who is asked for an answer gives one more often than not. */
+const ANSWERING = { ...REPLIES, text: 12 } as const;
 /** What a model may answer that is asked for a summary. */
 const SUMMARIES = { summary: 8, long: 1, empty: 1, length: 1, call: 0.5, filtered: 0.3 } as const;
 /** The words of a summary begin so, and end in a number of their own. */
@@ -44,10 +47,10 @@ export class Replies {
   }
 
   /** `number` tells this reply's words from those of all others. */
-  next({ messages, tools }: ModelRequest, number: number): readonly ModelPart[] {
+  next({ messages, tools, system }: ModelRequest, number: number): readonly ModelPart[] {
     const { calm } = this.#world;
-    const kind = calm ? 'text' : this.#kind();
-    const words = this.#words(number);
+    const kind = calm ? 'text' : this.#kind(system);
+    const words = this.#words(number, system);
     this.#last =
       kind === 'again' && this.#last.length > 0
         ? this.#last.map((part) => this.#again(part, words))
@@ -78,16 +81,27 @@ export class Replies {
   }
 
   /** Where the window is small, a model that says much fills it. */
-  #words(number: number): ModelPart {
+  #words(number: number, system: string): ModelPart {
     const { calm, profile } = this.#world;
     const more = profile.window > UNSUMMED && !calm ? ' and so on'.repeat((number % 5) * 10) : '';
-    return { type: 'text-delta', text: `words ${number}${more}` };
+    const words = `words ${number}${more}`;
+    return { type: 'text-delta', text: this.#answer(words, system) };
+  }
+
+  /** Words as the final answer of a run that is held to a schema. */
+  #answer(words: string, system: string): string {
+    const { calm, tape, answers } = this.#world;
+    const asker = answers && askedIn(system);
+    if (asker) return drawAnswer(tape, asker, answers.model, words);
+    const schema = answers ? undefined : schemaIn(system);
+    return schema === undefined || (!calm && tape.chance(0.2)) ? words : JSON.stringify(drawArguments(tape, schema));
   }
 
   /** A model that has fallen into a habit says what it said before. */
-  #kind(): Kind {
-    const { tape, profile } = this.#world;
+  #kind(system: string): Kind {
+    const { tape, profile, answers } = this.#world;
     if (profile.habit > 0 && this.#last.length > 0 && tape.chance(profile.habit)) return 'again';
+    if (answers && askedIn(system)) return tape.weighted<Kind>(ANSWERING);
     return tape.weighted<Kind>(profile.window > LARGE ? CUT_OFTEN : REPLIES);
   }
 

@@ -9,6 +9,7 @@ import type { Profile } from '../profile.ts';
 import type { Tape } from '../tape.ts';
 import { Facts } from '../watch/facts.ts';
 import { drawArguments } from './arguments.ts';
+import type { Answers } from './finalAnswer.ts';
 
 /** Something under way that the loop may bring to its end. */
 export interface Pending {
@@ -28,7 +29,7 @@ export interface Violation {
 }
 const GROUPS = [
   ...(['tools', 'outcomes', 'decisions', 'stops', 'limits', 'crashes'] as const),
-  ...(['entries', 'width', 'overtaken', 'receipts', 'summaries'] as const),
+  ...(['entries', 'width', 'overtaken', 'receipts', 'summaries', 'answers'] as const),
 ] as const;
 export type Group = (typeof GROUPS)[number];
 /** Id of the conversation that is simulated; others are of its sub-agents. */
@@ -109,6 +110,11 @@ export class World {
   /** Arguments for a tool, as its schema takes them. */
   argsFor(tool: string): Json {
     return drawArguments(this.tape, this.schemas.get(tool), this.examples[tool]);
+  }
+
+  /** How final answers are held to a schema; nothing where the agent is somebody else's. */
+  get answers(): Answers | undefined {
+    return this.policies && this.profile.answers;
   }
 
   /** Something that every kind of life has to come to was reached. */

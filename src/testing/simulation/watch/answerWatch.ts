@@ -1,0 +1,148 @@
+/**
+ * What holds of the final answers in a log whose runs are held to a schema. Rule: an answer is on record exactly where the
+ * last reply fits; the model is asked again where it does not, and no oftener than it may be.
+ */
+import type { Json, LogEntry } from '../../../../machines/internal.ts';
+import { type Answers, type Asker, answerIn } from '../world/finalAnswer.ts';
+import type { World } from '../world/world.ts';
+import { sameJson } from './sameJson.ts';
+
+/** What a message says that comes with a schema of its own, and the number of the opening that knows it. */
+export const askingText = (text: string, openings: number): string => `${text}, as a list ${openings}`;
+const ASKING = /, as a list (\d+)$/;
+
+/** The answer that is on record in these entries of one run. */
+export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | undefined =>
+  entries.flatMap((entry) =>
+    entry.type === 'extension' && entry.name === 'output' ? [{ value: entry.value }] : [],
+  )[0];
+
+export class AnswerWatch {
+  readonly #world: World;
+  readonly #answers: Answers;
+  /** The opening that knows the schema of a message of the cycle under way. */
+  #openingOfSchema: number | undefined;
+  /** Text of the reply that is being appended, and of the last one of the run; who had asked for an answer then. */
+  #open = '';
+  #last: { text: string; calls: number; asker: Asker | undefined } | undefined;
+  #calls = 0;
+  #repairs = 0;
+  #hasAnswer = false;
+  /** What was known of each run when it ended. */
+  readonly #ends = new Map<string, { misses: boolean; repairs: number }>();
+
+  constructor(world: World, answers: Answers) {
+    this.#world = world;
+    this.#answers = answers;
+  }
+
+  learn(entry: LogEntry): void {
+    switch (entry.type) {
+      case 'run-started':
+        this.#openingOfSchema = undefined;
+        return this.#begin();
+      case 'run-resumed':
+        return this.#begin();
+      case 'user-message':
+        return this.#asked(entry);
+      case 'agent-output':
+        if (entry.item.type === 'tool-call') this.#calls += 1;
+        if (entry.item.type === 'assistant' && entry.item.flag !== 'interrupted') this.#open += entry.item.text;
+        return;
+      case 'model-reply':
+        this.#last = { text: this.#open, calls: this.#calls, asker: this.#asker };
+        this.#open = '';
+        this.#calls = 0;
+        return;
+      case 'continuation':
+        if (entry.why === 'output') this.#askedAgain(entry.runId);
+        return;
+      case 'extension':
+        if (entry.name === 'output') this.#answered(entry.runId, entry.value);
+        return;
+      case 'run-stop':
+        return this.#stopped(entry);
+    }
+  }
+
+  #begin(): void {
+    this.#open = '';
+    this.#calls = 0;
+    this.#last = undefined;
+    this.#repairs = 0;
+    this.#hasAnswer = false;
+  }
+
+  #asked({ content }: Extract<LogEntry, { type: 'user-message' }>): void {
+    for (const part of content) {
+      const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
+      // One that waited since an opening before says nothing against the newest.
+      if (opening !== undefined) this.#openingOfSchema = Math.max(Number(opening), this.#openingOfSchema ?? 0);
+    }
+  }
+
+  /** Who asks for an answer now: a schema of a message is forgotten with the opening that it came to. */
+  get #asker(): Asker | undefined {
+    if (this.#openingOfSchema === this.#world.facts.openings) return 'message';
+    return this.#answers.askers.includes('agent') ? 'agent' : undefined;
+  }
+
+  /** The value of the last reply, where it fits. */
+  get #value(): Json | undefined {
+    const { asker, text } = this.#last ?? {};
+    return asker === undefined || text === undefined ? undefined : answerIn(asker, text);
+  }
+
+  #askedAgain(runId: string | null): void {
+    const world = this.#world;
+    this.#repairs += 1;
+    const { repairs } = this.#answers;
+    world.reach('answers', 'asked again');
+    world.hold(this.#last?.asker !== undefined, 'OUTPUT', () => `${runId} is held to no schema and asked again`);
+    world.hold(this.#last?.calls === 0, 'OUTPUT', () => `${runId} is asked for an answer while it calls tools`);
+    world.hold(
+      this.#value === undefined,
+      'OUTPUT',
+      () => `${runId} is asked again for ${this.#last?.text}, which fits`,
+    );
+    world.hold(
+      this.#repairs <= repairs,
+      'OUTPUT',
+      () => `${runId} is asked again ${this.#repairs} times of ${repairs}`,
+    );
+  }
+
+  #answered(runId: string | null, value: Json): void {
+    const world = this.#world;
+    const due = this.#value;
+    world.reach('answers', this.#repairs > 0 ? 'mended' : 'fits');
+    world.reach('answers', `of the ${this.#last?.asker}`);
+    if (this.#last?.text.startsWith('```')) world.reach('answers', 'fenced');
+    world.hold(!this.#hasAnswer, 'OUTPUT', () => `${runId} has two answers`);
+    this.#hasAnswer = true;
+    const fits = due !== undefined && sameJson(due, value);
+    world.hold(fits, 'OUTPUT', () => `${runId} answers ${JSON.stringify(value)}, and said ${this.#last?.text}`);
+  }
+
+  #stopped({ runId, cause }: Extract<LogEntry, { type: 'run-stop' }>): void {
+    const isHeld = this.#last?.asker !== undefined;
+    if (cause === 'end_turn' && isHeld)
+      this.#world.hold(this.#hasAnswer, 'OUTPUT', () => `${runId} ended by itself, without an answer that fits`);
+    this.#ends.set(runId ?? '', { misses: isHeld && this.#value === undefined, repairs: this.#repairs });
+    this.#begin();
+  }
+
+  /** The caller was told that the answer of the run does not fit, however often its model was asked. */
+  gaveUp(runId: string): void {
+    const { misses = false, repairs = 0 } = this.#ends.get(runId) ?? {};
+    const world = this.#world;
+    const { repairs: most } = this.#answers;
+    world.reach('answers', 'given up');
+    world.hold(misses, 'OUTPUT', () => `${runId} fails for its answer, which fits`);
+    world.hold(
+      repairs === most,
+      'OUTPUT',
+      () => `${runId} fails for its answer, asked again ${repairs} of ${most} times`,
+    );
+  }
+}
