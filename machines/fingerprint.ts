@@ -20,7 +20,11 @@ export function hash(text: string): string {
   }
   a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
   b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
-  return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36);
+  let digits = '';
+  // V8 takes eight times as long for `toString(36)` of what is no small integer.
+  for (let rest = 4294967296 * (2097151 & b) + (a >>> 0); rest > 0; rest = Math.floor(rest / 36))
+    digits = (rest % 36).toString(36) + digits;
+  return digits;
 }
 
 /** A call with its result, as it is logged. */

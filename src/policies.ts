@@ -180,6 +180,8 @@ function chartPoliciesOf(policies: Policies): Settings['policies'] {
   return made;
 }
 
+const NO_PHASES = phasesOf([]);
+
 /** What charts read of it all. */
 export function settingsOf(
   conversationId: string,
@@ -191,7 +193,7 @@ export function settingsOf(
   return {
     conversationId,
     policies: chartPoliciesOf(policies),
-    phases: phasesOf(plugins),
+    phases: plugins.length === 0 ? NO_PHASES : phasesOf(plugins),
     models: models.map(({ id }) => id),
     ...(context && { context }),
   };

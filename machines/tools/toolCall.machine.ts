@@ -168,7 +168,7 @@ function started({ context, event }: Args): NewEntry[] {
 }
 
 /** Ids are any text: what parts the key stands for itself in none of them. */
-const partOf = (id: string): string => id.replaceAll('%', '%25').replaceAll('/', '%2F');
+const partOf = (id: string): string => (/[%/]/.test(id) ? id.replaceAll('%', '%25').replaceAll('/', '%2F') : id);
 
 /** The same over retries and crashes, a new one after a new suspension. */
 const keyOf = ({ conversationId, call, suspension, idempotencyKey }: ToolCallContext): string =>

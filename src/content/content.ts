@@ -3,7 +3,7 @@
  * which no model can be shown; bytes are in the store before the entry that names them; without images nothing waits.
  */
 
-import type { Json, Message, NewEntry, StoredPart, ToolValue } from '../../machines/internal.ts';
+import type { Json, Message, StoredPart, ToolValue } from '../../machines/internal.ts';
 import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
 import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/store.ts';
@@ -110,6 +110,8 @@ export class Images {
   readonly #handle: LogHandle;
   readonly #scale: ScaleImage | undefined;
   readonly #preparers = new Map<ImageModel, Promise<ImagePreparer>>();
+  /** Messages without an image. */
+  #text: readonly Message[] = [];
 
   constructor(handle: LogHandle, scale?: ScaleImage) {
     this.#handle = handle;
@@ -142,24 +144,6 @@ export class Images {
     return kept;
   }
 
-  /** The entries of an earlier history as the log may hold them. Rejects where the store does. */
-  async keepEntries(entries: readonly NewEntry[]): Promise<NewEntry[]> {
-    const kept: NewEntry[] = [];
-    for (const entry of entries) {
-      if (entry.type !== 'history' || !entry.messages.some(({ content }) => hasImage(content))) {
-        kept.push(entry);
-        continue;
-      }
-      const messages: Message[] = [];
-      for (const message of entry.messages) {
-        const { content } = message;
-        messages.push(hasImage(content) ? { ...message, content: await this.keep(readContent(content)) } : message);
-      }
-      kept.push({ ...entry, messages });
-    }
-    return kept;
-  }
-
   /** Messages as the model takes them: the same list where none holds an image. */
   shownTo(
     model: ImageModel,
@@ -167,7 +151,7 @@ export class Images {
     signal: AbortSignal,
     diagnose: Diagnose,
   ): readonly Message[] | Promise<Message[]> {
-    if (!messages.some(({ content }) => hasImage(content))) return messages;
+    if (this.#areText(messages)) return messages;
     let preparer = this.#preparers.get(model);
     if (!preparer) {
       preparer = this.#load(model, diagnose);
@@ -176,6 +160,14 @@ export class Images {
       preparer.catch(() => this.#preparers.delete(model));
     }
     return preparer.then((opened) => opened.shown(messages, signal));
+  }
+
+  /** Messages are never changed: those that were seen to hold no image are not looked into again. */
+  #areText(messages: readonly Message[]): boolean {
+    const seen = this.#text;
+    if (!messages.every((message, index) => message === seen[index] || !hasImage(message.content))) return false;
+    this.#text = messages;
+    return true;
   }
 
   /** Decoding and scaling are loaded when the first image is to be shown. */

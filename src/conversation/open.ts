@@ -118,12 +118,12 @@ async function opened(
     openConversation(environment, childProfile, { ...child, cwd, attended });
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
   runtime.subAgents = subAgents;
-  const head = fresh ? await headOf(environment, opening) : [];
+  const head = fresh ? await headOf(environment, opening, runtime) : [];
   const begin = parentId === undefined ? [...head, ...(await repairsOf(handle, entries, runtime, toolbox))] : head;
   const write = async (made: readonly NewEntry[]): Promise<void> => {
     if (made.length > 0) await runtime.log.append(made, ports.now());
   };
-  await write(fresh ? await runtime.images.keepEntries(begin) : begin);
+  await write(begin);
   try {
     if (subAgents && parentId === undefined) await write(await subAgents.restore());
     runtime.start();
@@ -199,10 +199,14 @@ function resumesByItself({ status, logState }: Runtime, onRestart: Policies['onR
   return onRestart === 'resume' && isCutOff(logState);
 }
 
-async function headOf({ ports }: AgentEnvironment, { cwd, history, parent }: OpenRequest): Promise<NewEntry[]> {
+async function headOf(
+  { ports }: AgentEnvironment,
+  { cwd, history, parent }: OpenRequest,
+  { images }: Runtime,
+): Promise<NewEntry[]> {
   const { now } = ports;
   const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
-  const earlier = history ? (await load.history()).historyEntries(history) : [];
+  const earlier = history ? await (await load.history()).historyEntries(history, images) : [];
   return [parent ? { ...head, parent } : head, ...earlier];
 }
 

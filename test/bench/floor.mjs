@@ -30,7 +30,7 @@ async function turn(client, messages) {
 }
 
 export function makeContender(scenario) {
-  const { earlier = [], state, log } = scenario;
+  const { earlier = [], state, log, isOpen } = scenario;
   const client = new OpenAI({
     apiKey: 'bench',
     baseURL: 'http://bench.local/v1',
@@ -38,8 +38,10 @@ export function makeContender(scenario) {
     fetch: scriptedFetch(scenario),
   });
   const stored = state && JSON.stringify(state);
+  const open = isOpen && [...earlier];
   return async function run() {
-    const messages = [...(stored ? JSON.parse(stored) : earlier), { role: 'user', content: 'Go.' }];
+    const messages = open || [...(stored ? JSON.parse(stored) : earlier)];
+    messages.push({ role: 'user', content: 'Go.' });
     const lines = [];
     const keep = (...added) => {
       messages.push(...added);

@@ -68,15 +68,20 @@ export async function storedBytes(scenario) {
 }
 
 export function makeContender(scenario) {
-  const { earlier, state, log } = scenario;
+  const { earlier, state, log, isOpen } = scenario;
   const model = openai('bench', { apiKey: 'bench', baseURL: 'http://bench.local/v1', fetch: scriptedFetch(scenario) });
   const made = (store) => createAgent({ model, tools: [echo], policies: { limits }, ...(store && { store }) });
   const history = earlier && messagesOf(earlier);
   if (!state && !log) {
     const store = memoryStore();
     const agent = made(store);
+    const opened = () => agent.open(undefined, history && { history });
+    if (isOpen) {
+      const open = opened();
+      return async () => ({ characters: (await turn(await open)).length, bytes: 0 });
+    }
     return async function run() {
-      const conversation = await agent.open(undefined, history && { history });
+      const conversation = await opened();
       const text = await turn(conversation);
       await conversation.close();
       // The loop forgets its messages as well.

@@ -64,7 +64,8 @@ const earlier = (count) =>
 
 /**
  * By scenario: the replies of one run, how many runs are one measurement of a process and one slice beside others, and
- * what the run begins with. `earlier` is handed over when the conversation is opened; `state` travels: it is read before
+ * what the run begins with. `earlier` is handed over when the conversation is opened: by each run, or, where it `isOpen`
+ * already, once, so that a run is one more turn of it; `state` travels: it is read before
  * each run and written behind it; `log` counts the bytes that are stored.
  */
 export const scenarios = {
@@ -75,6 +76,15 @@ export const scenarios = {
   E0: { about: 'a second turn', replies: [answer], earlier: earlier(2), runs: 1000, warm: 1000, slice: 40 },
   E2000: {
     about: 'a turn behind 2,000 messages',
+    replies: [answer],
+    earlier: earlier(2000),
+    isOpen: true,
+    runs: 240,
+    warm: 160,
+    slice: 20,
+  },
+  O2000: {
+    about: 'opened with 2,000 and a turn',
     replies: [answer],
     earlier: earlier(2000),
     runs: 60,
@@ -105,7 +115,7 @@ export function scriptedFetch({ replies, earlier = [], state = [] }) {
     let turn = -before;
     for (let at = sent.indexOf('"role":"assistant"'); at >= 0; at = sent.indexOf('"role":"assistant"', at + 1))
       turn += 1;
-    const reply = replies[turn];
+    const reply = replies[turn % replies.length];
     let next = 0;
     const body = new ReadableStream({
       pull(controller) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
-import { chatRequestBody, wireMessages } from '../../src/models/openai/chatRequest.ts';
+import { chatRequestBody, sentFieldsOf, wireMessages } from '../../src/models/openai/chatRequest.ts';
 import { userSays } from './sse.ts';
 
 const text = (words: string): StoredPart => ({ type: 'text', text: words });
@@ -74,7 +74,7 @@ describe('a conversation on the wire', () => {
     const json = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
     const before = {};
     const sent = (messages: readonly Message[], modelName: string): unknown => {
-      const options = { modelName, limitField: 'max_tokens', maxOutputTokens: 1, sent: {} } as const;
+      const options = { modelName, limitField: 'max_tokens', maxOutputTokens: 1, sent: sentFieldsOf({}) } as const;
       return JSON.parse(chatRequestBody({ system: 'x', messages, tools: [] }, options, before)).messages;
     };
     for (const model of ['m', 'n']) {

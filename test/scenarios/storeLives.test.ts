@@ -2,12 +2,16 @@
  * Random lives on stores that fail: INV-1, INV-2, INV-3 and INV-5 on the durable log. `STORE_LIVES=first:count` runs
  * other seeds, one alone where `count` is left out.
  */
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
+import { everyPart } from '../../src/onDemand.ts';
 import { story } from '../support/agent.ts';
 import { faultsOfSeed } from '../support/storeLife.ts';
 import { volume } from '../support/tier.ts';
 
 const [first = 1, count = 1] = (process.env.STORE_LIVES ?? `1:${volume.storeLives}`).split(':').map(Number);
+
+// Time is virtual, and no file is loaded in it.
+beforeAll(everyPart);
 
 it('INV-1, INV-2, INV-3, INV-5: whatever a store does, calls have one result, cycles one stop, and nothing told is lost', async () => {
   const failed: string[] = [];

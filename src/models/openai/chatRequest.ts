@@ -61,13 +61,19 @@ export const sentValidators: readonly (readonly [string, Validator])[] = [
 const fieldsOf = (sent: SentOptions, table: typeof SENT): { [field: string]: unknown } =>
   Object.fromEntries(table.flatMap(([option, field]) => (sent[option] === undefined ? [] : [[field, sent[option]]])));
 
+/** What is sent with every request, by its names on the wire: without tools, and with some. */
+export function sentFieldsOf(sent: SentOptions) {
+  const withoutTools = { ...sent.extraBody, ...fieldsOf(sent, SENT) };
+  return { withoutTools, withTools: { ...withoutTools, ...fieldsOf(sent, SENT_WITH_TOOLS) } };
+}
+
 interface ChatRequestOptions {
   modelName: string;
   /** The name under which this server takes the output limit. */
   limitField: 'max_tokens' | 'max_completion_tokens';
   /** Where the request names no limit. */
   maxOutputTokens: number | undefined;
-  sent: SentOptions;
+  sent: ReturnType<typeof sentFieldsOf>;
 }
 
 /** The JSON text. Throws ModelError bad-request where the request holds what JSON cannot. */
@@ -80,9 +86,7 @@ export function chatRequestBody(
   const { sent } = options;
   const hasTools = request.tools.length > 0;
   const body = {
-    ...sent.extraBody,
-    ...fieldsOf(sent, SENT),
-    ...(hasTools && fieldsOf(sent, SENT_WITH_TOOLS)),
+    ...(hasTools ? sent.withTools : sent.withoutTools),
     model: options.modelName,
     messages: undefined,
     ...(hasTools && { tools: undefined }),
@@ -92,15 +96,16 @@ export function chatRequestBody(
     stream_options: { include_usage: true },
   };
   try {
-    const texts: { readonly [field: string]: () => string } = {
-      messages: () => messagesText(request, options.modelName, written),
-      tools: () => toolsText(request.tools),
-    };
-    const fields = Object.entries(body).flatMap(([field, value]) => {
-      const text = value === undefined && Object.hasOwn(texts, field) ? texts[field]?.() : JSON.stringify(value);
-      return text === undefined ? [] : [`${JSON.stringify(field)}:${text}`];
-    });
-    return `{${fields.join(',')}}`;
+    // Joined by `+` alone: the text of earlier messages is copied once, when it is sent.
+    let text = '{';
+    for (const [field, value] of Object.entries(body)) {
+      let of: string | undefined;
+      if (value !== undefined) of = JSON.stringify(value);
+      else if (field === 'messages') of = messagesText(request, options.modelName, written);
+      else if (field === 'tools') of = toolsText(request.tools);
+      if (of !== undefined) text += `${text === '{' ? '' : ','}${JSON.stringify(field)}:${of}`;
+    }
+    return `${text}}`;
   } catch (cause) {
     throw new ModelError({
       code: 'bad-request',
@@ -147,10 +152,15 @@ interface Converted {
   readonly images: WireMessage | undefined;
 }
 
+function startsWith(messages: readonly Message[], first: readonly Message[]): boolean {
+  for (let index = 0; index < first.length; index++) if (messages[index] !== first[index]) return false;
+  return true;
+}
+
 /** Messages are never changed: where the same ones come first, their text is the same. */
 function messagesText({ system, messages }: ModelRequest, model: string, written: { last?: WrittenMessages }): string {
   const { last } = written;
-  const isSame = last?.model === model && last.messages.every((message, index) => message === messages[index]);
+  const isSame = last?.model === model && startsWith(messages, last.messages);
   const before = isSame ? last.messages.length : 0;
   const { wire, done, wireDone } = converted(messages, before, model);
   const listText = (list: readonly WireMessage[]): string => JSON.stringify(list).slice(1, -1);

@@ -8,7 +8,7 @@ import { ConfigurationError } from '../../errors.ts';
 import { callback, checkOptionsOf, isObject, object, text, type Validator } from '../../validation.ts';
 import { type Model, ModelError, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../model.ts';
 import { secretsIn, withSecrets } from '../secrets.ts';
-import { chatRequestBody, type SentOptions, sentValidators } from './chatRequest.ts';
+import { chatRequestBody, type SentOptions, sentFieldsOf, sentValidators } from './chatRequest.ts';
 import { type ChatCall, chatStream } from './http.ts';
 import {
   type ClientOptions,
@@ -67,8 +67,9 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
   const connection = connect(modelName, options);
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
+  const sent = sentFieldsOf(options);
   const bodyOf = (request: ModelRequest, written: StreamContext[typeof WRITTEN]): string =>
-    chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent: options }, written);
+    chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent }, written);
   const model: Model = {
     id: modelName,
     ...(contextWindow === undefined ? {} : { contextWindow }),
