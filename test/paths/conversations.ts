@@ -58,12 +58,14 @@ function eventOf(draw: Chance): ConversationEvent {
   const of = draw.odds(0.6) && { of: { runId: 'p', counters, ...ended, ...waits } };
   const output = (): object => {
     const { suspended, kept, reruns, decisions } = inputOf(draw);
-    const end = draw.one<object>([
-      { termination: 'NaturalEnd', cause: 'end_turn' },
-      { termination: 'Suspended' },
-      { termination: 'Cancelled', cause: draw.one(['cancelled', 'timeout']) },
-      { termination: 'Error', cause: 'model', error },
-    ]);
+    const end = draw.one<() => object>([
+      () => ({ termination: 'NaturalEnd', cause: 'end_turn' }),
+      () => ({ termination: 'Suspended' }),
+      () => ({ termination: 'Cancelled', cause: draw.one(['cancelled', 'timeout']) }),
+      () => ({ termination: 'Error', cause: 'model', error }),
+      () => ({ termination: 'Error', cause: 'store', error, lost: lostOf(draw) }),
+      () => ({ termination: 'Error', cause: 'store', error, lost: lostOf(draw) }),
+    ])();
     return { end, durable: draw.odds(0.7), counters, suspended, kept, reruns, decisions };
   };
   const lost = (): object[] => [
@@ -134,6 +136,18 @@ const clauses: readonly Clause<Moment>[] = [
         kind === 'steer' || context.drained.includes(messageId);
       const due = context.trigger.kind === 'retry' ? [] : context.queue.filter(taken);
       hold(JSON.stringify(steers) === JSON.stringify(due), `${steers.length} steers`);
+    },
+  },
+  {
+    says: 'semantics 2, promoteFollowUpOn: a followUp waits where the store lost something of a call of the run before',
+    holds: ({ context, event }) => {
+      if (event.type !== 'xstate.done.actor.run') return;
+      const callIds = event.output.end.lost?.flatMap((entry) => ('callId' in entry ? [entry.callId] : [])) ?? [];
+      const promotes = conversationMachine.implementations.guards.promotes as (moment: Moment) => boolean;
+      hold(
+        callIds.length === 0 || !promotes({ context, event }),
+        `${callIds} lost something, and a followUp is promoted`,
+      );
     },
   },
 ];
