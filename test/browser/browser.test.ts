@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { proves, volume } from '../support/tier.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 
 const script = fileURLToPath(new URL('run.mjs', import.meta.url));
 const installed = existsSync(process.env.CHROMIUM ?? '/usr/bin/chromium');
@@ -16,7 +16,7 @@ test.skipIf(!installed)(
       script,
       '--logs',
       `${volume.browserLogs}`,
-      ...(proves ? [] : ['--no-whole']),
+      ...(proves ? [] : ['--no-whole', '--place', `${sampled([0, 1], volume.caseOf)}`]),
     ]);
     expect(stdout).toMatch(/^browser: \d+ passed, 0 failed$/m);
   },

@@ -1,7 +1,7 @@
 /**
  * In a real browser: a run of the core with a model of its own, an EventSource that is cut off and comes back, and the projector on the logs of the tests, whose views
  * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared;
- * `--logs N` makes so many random ones, `--no-whole` leaves out the cases of a store that take long.
+ * `--logs N` makes so many random ones, `--place N` takes one language alone, `--no-whole` leaves out the cases of a store that take long.
  */
 import { strict as assert } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,14 +17,19 @@ import { imagesOnACanvas } from './images.mjs';
 const SEED = 20261122;
 const { values } = parseArgs({
   allowNegative: true,
-  options: { logs: { type: 'string', default: '400' }, whole: { type: 'boolean', default: true } },
+  options: {
+    logs: { type: 'string', default: '400' },
+    whole: { type: 'boolean', default: true },
+    place: { type: 'string' },
+  },
 });
 const RANDOM = Number(values.logs);
 /** Each with what the language and the zone must show, so that it is known that they took effect. */
-const PLACES = [
+const ALL_PLACES = [
   { language: 'de-DE', TZ: 'Asia/Kolkata', month: 'Januar', number: '1.234,5', offset: -330 },
   { language: 'tr-TR', TZ: 'America/Los_Angeles', month: 'Aralık', number: '1.234,5', offset: 480 },
 ];
+const PLACES = ALL_PLACES.filter((_, index) => values.place === undefined || index === Number(values.place));
 
 /** Modules of the tests and the sources, for Node. */
 async function load(...names) {

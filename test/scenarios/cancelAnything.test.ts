@@ -177,7 +177,7 @@ function actsOf(place: string, fate: Fate, which: string): string[] {
     Object.keys(places).indexOf(place) +
     fates.findIndex(([, each]) => each === fate) +
     Object.keys(cancels).indexOf(which);
-  return Object.keys(acts).filter((_, index) => (turn + index) % volume.caseOf === 0);
+  return Object.keys(acts).filter((_, index) => (turn + index) % volume.cancelOf === 0);
 }
 
 describe.each(Object.keys(places))('INV-6: behind %s', (place) => {

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
 import { type AgentWorld, neverReached, type SimulationReport, simulate } from '../../src/testing/index.ts';
+import { volume } from '../support/tier.ts';
 
 type Args = { people: number; day: string; terrace?: boolean | undefined };
 const parameters = z.object({
@@ -29,7 +30,7 @@ describe('the agent of somebody else', () => {
   const seen: Args[] = [];
   const lives: SimulationReport[] = [];
   beforeAll(async () => {
-    for (let seed = 1; seed <= 40; seed++) lives.push(await simulate({ seed, agent: booking(seen) }));
+    for (let seed = 1; seed <= volume.ownLives; seed++) lives.push(await simulate({ seed, agent: booking(seen) }));
   });
 
   it('has its approvals decided, in each way a person may, and its tools run on what was edited', () => {
@@ -48,7 +49,7 @@ describe('the agent of somebody else', () => {
   it('has its tools called at the edges of their schemas, and with the arguments that its author gives', async () => {
     const called: Args[] = [];
     const args = { book: [{ people: 3, day: 'Mon' }] };
-    for (let seed = 1; seed <= 40; seed++) await simulate({ seed, agent: booking(called), args });
+    for (let seed = 1; seed <= volume.ownLives; seed++) await simulate({ seed, agent: booking(called), args });
     expect(called).toContainEqual({ people: 3, day: 'Mon' });
     const drawn = called.filter(({ day }) => day !== 'Mon');
     expect(drawn.some(({ people }) => people === 2)).toBe(true);
@@ -60,13 +61,13 @@ describe('the agent of somebody else', () => {
     expect(neverReached(lives)).toEqual([]);
     const none = lives.map((life) => ({ ...life, log: [] }));
     expect(neverReached(none)).toEqual([
-      'the tool book never ran in 40 lives',
-      'no call waited for a decision in 40 lives',
+      `the tool book never ran in ${volume.ownLives} lives`,
+      `no call waited for a decision in ${volume.ownLives} lives`,
     ]);
     const undecided = lives.map((life) => ({ ...life, log: life.log.filter(({ type }) => type !== 'decision') }));
     expect(neverReached(undecided)).toEqual([
-      'no call that waited was approved in 40 lives',
-      'no call that waited was denied in 40 lives',
+      `no call that waited was approved in ${volume.ownLives} lives`,
+      `no call that waited was denied in ${volume.ownLives} lives`,
     ]);
   });
 
@@ -91,7 +92,7 @@ describe('the agent of somebody else', () => {
       return count > 2 ? `${count} tables are booked` : undefined;
     }
     const found = new Set<string>();
-    for (let seed = 1; seed <= 40; seed++) {
+    for (let seed = 1; seed <= volume.brokenLives; seed++) {
       const { violations } = await simulate({ seed, agent: booking([]), invariants: [twoTablesAtMost] });
       for (const { invariant } of violations) found.add(invariant);
     }

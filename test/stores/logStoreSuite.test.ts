@@ -97,7 +97,7 @@ describe('the suite', () => {
 describe('a store with one fault fails the suite:', () => {
   const found = new Set<string>();
 
-  test.each(sampled(faults, volume.caseOf))('it %s', { timeout: 120_000 }, async (fault, groups) => {
+  test.each(sampled(faults, volume.storeFaultOf))('it %s', { timeout: 120_000 }, async (fault, groups) => {
     const looked = casesFor(() => brokenStore(new Set([fault]))).filter(({ group }) => groups.includes(group));
     const failed = await failuresOf(looked);
     for (const name of failed) found.add(name);
