@@ -18,10 +18,10 @@ const maybe =
   (check: Check): Check =>
   (value) =>
     value === undefined || check(value);
-const fields =
-  (checks: { [key: string]: Check }): Check =>
-  (value) =>
-    isObject(value) && Object.keys(checks).every((key) => checks[key]?.(value[key]));
+function fields(checks: { [key: string]: Check }): Check {
+  const known = Object.entries(checks);
+  return (value) => isObject(value) && known.every(([key, check]) => check(value[key]));
+}
 
 const textPart = fields({ text });
 const imagePart = fields({ mediaType: text, data: text });
@@ -30,9 +30,12 @@ const part: Check = (value) =>
   isObject(value) && (value.type === 'text' ? textPart : value.type === 'image' ? imagePart : otherPart)(value);
 const every =
   (check: Check): Check =>
-  (value) =>
+  (value) => {
+    if (!Array.isArray(value)) return false;
     // Not the list's own `every`, which passes over its holes.
-    Array.isArray(value) && Array.from(value).every(check);
+    for (let index = 0; index < value.length; index++) if (!check(value[index])) return false;
+    return true;
+  };
 const content = every(part);
 const call = fields({ callId: text, name: text, argsText: maybe(text) });
 const words = fields({ type: text, text });

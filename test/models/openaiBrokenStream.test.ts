@@ -84,21 +84,26 @@ describe('a stream that is not whole', () => {
   it('a server that sends a finish reason and keeps the connection alive without an end mark is left after two seconds', async () => {
     vi.useFakeTimers();
     try {
+      let left = false;
       const body = new ReadableStream<Uint8Array>({
         start: (controller) => controller.enqueue(utf8(frame(textDelta('hello'), finished('stop')))),
         pull: (controller) =>
           new Promise((resolve) => {
             setTimeout(() => {
-              controller.enqueue(utf8(': alive\n\n'));
+              if (!left) controller.enqueue(utf8(': alive\n\n'));
               resolve();
             }, 500);
           }),
+        cancel: () => {
+          left = true;
+        },
       });
       const played = play(modelOf(() => new Response(body, { headers: { 'content-type': 'text/event-stream' } })));
       await vi.advanceTimersByTimeAsync(2_000);
       const { parts, error } = await played;
       expect([error, textIn(parts)]).toEqual([undefined, 'hello']);
       expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'stop' });
+      expect(left).toBe(true);
     } finally {
       vi.useRealTimers();
     }

@@ -46,9 +46,10 @@ class ChatBatches implements PartBatches {
       this.#gate.check();
       if (this.#failed) throw this.#failed.failure;
       this.#source ??= await this.#open();
-      const batch = await this.#source();
+      const read = await this.#source.read();
       // A body that was closed by the abort looks like one that has ended.
       this.#gate.check();
+      const batch = this.#source.take(read);
       if (batch.kind === 'fail') this.#failed = batch;
       else if (batch.kind === 'end') this.close();
       return batch.parts;
@@ -114,8 +115,13 @@ async function batchesOf(response: Response, body: ResponseBody, call: ChatCall)
 }
 
 type Batch = { parts: readonly ModelPart[] } & ({ kind: 'more' | 'end' } | { kind: 'fail'; failure: unknown });
-/** Gives the next batch; after `end` or `fail` there is none. */
-type BatchSource = () => Promise<Batch>;
+/** What is read, and the batch it makes; after `end` or `fail` there is none. No step of its own stands between a chunk and its parts. */
+interface BatchSource {
+  read(): Promise<Reading>;
+  take(read: Reading): Batch;
+}
+/** No value: the body has ended. */
+type Reading = { value?: Uint8Array | undefined };
 
 /**
  * What is still read after the finish reason (for usage and `[DONE]`) and after `[DONE]` (until the server closes, so
@@ -133,40 +139,35 @@ function eventBatches(body: ResponseBody, call: ChatCall): BatchSource {
   const events = eventStream((data, name, cut) => reply.event(data, name, cut));
   let trailing = 0;
   let phase = reply.phase;
-  let began = 0;
 
-  async function trailingBytes(now: 'finished' | 'done'): Promise<Uint8Array | undefined> {
-    if (phase !== now) {
-      phase = now;
-      began = performance.now();
-    }
-    const limits = TRAILING_LIMITS[now];
-    const leftMs = began + limits.waitMs - performance.now();
-    if (trailing > limits.bytes || leftMs <= 0) return undefined;
-    try {
-      const bytes = await body.readWithin(leftMs);
-      trailing += 1 + (bytes?.length ?? 0);
-      return bytes;
-    } catch {
-      reply.note('cut_after_finish');
-      return undefined;
-    }
+  function cut(): Reading {
+    reply.note('cut_after_finish');
+    return {};
   }
 
-  return async () => {
-    parts = [];
-    try {
-      const bytes = reply.phase === 'reading' ? (await body.read()).value : await trailingBytes(reply.phase);
-      if (bytes !== undefined) {
-        events.push(bytes);
-        return { parts, kind: 'more' };
+  return {
+    read() {
+      parts = [];
+      if (reply.phase === 'reading') return body.read();
+      const limits = TRAILING_LIMITS[reply.phase];
+      if (phase !== reply.phase) body.limit(limits.waitMs);
+      phase = reply.phase;
+      return trailing > limits.bytes ? Promise.resolve({}) : body.readInTime().catch(cut);
+    },
+    take({ value }) {
+      try {
+        if (value !== undefined) {
+          if (phase !== 'reading') trailing += 1 + value.length;
+          events.push(value);
+          return { parts, kind: 'more' };
+        }
+        events.end();
+        reply.end();
+        return { parts, kind: 'end' };
+      } catch (failure) {
+        return { parts, kind: 'fail', failure };
       }
-      events.end();
-      reply.end();
-      return { parts, kind: 'end' };
-    } catch (failure) {
-      return { parts, kind: 'fail', failure };
-    }
+    },
   };
 }
 
@@ -174,40 +175,59 @@ function eventBatches(body: ResponseBody, call: ChatCall): BatchSource {
 function wholeBatch(body: ResponseBody, call: ChatCall): BatchSource {
   const parts: ModelPart[] = [];
   const reply = new ChatReply((part) => parts.push(part), call);
-  return async () => {
-    try {
-      const value = parseJson(await readText(body, WHOLE_BYTES));
-      reply.take(value === undefined ? { kind: 'malformed' } : chunkOf(value, 'message'));
-      reply.end();
-      return { parts, kind: 'end' };
-    } catch (failure) {
-      return { parts, kind: 'fail', failure };
-    }
+  let text = '';
+  return {
+    async read() {
+      text = await readText(body, WHOLE_BYTES);
+      return {};
+    },
+    take() {
+      try {
+        const value = parseJson(text);
+        reply.take(value === undefined ? { kind: 'malformed' } : chunkOf(value, 'message'));
+        reply.end();
+        return { parts, kind: 'end' };
+      } catch (failure) {
+        return { parts, kind: 'fail', failure };
+      }
+    },
   };
 }
 
 interface ResponseBody {
   /** The next bytes as the reader of the body gives them; none at the end, and after `close`. */
-  read(): Promise<{ value?: Uint8Array | undefined }>;
-  /** The next bytes, but undefined when nothing comes in time. */
-  readWithin(ms: number): Promise<Uint8Array | undefined>;
+  read(): Promise<Reading>;
+  /** How long from now on it is read: one timer, of a length that all calls share, since Node keeps a list for each length. */
+  limit(ms: number): void;
+  /** The next bytes within that time; none once it is over. */
+  readInTime(): Promise<Reading>;
   close(): void;
 }
 
 function openBody(response: Response): ResponseBody {
   const reader = response.body?.getReader();
   const read: ResponseBody['read'] = () => reader?.read() ?? Promise.resolve({});
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isOver = false;
+  let giveUp: (() => void) | undefined;
+  const expire = (): void => {
+    isOver = true;
+    giveUp?.();
+  };
   return {
     read,
-    readWithin(ms) {
-      return new Promise((resolve, reject) => {
-        const timer = setTimeout(resolve, ms, undefined);
-        read()
-          .then(({ value }) => resolve(value), reject)
-          .finally(() => clearTimeout(timer));
-      });
+    limit(ms) {
+      clearTimeout(timer);
+      timer = setTimeout(expire, ms);
     },
+    readInTime: () =>
+      new Promise((resolve, reject) => {
+        giveUp = () => resolve({});
+        if (isOver) giveUp();
+        else read().then(resolve, reject);
+      }),
     close() {
+      clearTimeout(timer);
       // A source that cannot be cancelled is of no interest any more.
       reader?.cancel().catch(() => {});
     },
@@ -220,7 +240,8 @@ async function readText(body: ResponseBody, limit: number, waitMs?: number): Pro
   let text = '';
   let left = limit;
   while (left > 0) {
-    const bytes = waitMs === undefined ? (await body.read()).value : await body.readWithin(waitMs);
+    if (waitMs !== undefined) body.limit(waitMs);
+    const { value: bytes } = await body.readInTime();
     if (bytes === undefined) break;
     text += decoder.decode(bytes.subarray(0, left), { stream: true });
     left -= bytes.length;
