@@ -104,9 +104,11 @@ export function start(
   return watched(child);
 }
 
-/** A module of its own that may import from the built package. */
-export function startScript(source: string): Program {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
+/** A module of its own that may import from the built package; with a limit it may have so many descriptors. */
+export function startScript(source: string, descriptors?: number): Program {
+  const limited = descriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${descriptors} && exec "$0" "$@"`];
+  const [command = '', ...args] = [...limited, process.execPath, '--input-type=module', '-e', source];
+  const child = spawn(command, args, {
     env: bareEnvironment({}),
     cwd: inject('packageRoot'),
     stdio: 'pipe',

@@ -4,7 +4,8 @@ import { request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
-import { type Program, start, storedEntries } from './cli.ts';
+import { proves } from '../support/tier.ts';
+import { type Program, start, startScript, storedEntries, temporaryDirectory } from './cli.ts';
 import { modelServer } from './modelServer.ts';
 import { entriesIn, explains, hangs, place, readsMainGo } from './place.ts';
 
@@ -172,4 +173,53 @@ test('--stdio: a signal ends the run as interrupted, durably, with 130', async (
   expect((await program.ended).code).toBe(130);
   const stored = await storedEntries(sessions, 's');
   expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
+});
+
+test.runIf(proves)('10,000 sessions are known and 200 of them open at once, within 1,024 descriptors', async () => {
+  const directory = await temporaryDirectory();
+  const program = startScript(
+    `
+    import { readdir } from 'node:fs/promises';
+    import { createAgent } from 'runchart';
+    import { jsonlStore } from 'runchart/node';
+    import { sessions } from 'runchart/transports';
+    const model = {
+      id: 'm',
+      async *stream() {
+        yield { type: 'text-delta', text: 'a' };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    };
+    const agent = createAgent({ model, store: jsonlStore(${JSON.stringify(directory)}) });
+    const shared = sessions(agent, { openMax: 200, waitMs: Infinity });
+    const descriptors = async () => (await readdir('/proc/self/fd')).length;
+    let next = 0;
+    let most = 0;
+    const ask = async () => {
+      next += 1;
+      const conversation = await shared.acquire('c' + next);
+      await conversation.send('hi').result;
+      if (next % 20 === 0) most = Math.max(most, await descriptors());
+      return conversation;
+    };
+    const open = await Promise.all(Array.from({ length: 200 }, ask));
+    const held = await descriptors();
+    for (const each of open) shared.release(each);
+    const visitor = async () => {
+      while (next < 10_000) shared.release(await ask());
+    };
+    await Promise.all(Array.from({ length: 300 }, visitor));
+    const known = (await agent.list()).length;
+    await shared.close();
+    console.log(JSON.stringify({ known, held, most, left: await descriptors() }));
+    `,
+    1_024,
+  );
+  expect(await program.ended, program.stderr).toEqual({ code: 0, signal: null });
+  const { known, held, most, left } = JSON.parse(program.stdout) as { [name: string]: number };
+  expect(known).toBe(10_000);
+  // Each that is open keeps its file open, and nothing keeps one behind it.
+  expect(held).toBeGreaterThan(200);
+  expect(most).toBeLessThan(1_024);
+  expect(left).toBeLessThan(50);
 });
