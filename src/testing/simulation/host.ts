@@ -1,15 +1,15 @@
 /**
- * The host of a simulated conversation: opens it, acts on it and closes it, at any moment. Rule: it acts as any caller
- * might, and says nothing of what is right; what it is told is held against the log.
+ * The host of a simulated conversation: opens it, acts on it and closes it, at any moment. Rule: it does what any caller
+ * might do, and decides nothing about what is right; what the library answers is compared with the log.
  */
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
-import { Deeds } from './deeds.ts';
-import { Others } from './others.ts';
+import { HostActions } from './hostActions.ts';
+import { OtherConversations } from './otherConversations.ts';
 import { askingText } from './watch/answerWatch.ts';
+import { CallerChecks } from './watch/callerChecks.ts';
 import { Observer } from './watch/observer.ts';
-import { Told } from './watch/told.ts';
 import { answerSchema } from './world/finalAnswer.ts';
 import { IMAGE } from './world/image.ts';
 import type { SimulatedStore } from './world/store.ts';
@@ -32,62 +32,62 @@ const ACTS = {
   reenter: 0.5,
 } as const;
 type Act = keyof typeof ACTS;
-/** Who sees that a call waits decides it more often than not. */
-const ASKED = { ...ACTS, decide: 16 } as const;
+/** While a call waits, most actions decide it. */
+const WHILE_PENDING = { ...ACTS, decide: 16 } as const;
 
 export class Host {
   conversation: Conversation | undefined;
-  /** Looks on since the conversation was opened. */
+  /** Reads the conversation since it was opened. */
   observer: Observer | undefined;
   signals: CallerSignal[] = [];
   #runs: Run[] = [];
-  readonly #told: Told;
-  readonly #deeds: Deeds;
-  readonly others: Others;
+  readonly #callerChecks: CallerChecks;
+  readonly #actions: HostActions;
+  readonly others: OtherConversations;
   #agent: Agent | undefined;
   #opening = false;
   readonly #world: World;
   readonly #store: SimulatedStore;
-  /** Nothing where the caller has none: the life is over then. */
+  /** Gives nothing where the caller's function gave no agent; the simulation ends then. */
   readonly #make: () => Agent | undefined;
 
   constructor(world: World, store: SimulatedStore, make: () => Agent | undefined) {
     this.#world = world;
     this.#store = store;
     this.#make = make;
-    this.#told = new Told(world, store);
-    this.#deeds = new Deeds(world, store, this.#told);
-    this.others = new Others(world, store, this.#told);
+    this.#callerChecks = new CallerChecks(world, store);
+    this.#actions = new HostActions(world, store, this.#callerChecks);
+    this.others = new OtherConversations(world, store, this.#callerChecks);
   }
 
-  /** Nothing is open, and nothing opens. */
-  get isAway(): boolean {
+  /** The conversation is not open, and not being opened. */
+  get isClosed(): boolean {
     return !this.conversation && !this.#opening;
   }
 
   /** Messages whose receipts are not settled. */
-  get owed(): readonly string[] {
-    return this.#told.unsettled;
+  get openReceipts(): readonly string[] {
+    return this.#callerChecks.openReceipts;
   }
 
   open(): void {
-    const { life } = this.#world;
+    const { processId } = this.#world;
     this.#world.facts.openings += 1;
     this.#opening = true;
     this.#agent = this.#make();
     const { length: durable } = this.#store.logOf(CONVERSATION);
     this.#agent?.open(CONVERSATION).then(
       (conversation) => {
-        if (life !== this.#world.life) return;
+        if (processId !== this.#world.processId) return;
         this.#opening = false;
         this.conversation = conversation;
         this.observer = new Observer(this.#world, this.#store, conversation);
-        this.#told.opened(conversation, durable);
+        this.#callerChecks.checkOpening(conversation, durable);
       },
       (error: unknown) => {
-        if (life !== this.#world.life) return;
+        if (processId !== this.#world.processId) return;
         this.#opening = false;
-        this.#told.refused('open', error);
+        this.#callerChecks.checkError('open', error);
       },
     );
   }
@@ -100,34 +100,34 @@ export class Host {
     this.signals = [];
     this.#runs = [];
     this.#store.crashed();
-    this.#told.crashed();
+    this.#callerChecks.crashed();
     this.others.crashed();
   }
 
   /** A call waits for a person. */
-  get isAsked(): boolean {
+  get hasPendingCall(): boolean {
     return this.conversation !== undefined && this.conversation.pending.length > 0;
   }
 
   decide(): void {
-    if (this.conversation) this.#deeds.decide(this.conversation);
+    if (this.conversation) this.#actions.decide(this.conversation);
   }
 
   /** Something happens in another conversation of the agent. */
-  beside(): void {
+  actElsewhere(): void {
     if (this.#agent) this.others.act(this.#agent);
   }
 
-  /** Everybody who is asked says yes, and the cycle goes on. */
+  /** Approves every pending call and resumes. */
   approve(): void {
     const { conversation } = this;
     if (!conversation || conversation.pending.length === 0) return;
     for (const { callId } of conversation.pending) {
       conversation
         .decide({ callId, action: 'approve', by: 'at rest' })
-        .catch((error: unknown) => this.#told.refused('decide', error));
+        .catch((error: unknown) => this.#callerChecks.checkError('decide', error));
     }
-    this.#told.over(conversation.resume());
+    this.#callerChecks.checkRun(conversation.resume());
   }
 
   /** The conversation is closed, and a fork of it goes on. */
@@ -139,19 +139,19 @@ export class Host {
     await settle();
     await forked;
     await settle();
-    this.others.holds();
+    this.others.check();
   }
 
   act(): void {
     const { conversation } = this;
-    if (this.isAway) return this.open();
+    if (this.isClosed) return this.open();
     if (!conversation) return;
-    const act = this.#world.tape.weighted<Act>(conversation.pending.length > 0 ? ASKED : ACTS);
+    const act = this.#world.tape.weighted<Act>(conversation.pending.length > 0 ? WHILE_PENDING : ACTS);
     this.#world.count(`act-${act}`);
     try {
       this.#do(act, conversation);
     } catch (error) {
-      this.#told.refused(act, error);
+      this.#callerChecks.checkError(act, error);
     }
   }
 
@@ -168,36 +168,40 @@ export class Host {
       ...(asks && { output: answerSchema('message') }),
     });
     this.#runs.push(run);
-    this.#told.over(run);
+    this.#callerChecks.checkRun(run);
     if (!caller) return;
     this.signals.push(caller);
     run.result.then(() => {
-      caller.over = true;
+      caller.isOver = true;
     });
   }
 
-  /** A message behind everything, when nothing goes wrong any more. */
+  /** A last message, without faults. */
   ask(text: string): void {
     try {
       this.send(text);
     } catch (error) {
-      this.#told.refused('send', error);
-      this.#world.hold(this.#told.isMisled, 'I6', () => `a conversation at rest takes no message: ${String(error)}`);
+      this.#callerChecks.checkError('send', error);
+      this.#world.check(
+        this.#callerChecks.storeLied,
+        'I6',
+        () => `a conversation at rest takes no message: ${String(error)}`,
+      );
     }
   }
 
   close(): void {
     const { conversation } = this;
-    const { life } = this.#world;
+    const { processId } = this.#world;
     this.conversation = undefined;
-    this.observer?.leave();
+    this.observer?.unsubscribe();
     this.#opening = true;
-    const over = (): void => {
-      if (life === this.#world.life) this.#opening = false;
+    const closed = (): void => {
+      if (processId === this.#world.processId) this.#opening = false;
     };
-    conversation?.close().then(over, (error: unknown) => {
-      over();
-      this.#told.refused('close', error);
+    conversation?.close().then(closed, (error: unknown) => {
+      closed();
+      this.#callerChecks.checkError('close', error);
     });
   }
 
@@ -207,17 +211,17 @@ export class Host {
       case 'send':
         return this.send();
       case 'steer':
-        return this.#told.owed(conversation.steer(`steer ${tape.next(3)}`));
+        return this.#callerChecks.checkReceipt(conversation.steer(`steer ${tape.next(3)}`));
       case 'followUp':
-        return this.#told.owed(conversation.followUp(`then ${tape.next(3)}`));
+        return this.#callerChecks.checkReceipt(conversation.followUp(`then ${tape.next(3)}`));
       case 'resume':
-        return this.#told.over(conversation.resume());
+        return this.#callerChecks.checkRun(conversation.resume());
       case 'abort':
         return this.signals[tape.next(this.signals.length)]?.abort();
       case 'withdraw':
         return this.#withdraw();
       case 'look':
-        return this.observer?.again();
+        return this.observer?.resubscribe();
       case 'close':
         return this.close();
       case 'intrude':
@@ -225,33 +229,33 @@ export class Host {
       case 'reenter':
         return this.#reenter(conversation);
       default:
-        return this.#deeds[act](conversation);
+        return this.#actions[act](conversation);
     }
   }
 
   #withdraw(): void {
     const run = this.#runs[this.#world.tape.next(this.#runs.length)];
     if (!run) return;
-    // One that waits in the queue is given back when the store says so.
+    // A message that waits in the queue is given back when the store has answered.
     const { cycle, runId } = this.#store.watchOf(CONVERSATION);
     const cancelled = run.cancel();
-    if (cycle === 'running' && runId === run.id) this.#deeds.inTime(cancelled, 'a withdrawal');
+    if (cycle === 'running' && runId === run.id) this.#actions.checkDuration(cancelled, 'a withdrawal');
   }
 
-  /** Somebody else opens what is open, as the same agent or as another one. */
+  /** The same agent or another one opens the open conversation again. */
   #intrude(conversation: Conversation): void {
     const intruder = this.#world.tape.chance(0.5) ? this.#make() : this.#agent;
     intruder?.open(CONVERSATION).then(
       (second) => {
         const alone = this.conversation !== conversation;
-        this.#world.hold(alone, 'I23', () => 'a conversation is open twice');
+        this.#world.check(alone, 'I23', () => 'a conversation is open twice');
         return second.close();
       },
-      (error: unknown) => this.#told.refused('intrude', error),
+      (error: unknown) => this.#callerChecks.checkError('intrude', error),
     );
   }
 
-  /** A subscriber that acts while it is told. */
+  /** A subscriber that acts from within its callback. */
   #reenter(conversation: Conversation): void {
     let left = 1;
     conversation.log$(conversation.log().length).subscribe(() => {
@@ -265,8 +269,8 @@ export class Host {
 export class CallerSignal {
   readonly #controller = new AbortController();
   #listeners = new Set<unknown>();
-  /** The run it was given to is over. */
-  over = false;
+  /** The run that it was given to is over. */
+  isOver = false;
 
   constructor() {
     const { signal } = this.#controller;
@@ -292,8 +296,8 @@ export class CallerSignal {
     return this.#controller.signal;
   }
 
-  get isOverheard(): boolean {
-    return this.over && !this.signal.aborted && this.#listeners.size > 0;
+  get isStillHeard(): boolean {
+    return this.isOver && !this.signal.aborted && this.#listeners.size > 0;
   }
 
   abort(): void {

@@ -1,11 +1,11 @@
 /**
- * What no simulated life came to. Rule: lives in which a tool never ran, or nobody was ever asked, prove nothing about it,
- * and are not to be taken for a proof; so it is said in sentences that a test can hold to be none.
+ * Tools, approvals and denials that no simulation reached. Rule: what was never reached is not tested; it is returned as
+ * sentences, so that a test can expect none.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { SimulationReport } from './simulate.ts';
 
-type Lived = Pick<SimulationReport, 'tools' | 'log'>;
+type ReportPart = Pick<SimulationReport, 'tools' | 'log'>;
 
 /** Names of the tools whose calls were started. */
 function startedIn(log: readonly LogEntry[]): Set<string> {
@@ -18,7 +18,7 @@ function startedIn(log: readonly LogEntry[]): Set<string> {
   return started;
 }
 
-/** What people said of calls that waited, by action. */
+/** Actions of all decisions. */
 function decidedIn(log: readonly LogEntry[]): Set<string> {
   return new Set(log.flatMap((entry) => (entry.type === 'decision' ? [entry.decision.action] : [])));
 }
@@ -27,7 +27,7 @@ function decidedIn(log: readonly LogEntry[]): Set<string> {
  * A sentence for each tool that was offered and never ran, and for approvals and denials that nobody gave. That no call
  * waited is no news of an agent that asks nobody.
  */
-export function neverReached(reports: readonly Lived[]): string[] {
+export function neverReached(reports: readonly ReportPart[]): string[] {
   const lives = reports.length === 1 ? 'in this life' : `in ${reports.length} lives`;
   const offered = new Set(reports.flatMap(({ tools }) => tools));
   const started = new Set(reports.flatMap(({ log }) => [...startedIn(log)]));

@@ -1,6 +1,6 @@
 /**
- * How one simulated run goes wrong. Rule: rates and policies are drawn anew for each seed, since one fixed mixture
- * finds fewer faults than many different ones.
+ * Rates of faults, policies and abilities of one simulation. Rule: they are drawn anew for each seed, since one fixed mixture
+ * finds fewer defects than many different ones.
  */
 import { contextDefaults, type DeepPartial, type Policies } from '../../policies.ts';
 import type { Tape } from './tape.ts';
@@ -10,54 +10,54 @@ export interface Profile {
   /** Shares of the steps that are acts of the host, and crashes. */
   act: number;
   crash: number;
-  jump: number;
+  clockJump: number;
   /** Shares of model calls, tool runs, appends and hooks that go wrong. */
   model: number;
   tool: number;
   store: number;
   plugin: number;
   /** Share of the completions that are delivered twice. */
-  again: number;
+  deliveredTwice: number;
   /** Share of the decisions that the host's authorizer turns away. */
   unauthorized: number;
   /** The agent has sub-agents. */
   spawns: boolean;
-  /** Tokens the model takes; 0 where it does not say. */
+  /** Context window of the model in tokens; 0 where it names none. */
   window: number;
-  /** Another model goes on where the first one gives up. */
+  /** There is a fallback model. */
   fallback: boolean;
   /** Appends answer at once, as the memory store's do. */
   appendsAtOnce: boolean;
   policies: DeepPartial<Policies>;
-  /** Who looks on does so at each so-manieth entry. */
-  looksEach: number;
+  /** The observer reads the conversation at every so many appends. */
+  observesEvery: number;
   /** The models have prices. */
   priced: boolean;
   /** Share of the steps in which somebody decides a call that waits. */
-  asked: number;
-  /** Share of the replies that say the same again. */
-  habit: number;
-  /** Messages hold images at times, and the store keeps their bytes by themselves. */
+  decides: number;
+  /** Share of the replies that repeat the one before. */
+  repeats: number;
+  /** Some messages have images; the store keeps their bytes as blobs. */
   images: boolean;
-  blobs: boolean;
-  /** The agent holds another conversation, and this one is forked in the end. */
-  neighbour: boolean;
+  keepsBlobs: boolean;
+  /** The agent has another conversation, and this one is forked in the end. */
+  secondConversation: boolean;
   fork: boolean;
-  /** Appends are overtaken at times, and refused then: the more often, the rarer what they hold. */
-  unlucky: boolean;
+  /** Some appends are slow and then refused: the rarer their entries, the more often. */
+  overtaken: boolean;
   /** Final answers are held to a schema. */
   answers: Answers | undefined;
-  /** Somebody listens to what is streamed. */
-  listens: boolean;
-  /** Steps before everything is let come to rest. */
+  /** There is a listener of `live$`. */
+  hasListener: boolean;
+  /** Steps before faults are switched off. */
   steps: number;
 }
 
 const RATES = [0, 0.02, 0.1, 0.3] as const;
-/** Most faults show in a short life, some only in a long one. */
+/** Most defects show in a short simulation, some only in a long one. */
 const STEPS = [12, 24, 60, 60] as const;
 
-/** In a window of this size nothing is summed up, and a model says little. */
+/** In a window of this size nothing is summed up, and replies are short. */
 export const UNSUMMED = 1200;
 const UNCOMPACTED: Policies['context'] = contextDefaults.filter(({ kind }) => kind !== 'compact');
 
@@ -94,12 +94,12 @@ export function drawProfile(tape: Tape): Profile {
   const profile = {
     act: 0.05 + tape.next(5) * 0.05,
     crash: tape.pick([0, 0.01, 0.04]),
-    jump: tape.pick([0, 0.02]),
+    clockJump: tape.pick([0, 0.02]),
     model: tape.pick(RATES),
     tool: tape.pick(RATES),
     store: tape.pick([0, 0.05, 0.2]),
     plugin: tape.pick(RATES),
-    again: tape.pick([0, 0, 0, 0.1]),
+    deliveredTwice: tape.pick([0, 0, 0, 0.1]),
     unauthorized: tape.pick([0, 0.1]),
     spawns: tape.next(4) === 3,
     window: tape.pick([0, 3000, 2400, 1800, 0, 0, 0, 0, 0, 0, 1200, 2000]),
@@ -107,28 +107,28 @@ export function drawProfile(tape: Tape): Profile {
     appendsAtOnce: tape.next(2) === 0,
     policies: policies as DeepPartial<Policies>,
     steps: tape.pick(STEPS),
-    looksEach: tape.pick([17, 5, 1]),
-    listens: tape.next(2) === 1,
+    observesEvery: tape.pick([17, 5, 1]),
+    hasListener: tape.next(2) === 1,
     priced: tape.next(2) === 1,
-    asked: tape.pick([0, 0.1, 0.3]),
-    habit: tape.pick([0, 0, 0.6]),
+    decides: tape.pick([0, 0.1, 0.3]),
+    repeats: tape.pick([0, 0, 0.6]),
     images: tape.next(4) === 3,
-    blobs: tape.next(2) === 1,
-    neighbour: tape.next(6) === 5,
+    keepsBlobs: tape.next(2) === 1,
+    secondConversation: tape.next(6) === 5,
     fork: tape.next(4) === 3,
   };
   // One number for both: a tape that was recorded before there were answers goes on as it was.
   const last = tape.next(6);
-  const unlucky = last === 3 || last === 5;
+  const overtaken = last === 3 || last === 5;
   const context = profile.window === UNSUMMED ? { context: UNCOMPACTED } : {};
   const all = { ...limits, ...moreLimits(tape, profile.priced) };
   const answers = last > 3 ? drawAnswers(tape) : undefined;
   const repairs = answers && { outputRepairs: answers.repairs };
   const drawn = { ...profile.policies, ...context, limits: { ...all, ...repairs } };
-  return { ...profile, unlucky, answers, policies: drawn };
+  return { ...profile, overtaken, answers, policies: drawn };
 }
 
-/** Limits that end most lives early where they are small: they seldom are. */
+/** Limits that end most runs early where they are small, which is seldom. */
 function moreLimits(tape: Tape, priced: boolean): Partial<Policies['limits']> {
   return {
     emptyReplies: 1 + tape.next(3),

@@ -6,7 +6,7 @@ import type { SimulationReport } from './simulate.ts';
 
 const RUNS = 400;
 
-/** `live` lives one life on a tape; `invariant` is the one that must go on being broken. */
+/** `live` runs one simulation on a tape; `invariant` is the one that the shorter tape must break too. */
 export async function shrink(
   live: (tape: readonly number[]) => Promise<SimulationReport>,
   tape: readonly number[],
@@ -41,7 +41,7 @@ function simpler(tape: readonly number[], at: number, size: number): readonly (r
   return stretch.every((number) => number === 0) ? [cut] : [cut, [...before, ...stretch.map(() => 0), ...after]];
 }
 
-/** Zeros at the end need not be said. */
+/** Zeros at the end are left out: a tape that is used up gives zeros. */
 function withoutZeros(tape: readonly number[]): readonly number[] {
   let end = tape.length;
   while (end > 0 && tape[end - 1] === 0) end -= 1;

@@ -1,6 +1,6 @@
 /**
- * One simulated life of a conversation: real charts, real runtime, and a world in which everything that can go wrong
- * does. Rule: seed or tape decide all of it; the same numbers give the same log, byte for byte.
+ * Simulates one conversation: real charts and runtime among models, tools, stores and a host that fail in every way. Rule:
+ * seed or tape decide all of it; the same numbers give the same log, byte for byte. Such a run is called a life.
  */
 import type { Decision, Json, LogEntry } from '../../../machines/internal.ts';
 import { type Agent, createAgent } from '../../agent.ts';
@@ -24,10 +24,10 @@ import {
   whole,
 } from '../../validation.ts';
 import { Host } from './host.ts';
-import { Life } from './life.ts';
 import { drawProfile } from './profile.ts';
+import { SimulationLoop } from './simulationLoop.ts';
 import { continued, recorded, seeded, type Tape } from './tape.ts';
-import { Ledger } from './watch/ledger.ts';
+import { ToolExecutions } from './watch/toolExecutions.ts';
 import { answerSchema } from './world/finalAnswer.ts';
 import { SimulatedModel } from './world/model.ts';
 import { SECRET } from './world/secret.ts';
@@ -49,7 +49,7 @@ export interface SimulationReport {
   readonly faults: Readonly<Record<string, number>>;
   /** Names of the tools that the model was offered. */
   readonly tools: readonly string[];
-  /** What the life came to, how often. */
+  /** How often each kind of tool, outcome, stop and so on occurred. */
   readonly reached: Readonly<Record<Group, Readonly<Record<string, number>>>>;
 }
 
@@ -73,13 +73,13 @@ export interface SimulationOptions {
   agent?(world: AgentWorld): Agent;
   /** Arguments that its tools are called with, besides those drawn from their schemas. */
   args?: { readonly [tool: string]: readonly Json[] };
-  /** What has to hold of the durable log, at each rest of the life: says what is wrong with it, or nothing. */
+  /** Checks of the durable log, made whenever the conversation is at rest: each returns what is wrong, or undefined. */
   invariants?: readonly ((log: readonly LogEntry[]) => string | undefined)[];
   /** Choices to make instead of the seed's. */
   tape?: readonly number[];
   /** Choices to make before the seed's: the way to a place from which the seed goes on. */
   prefix?: readonly number[];
-  /** Steps before everything is let come to rest; drawn from the tape where it is not given. */
+  /** Steps before faults are switched off; drawn from the tape where it is not given. */
   maxSteps?: number;
   /**
    * Told what XState tells an inspector of the agent that is simulated by default, with the number of choices made so
@@ -101,7 +101,7 @@ const examples: Validator = {
   expected: 'lists of arguments by the names of tools',
   test: (value) => isObject(value) && Object.values(value).every(isList),
 };
-/** Whatever passes lets a life come to its end. */
+/** With options that pass, a simulation comes to its end. */
 const optionsValidator = object({
   seed,
   agent: callback,
@@ -114,11 +114,11 @@ const optionsValidator = object({
   interpreter: callback,
 });
 
-/** Of an agent that no seed decides. */
+/** The violation of an agent that the seed does not decide. */
 const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })';
 
 /**
- * Lives one life. Rejects with ConfigurationError for an option that is unknown or cannot work, and never for a defect it
+ * Runs one simulation. Rejects with ConfigurationError for an option that is unknown or cannot work, and never for a defect it
  * finds: that is a violation in the report.
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
@@ -130,34 +130,34 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const world = new World(tape, profile, options.agent ? undefined : profile.policies, args);
   const store = new SimulatedStore(world);
   const model = new SimulatedModel(world);
-  const told: InspectObserver = (event) => inspect?.(event, tape.taken.length);
+  const inspector: InspectObserver = (event) => inspect?.(event, tape.taken.length);
   const make = options.agent ?? ownAgent(world, store, model, inspect !== undefined);
   const ports = (): Partial<Ports> => ({ ...world.ports(), store, ...(interpreter && { interpreter }) });
-  const around = (): AgentWorld => ({ model, store, ports: ports(), inspect: told });
-  const host = new Host(world, store, () => madeIn(world, () => make(around())));
-  const life = new Life(world, store, host, invariants);
-  await life.run(options.maxSteps ?? profile.steps).catch((error) => world.violate('uncaught', thrownText(error)));
-  if (!world.isAsked) world.violate('setup', NO_PORTS);
+  const agentWorld = (): AgentWorld => ({ model, store, ports: ports(), inspect: inspector });
+  const host = new Host(world, store, () => madeIn(world, () => make(agentWorld())));
+  const loop = new SimulationLoop(world, store, host, invariants);
+  await loop.run(options.maxSteps ?? profile.steps).catch((error) => world.violate('uncaught', thrownText(error)));
+  if (!world.usesPorts) world.violate('setup', NO_PORTS);
   return {
     seed,
-    steps: life.steps,
-    crashes: world.life,
+    steps: loop.steps,
+    crashes: world.processId,
     log: store.logOf(CONVERSATION),
     tape: tape.taken,
-    violations: telling(world.violations),
+    violations: withoutConsequences(world.violations),
     faults: Object.fromEntries(world.faults),
     tools: [...world.schemas.keys()],
     reached: world.reached,
   };
 }
 
-/** Behind a wrong setup nothing is known to be a defect: what is found there follows from it. */
-function telling(violations: readonly Violation[]): readonly Violation[] {
+/** Violations behind a wrong setup are its consequences, and left out. */
+function withoutConsequences(violations: readonly Violation[]): readonly Violation[] {
   const setup = violations.findIndex(({ invariant }) => invariant === 'setup');
   return setup < 0 ? violations : violations.slice(0, setup + 1);
 }
 
-/** The agent that is simulated where the caller has none: everything an agent can be made of. */
+/** The agent that is simulated by default: it has everything that an agent can have. */
 function ownAgent(
   world: World,
   store: SimulatedStore,
@@ -165,7 +165,7 @@ function ownAgent(
   isInspected: boolean,
 ): (around: AgentWorld) => Agent {
   const { profile, tape, facts } = world;
-  const own = simulatedTools(world, new Ledger(world, store));
+  const own = simulatedTools(world, new ToolExecutions(world, store));
   const authorize = ({ by }: Decision): boolean => {
     const away = world.fault('unauthorized', profile.unauthorized);
     if (away && by !== undefined) facts.turnedAway.add(by);
@@ -188,20 +188,20 @@ function ownAgent(
 
 const GIVES = 'agent() must give an agent of createAgent at once';
 
-/** Nothing where there is no agent. */
+/** Undefined, and a violation, where the function gives no agent. */
 export function madeIn(world: World, make: () => Agent): Agent | undefined {
   try {
     const made: unknown = make();
     if (hasMethods(made, 'open', 'close')) return made as Agent;
-    world.violate('setup', `${GIVES}, got ${sight(made)}`);
+    world.violate('setup', `${GIVES}, got ${describe(made)}`);
   } catch (error) {
     world.violate('setup', `agent() threw ${thrownText(error)}`);
   }
   return undefined;
 }
 
-/** What an async factory says later is told already. */
-function sight(made: unknown): string {
+/** A rejection of an async factory is part of the same violation. */
+function describe(made: unknown): string {
   if (!hasMethods(made, 'then')) return display(made);
   Promise.resolve(made).catch(() => undefined);
   return 'a promise';

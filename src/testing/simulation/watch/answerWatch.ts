@@ -1,13 +1,13 @@
 /**
- * What holds of the final answers in a log whose runs are held to a schema. Rule: an answer is on record exactly where the
- * last reply fits; the model is asked again where it does not, and no oftener than it may be.
+ * Checks the final answers in a log whose runs are held to a schema. Rule: an answer is on record exactly where the last
+ * reply fits; where it does not, the model is asked again, at most as often as limits.outputRepairs says.
  */
 import type { Json, LogEntry } from '../../../../machines/internal.ts';
 import { type Answers, type Asker, answerIn } from '../world/finalAnswer.ts';
 import type { World } from '../world/world.ts';
 import { sameJson } from './sameJson.ts';
 
-/** What a message says that comes with a schema of its own, and the number of the opening that knows it. */
+/** Text of a message that is sent with a schema. Its schema is known until the conversation is opened again. */
 export const askingText = (text: string, openings: number): string => `${text}, as a list ${openings}`;
 const ASKING = /, as a list (\d+)$/;
 
@@ -20,9 +20,9 @@ export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | 
 export class AnswerWatch {
   readonly #world: World;
   readonly #answers: Answers;
-  /** The opening that knows the schema of a message of the cycle under way. */
+  /** The opening in which the newest message with a schema was sent, in the cycle under way. */
   #openingOfSchema: number | undefined;
-  /** Text of the reply that is being appended, and of the last one of the run; who had asked for an answer then. */
+  /** Text of the reply that is being appended, and the last reply of the run with the schema that it was held to. */
   #open = '';
   #last: { text: string; calls: number; asker: Asker | undefined } | undefined;
   #calls = 0;
@@ -76,12 +76,12 @@ export class AnswerWatch {
   #asked({ content }: Extract<LogEntry, { type: 'user-message' }>): void {
     for (const part of content) {
       const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
-      // One that waited since an opening before says nothing against the newest.
+      // A message of an earlier opening does not take the place of a newer one.
       if (opening !== undefined) this.#openingOfSchema = Math.max(Number(opening), this.#openingOfSchema ?? 0);
     }
   }
 
-  /** Who asks for an answer now: a schema of a message is forgotten with the opening that it came to. */
+  /** Whose schema counts now. */
   get #asker(): Asker | undefined {
     if (this.#openingOfSchema === this.#world.facts.openings) return 'message';
     return this.#answers.askers.includes('agent') ? 'agent' : undefined;
@@ -98,14 +98,14 @@ export class AnswerWatch {
     this.#repairs += 1;
     const { repairs } = this.#answers;
     world.reach('answers', 'asked again');
-    world.hold(this.#last?.asker !== undefined, 'OUTPUT', () => `${runId} is held to no schema and asked again`);
-    world.hold(this.#last?.calls === 0, 'OUTPUT', () => `${runId} is asked for an answer while it calls tools`);
-    world.hold(
+    world.check(this.#last?.asker !== undefined, 'OUTPUT', () => `${runId} is held to no schema and asked again`);
+    world.check(this.#last?.calls === 0, 'OUTPUT', () => `${runId} is asked for an answer while it calls tools`);
+    world.check(
       this.#value === undefined,
       'OUTPUT',
       () => `${runId} is asked again for ${this.#last?.text}, which fits`,
     );
-    world.hold(
+    world.check(
       this.#repairs <= repairs,
       'OUTPUT',
       () => `${runId} is asked again ${this.#repairs} times of ${repairs}`,
@@ -118,28 +118,28 @@ export class AnswerWatch {
     world.reach('answers', this.#repairs > 0 ? 'mended' : 'fits');
     world.reach('answers', `of the ${this.#last?.asker}`);
     if (this.#last?.text.startsWith('```')) world.reach('answers', 'fenced');
-    world.hold(!this.#hasAnswer, 'OUTPUT', () => `${runId} has two answers`);
+    world.check(!this.#hasAnswer, 'OUTPUT', () => `${runId} has two answers`);
     this.#hasAnswer = true;
     const fits = due !== undefined && sameJson(due, value);
-    world.hold(fits, 'OUTPUT', () => `${runId} answers ${JSON.stringify(value)}, and said ${this.#last?.text}`);
+    world.check(fits, 'OUTPUT', () => `${runId} answers ${JSON.stringify(value)}, and said ${this.#last?.text}`);
   }
 
   #stopped({ runId, cause }: Extract<LogEntry, { type: 'run-stop' }>): void {
     const isHeld = this.#last?.asker !== undefined;
     if (cause === 'end_turn' && isHeld)
-      this.#world.hold(this.#hasAnswer, 'OUTPUT', () => `${runId} ended by itself, without an answer that fits`);
+      this.#world.check(this.#hasAnswer, 'OUTPUT', () => `${runId} ended by itself, without an answer that fits`);
     this.#ends.set(runId ?? '', { misses: isHeld && this.#value === undefined, repairs: this.#repairs });
     this.#begin();
   }
 
-  /** The caller was told that the answer of the run does not fit, however often its model was asked. */
+  /** The run failed with output_invalid. */
   gaveUp(runId: string): void {
     const { misses = false, repairs = 0 } = this.#ends.get(runId) ?? {};
     const world = this.#world;
     const { repairs: most } = this.#answers;
     world.reach('answers', 'given up');
-    world.hold(misses, 'OUTPUT', () => `${runId} fails for its answer, which fits`);
-    world.hold(
+    world.check(misses, 'OUTPUT', () => `${runId} fails for its answer, which fits`);
+    world.check(
       repairs === most,
       'OUTPUT',
       () => `${runId} fails for its answer, asked again ${repairs} of ${most} times`,

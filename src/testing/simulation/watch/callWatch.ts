@@ -1,44 +1,44 @@
-/** What holds of the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
+/** Checks the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
 import type { Decision, Json, LogEntry, StoredPart } from '../../../../machines/internal.ts';
 import { isObject } from '../../../validation.ts';
 import type { World } from '../world/world.ts';
 import { callKey } from './facts.ts';
 import { sameJson } from './sameJson.ts';
 
-/** A tool at work, in the process with this number. */
+/** One execution of a tool, in the process with this number. */
 export interface Execution {
-  readonly life: number;
+  readonly processId: number;
   readonly signal: AbortSignal;
   isOver: boolean;
 }
 export interface WatchedCall {
-  /** Its entry. */
+  /** Seq of its entry. */
   madeAt: number;
   name: string;
   /** As the model wrote them, or as they were changed before it ran. */
   args: unknown;
-  /** As they stood when the call was last handed to a person, or made. */
-  waiting: Json;
+  /** The arguments when the call was made, or last shown to a person. */
+  argsShown: Json;
   status: 'called' | 'started' | 'suspended' | 'ended';
   suspension: number;
   /** Suspensions that have a durable decision, and those whose decision was consumed. */
   decided: Set<number>;
   consumed: Set<number>;
   decisions: Map<number, Decision>;
-  /** The process in which its last decision came while a run was under way. */
-  decidedIn: number | undefined;
-  /** The host allowed another run of it, and how often it did. */
+  /** The process in which its last decision came, where a run was under way. */
+  decidedInProcess: number | undefined;
+  /** The host settled the call with a retry that has not begun, and how often it did. */
   retry: boolean;
   retries: number;
-  /** The host has said what became of it. */
+  /** The host has settled the call. */
   settled: boolean;
   result: readonly StoredPart[] | undefined;
-  /** Of its starts, in their order; and the one of each suspension. */
+  /** Idempotency keys of its starts, in order; and the key of each suspension. */
   keys: string[];
   keyOf: Map<number, string>;
   /** Its last execution. */
   execution: Execution | undefined;
-  /** How often the log says that it wrote to the state, and how often it has ended. */
+  /** Number of its state-changed entries, and of its results. */
   writes: number;
   ends: number;
 }
@@ -48,13 +48,13 @@ const fresh = (name: string, args: Json, madeAt: number): WatchedCall => ({
   madeAt,
   name,
   args,
-  waiting: args,
+  argsShown: args,
   status: 'called',
   suspension: 0,
   decided: new Set(),
   consumed: new Set(),
   decisions: new Map(),
-  decidedIn: undefined,
+  decidedInProcess: undefined,
   retry: false,
   retries: 0,
   settled: false,
@@ -78,7 +78,7 @@ export class CallWatch {
     const world = this.#world;
     if (entry.type === 'agent-output' && entry.item.type === 'tool-call') {
       const { callId, name, args } = entry.item;
-      world.hold(!this.calls.has(callId), 'I13', () => `the call id ${callId} is there twice`);
+      world.check(!this.calls.has(callId), 'I13', () => `the call id ${callId} is there twice`);
       this.calls.set(callId, fresh(name, args, entry.seq));
       return;
     }
@@ -86,19 +86,19 @@ export class CallWatch {
     const call = this.calls.get(entry.callId);
     if (call) return this.#learnOf(call, entry);
     const stray = entry.type === 'tool-result' || entry.type === 'tool-started' || entry.type === 'tool-suspended';
-    world.hold(!stray, 'INV-1', () => `${entry.type} of ${entry.callId}, which nobody called`);
+    world.check(!stray, 'INV-1', () => `${entry.type} of ${entry.callId}, which nobody called`);
   }
 
-  /** One append: a call that was gone on with by a decision has that decision behind it at once. */
+  /** One append: the result of a decided call stands with the entry that consumes the decision. */
   appended(entries: readonly LogEntry[]): void {
-    const over = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
-    if (over) return;
+    const ends = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
+    if (ends) return;
     for (const entry of entries) {
       if (entry.type !== 'tool-result' || entry.outcome === 'unknown' || entry.outcome === 'cancelled') continue;
       const { callId } = entry;
       const call = this.calls.get(callId);
       const used = !call?.decided.has(call.suspension) || call.consumed.has(call.suspension);
-      this.#world.hold(used, 'I16', () => `${callId} was decided and ends without its decision`);
+      this.#world.check(used, 'I16', () => `${callId} was decided and ends without its decision`);
     }
   }
 
@@ -108,20 +108,20 @@ export class CallWatch {
     const open = call.status !== 'ended' || call.retry;
     switch (entry.type) {
       case 'tool-started':
-        world.hold(open, 'I9', () => `${callId} starts behind its result`);
+        world.check(open, 'I9', () => `${callId} starts behind its result`);
         call.status = 'started';
         if (entry.args !== undefined) call.args = entry.args;
         return this.#started(call, entry);
       case 'tool-suspended':
-        world.hold(open, 'I7', () => `${callId} is suspended behind its result`);
-        world.hold(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
+        world.check(open, 'I7', () => `${callId} is suspended behind its result`);
+        world.check(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
         call.suspension = entry.suspension;
         call.status = 'suspended';
-        if (entry.args !== undefined) call.waiting = entry.args;
+        if (entry.args !== undefined) call.argsShown = entry.args;
         world.reach('decisions', 'asked');
         return;
       case 'tool-result':
-        world.hold(open, 'INV-1', () => `${callId} has a second result, ${entry.outcome}`);
+        world.check(open, 'INV-1', () => `${callId} has a second result, ${entry.outcome}`);
         return this.#ended(call, entry);
       case 'state-changed':
         call.writes += 1;
@@ -129,12 +129,12 @@ export class CallWatch {
       case 'decision':
         return this.#decided(call, entry);
       case 'decision-consumed':
-        world.hold(
+        world.check(
           call.decided.has(entry.suspension),
           'I17',
           () => `${callId}: a decision is used that is not durable`,
         );
-        world.hold(!call.consumed.has(entry.suspension), 'I16', () => `${callId}: a decision is used twice`);
+        world.check(!call.consumed.has(entry.suspension), 'I16', () => `${callId}: a decision is used twice`);
         call.consumed.add(entry.suspension);
         return;
       case 'call-settled':
@@ -144,13 +144,17 @@ export class CallWatch {
     }
   }
 
-  /** A tool that nobody waits for any more has been told so. */
+  /** The signal of a tool is aborted before its call ends without it. */
   #ended(call: WatchedCall, { callId, outcome, code, content }: Extract<LogEntry, { type: 'tool-result' }>): void {
     const world = this.#world;
     const { execution, status } = call;
-    const works = status === 'started' && execution?.life === world.life && !execution.isOver;
+    const works = status === 'started' && execution?.processId === world.processId && !execution.isOver;
     const left = (outcome === 'cancelled' || code === 'timeout') && works;
-    world.hold(!left || execution.signal.aborted, 'ABORT', () => `${callId} is ${code}, and its signal is not aborted`);
+    world.check(
+      !left || execution.signal.aborted,
+      'ABORT',
+      () => `${callId} is ${code}, and its signal is not aborted`,
+    );
     call.status = 'ended';
     call.ends += 1;
     call.retry = false;
@@ -158,7 +162,7 @@ export class CallWatch {
     world.reach('outcomes', code === undefined ? outcome : `${outcome} ${code}`);
   }
 
-  /** What was decided early has expired: who has a call retried is asked anew. */
+  /** Early decisions expire with a retry: the person is asked again. */
   #retried(call: WatchedCall): void {
     call.retries += 1;
     for (const suspension of call.decided) if (suspension > call.suspension) call.decided.delete(suspension);
@@ -169,13 +173,13 @@ export class CallWatch {
     const { callId, idempotencyKey, args } = entry;
     const rewritten = this.#world.facts.rewritten.get(callKey(entry.conversationId, callId));
     const due = rewritten ?? editedBy(call.decisions.get(call.suspension));
-    // A start that is repeated runs on what it ran on before, as a fork's does on what was copied.
+    // A repeated start has the arguments of the first one, and a fork's those that were copied.
     const isCopy = this.#world.facts.forks.has(entry.conversationId);
-    if (args !== undefined && (isCopy || sameJson(args, due))) call.waiting = args;
+    if (args !== undefined && (isCopy || sameJson(args, due))) call.argsShown = args;
     const key = call.keyOf.get(call.suspension);
     const used = key === undefined && call.keys.includes(idempotencyKey);
     const fits = !used && (key === undefined || key === idempotencyKey);
-    this.#world.hold(fits, 'I10', () => `${callId} starts with ${idempotencyKey} at suspension ${call.suspension}`);
+    this.#world.check(fits, 'I10', () => `${callId} starts with ${idempotencyKey} at suspension ${call.suspension}`);
     call.keyOf.set(call.suspension, idempotencyKey);
     call.keys.push(idempotencyKey);
   }
@@ -183,20 +187,20 @@ export class CallWatch {
   #decided(call: WatchedCall, entry: Extract<LogEntry, { type: 'decision' }>): void {
     const world = this.#world;
     const { callId, suspension, decision } = entry;
-    world.hold(!call.decided.has(suspension), 'I16', () => `${callId} is decided twice`);
+    world.check(!call.decided.has(suspension), 'I16', () => `${callId} is decided twice`);
     call.decided.add(suspension);
     call.decisions.set(suspension, decision);
     world.reach('decisions', suspension > call.suspension ? `early ${decision.action}` : decision.action);
-    call.decidedIn = world.facts.running.has(entry.conversationId) ? world.life : undefined;
+    call.decidedInProcess = world.facts.running.has(entry.conversationId) ? world.processId : undefined;
     if (decision.by === undefined) return;
-    // A parent that is woken holds who said it last: where the one who decided could not be told on, a duplicate tells it.
+    // The answer that resumes a parent names whoever decided last: a duplicate repeats a decision that could not be passed on.
     if (!isWakeUp(decision)) world.facts.deciders.add(decision.by);
     const allowed = !world.facts.turnedAway.has(decision.by);
-    world.hold(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
+    world.check(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
   }
 }
 
-/** The arguments that a person put in place of those that waited. */
+/** The arguments of an edit. */
 export const editedBy = (decision: Decision | undefined): Json | undefined =>
   decision?.action === 'edit' ? decision.args : undefined;
 

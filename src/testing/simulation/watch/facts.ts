@@ -1,13 +1,13 @@
 /**
- * What really happened outside the library, as far as the log has to agree with it. Rule: whoever did it writes it
- * down here; the invariants compare, and nothing here is decided by what the library says.
+ * What happened outside the library and has to agree with the log. Rule: simulated models, tools, plugins and stores write
+ * it down here as they do it; nothing here is read from the library, but where it says so.
  */
 import type { Json, LogEntry } from '../../../../machines/internal.ts';
 
-/** A model that was asked, in the process with this number. */
+/** One call of a model, in the process with this number. */
 export interface Stream {
   readonly signal: AbortSignal;
-  readonly life: number;
+  readonly processId: number;
   isOver: boolean;
   /** It was asked for a summary. */
   readonly sumsUp: boolean;
@@ -16,31 +16,31 @@ export interface Stream {
 export class Facts {
   /** Every call of a model. */
   readonly streams: Stream[] = [];
-  /** Texts that a model began to say, and those that it said to a proper end. */
+  /** Texts that a model began to stream, and those of complete replies. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();
-  /** What stands for earlier messages, as some log says it. */
+  /** Texts of the summaries in all logs. */
   readonly summaries = new Set<string>();
-  /** Calls that a check forbade when it was last asked, by conversation and call. */
+  /** Calls that a plugin blocked when it was last asked, by conversation and call. */
   readonly blocked = new Set<string>();
-  /** Arguments that a check put in place of a call's own when it was last asked, by conversation and call. */
+  /** Arguments that a plugin put in place of a call's own when it was last asked, by conversation and call. */
   readonly rewritten = new Map<string, Json>();
-  /** Forks, and what each was made of. */
+  /** The id of each fork, and of the conversation that it copies. */
   readonly forks = new Map<string, string>();
   /** How often the calls wrote to the state, by conversation and call. */
   readonly writes = new Map<string, number>();
   /** How often the simulated conversation was opened, or was to be. */
   openings = 0;
-  /** Whose run it is, by the log in which it began. */
+  /** The conversation in whose log each run began. */
   readonly runs = new Map<string, string>();
-  /** Who decided, as some log says it. */
+  /** `by` of all decisions in all logs. */
   readonly deciders = new Set<string>();
   /** Deciders that the host's authorizer turned away. */
   readonly turnedAway = new Set<string>();
   /** Conversations with a run under way in the log, and when the next attempt of their model call may begin. */
   readonly running = new Map<string, number>();
 
-  /** What a store refused to take; the library knows of it, and may tell it in other words, later or not at all. */
+  /** Entries that the store refused in this process: the library may write something else in their place. */
   #lost: LogEntry[] = [];
   /** The same of the processes before. */
   readonly #lostBefore: LogEntry[] = [];
@@ -49,18 +49,18 @@ export class Facts {
     this.#lost.push(...entries);
   }
 
-  /** Who comes next was told of no refusal. */
+  /** A new process begins, which knows of no refusal. */
   forgetLost(): void {
     this.#lostBefore.push(...this.#lost);
     this.#lost = [];
   }
 
-  /** Whether some store refused such an entry, in the process that lives or in any. */
+  /** Whether the store refused such an entry, in the current process or in any. */
   hasLost(matches: (entry: LogEntry) => boolean, since: 'now' | 'ever' = 'now'): boolean {
     return this.#lost.some(matches) || (since === 'ever' && this.#lostBefore.some(matches));
   }
 
-  /** Whether some store refused what was to become of the message. */
+  /** Whether the store refused an entry about the message. */
   hasLostMessage(messageId: string, since: 'now' | 'ever' = 'now'): boolean {
     return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId, since);
   }
@@ -71,5 +71,5 @@ export class Facts {
   }
 }
 
-/** A call among those of all conversations. */
+/** Identifies a call among all conversations. */
 export const callKey = (conversationId: string, callId: string): string => `${conversationId} ${callId}`;

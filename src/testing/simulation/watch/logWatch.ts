@@ -1,18 +1,18 @@
 /**
- * What holds of every log, watched entry by entry as it becomes durable. Rule: it knows entries only, and never how the
- * library came to write them.
+ * Checks a log entry by entry as entries become durable. Rule: it reads entries only, and knows nothing of how the library
+ * came to write them.
  */
 import type { LogEntry } from '../../../../machines/internal.ts';
-import { holdsSecret } from '../world/secret.ts';
+import { containsSecret } from '../world/secret.ts';
 import { SUMMARY } from '../world/simulatedReply.ts';
 import { CONVERSATION, type World } from '../world/world.ts';
 import { AnswerWatch } from './answerWatch.ts';
 import { CallWatch } from './callWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
 import { PolicyWatch } from './policyWatch.ts';
-import { childIn, spentTokens, usageFault } from './spending.ts';
+import { subAgentIn, tokensIn, usageFault } from './spending.ts';
 
-/** What may still be written of a run that is over. */
+/** Entries that may be written for a run behind its stop. */
 const BEHIND_THE_END: ReadonlySet<string> = new Set([
   'checkpoint',
   'message-queued',
@@ -33,24 +33,24 @@ export class LogWatch {
   readonly messages: MessageWatch;
   readonly #policies: PolicyWatch;
   readonly answers: AnswerWatch | undefined;
-  /** Runs that began, and how the last cycle stands. */
+  /** Runs that began and ended, and the state of the last cycle. */
   readonly runs = new Set<string>();
   readonly ended = new Set<string>();
   cycle: 'none' | 'running' | 'suspended' | 'stopped' = 'none';
   runId: string | null = null;
   /** The process in which its last run began. */
-  beganIn = 0;
+  beganInProcess = 0;
   /** The last end of a cycle, and the process that wrote it. */
   stop: Extract<LogEntry, { type: 'run-stop' }> | undefined;
-  stoppedIn = 0;
-  /** The call whose sub-agent this is. */
+  stoppedInProcess = 0;
+  /** The parent's call, where this is the log of a sub-agent. */
   parentCall: string | undefined;
-  /** How far the sub-agents of its calls are on record. */
+  /** The last recorded phase of each sub-agent. */
   readonly children = new Map<string, 'started' | 'ended'>();
-  /** Tokens of its own replies, by the entries up to each; and what is told of each sub-agent's. */
+  /** Tokens of its own replies, with the seq of each; and the recorded tokens of each sub-agent. */
   readonly replies: { seq: number; tokens: number }[] = [];
-  readonly told = new Map<string, { upTo: number; tokens: number }>();
-  /** The last entry that stands in a summary. */
+  readonly subAgentUsage = new Map<string, { upTo: number; tokens: number }>();
+  /** Seq of the last entry that is summed up. */
   summedUpTo = -1;
   #next = 0;
   readonly #id: string;
@@ -67,36 +67,36 @@ export class LogWatch {
 
   learn(entry: LogEntry): void {
     const world = this.#world;
-    world.hold(entry.seq === this.#next, 'I3', () => `seq ${entry.seq} where ${this.#next} is next`);
+    world.check(entry.seq === this.#next, 'I3', () => `seq ${entry.seq} where ${this.#next} is next`);
     this.#next = entry.seq + 1;
-    world.hold(!holdsSecret(entry), 'I40', () => `a secret is in ${JSON.stringify(entry)}`);
+    world.check(!containsSecret(entry), 'I40', () => `a secret is in ${JSON.stringify(entry)}`);
     if (entry.runId !== null && this.ended.has(entry.runId)) {
-      world.hold(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} behind the end of ${entry.runId}`);
+      world.check(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} behind the end of ${entry.runId}`);
     }
     const owner = world.facts.runs.get(entry.runId ?? '') ?? this.#id;
     const mine = owner === this.#id || owner === world.facts.forks.get(this.#id) || world.facts.forks.size > 0;
-    world.hold(mine, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
+    world.check(mine, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
     world.reach('entries', entry.type);
     this.#learnRun(entry);
     this.#learnReply(entry);
     this.answers?.learn(entry);
     this.messages.learn(entry);
     this.calls.learn(entry);
-    // A sub-agent has limits of its own.
+    // A sub-agent has other limits.
     if (this.parentCall === undefined) this.#policies.learn(entry, this.messages.queued.length);
   }
 
   /** One append, as a whole. */
   appended(entries: readonly LogEntry[]): void {
-    // A copy is one append of all that was there.
+    // A fork begins with one append of all copied entries.
     if (entries[0]?.seq === 0 && this.#world.facts.forks.size > 0) return;
     const at = entries.map(({ type }) => type).lastIndexOf('checkpoint');
     const last = at < 0 || at === entries.length - 1;
-    this.#world.hold(last, 'CKPT', () => `a checkpoint is ${at} of ${entries.length} in its append`);
+    this.#world.check(last, 'CKPT', () => `a checkpoint is ${at} of ${entries.length} in its append`);
     const ends = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
     const mark = entries[at];
     if (mark?.type === 'checkpoint' && mark.boundary === 'RunFinished')
-      this.#world.hold(ends, 'CKPT', () => 'RunFinished stands without the end of its run');
+      this.#world.check(ends, 'CKPT', () => 'RunFinished stands without the end of its run');
     this.calls.appended(entries);
   }
 
@@ -106,26 +106,26 @@ export class LogWatch {
     switch (entry.type) {
       case 'run-started':
       case 'run-resumed':
-        world.hold(this.cycle !== 'running', 'I2', () => `${id} begins while ${this.runId} runs`);
-        world.hold(!this.runs.has(id), 'I2', () => `${id} begins twice`);
-        world.hold(entry.type === 'run-resumed' || this.cycle !== 'suspended', 'INV-3', () => `${id} forgets a cycle`);
+        world.check(this.cycle !== 'running', 'I2', () => `${id} begins while ${this.runId} runs`);
+        world.check(!this.runs.has(id), 'I2', () => `${id} begins twice`);
+        world.check(entry.type === 'run-resumed' || this.cycle !== 'suspended', 'INV-3', () => `${id} forgets a cycle`);
         this.runs.add(id);
         world.facts.runs.set(id, this.#id);
         this.runId = id;
-        this.beganIn = world.life;
+        this.beganInProcess = world.processId;
         this.cycle = 'running';
         world.facts.running.set(this.#id, 0);
         return;
       case 'run-suspended':
-        world.hold(this.cycle === 'running', 'I2', () => `${id} is suspended while ${this.cycle}`);
+        world.check(this.cycle === 'running', 'I2', () => `${id} is suspended while ${this.cycle}`);
         this.cycle = 'suspended';
         break;
       case 'run-stop':
-        world.hold(this.cycle === 'running' || this.cycle === 'suspended', 'INV-3', () => `${id} stops twice`);
-        if (entry.cause === 'cancelled') this.#holdsClosed(id);
+        world.check(this.cycle === 'running' || this.cycle === 'suspended', 'INV-3', () => `${id} stops twice`);
+        if (entry.cause === 'cancelled') this.#checkClosed(id);
         this.cycle = 'stopped';
         this.stop = entry;
-        this.stoppedIn = world.life;
+        this.stoppedInProcess = world.processId;
         world.reach('stops', `${entry.reason} ${entry.cause ?? ''}`);
         break;
       case 'sub-agent':
@@ -134,7 +134,7 @@ export class LogWatch {
         this.parentCall = entry.parent?.callId;
         return;
       case 'model-retry':
-        world.facts.running.set(this.#id, world.steady + entry.waitMs);
+        world.facts.running.set(this.#id, world.elapsedMs + entry.waitMs);
         return;
       default:
         return;
@@ -143,11 +143,11 @@ export class LogWatch {
     world.facts.running.delete(this.#id);
   }
 
-  /** A cancel leaves nothing waiting, of this run or of one before it. */
-  #holdsClosed(runId: string): void {
+  /** Behind a cancel no call is open, of this run or an earlier one. */
+  #checkClosed(runId: string): void {
     const world = this.#world;
     for (const [callId, { status }] of this.calls.calls) {
-      world.hold(status === 'ended', 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
+      world.check(status === 'ended', 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
     }
   }
 
@@ -155,23 +155,23 @@ export class LogWatch {
   #learnChild({ child: id, callId, phase }: Extract<LogEntry, { type: 'sub-agent' }>): void {
     const { facts } = this.#world;
     const before = this.children.get(id) ?? 'unknown';
-    // In a copy it has another id, and the same call.
+    // In a fork it has another id, and the same call.
     const isCopy = facts.forks.has(this.#id);
     const isLost = (entry: LogEntry): boolean =>
       entry.type === 'sub-agent' && (entry.child === id || (isCopy && entry.callId === callId));
     const fits =
       before === (phase === 'started' ? 'unknown' : 'started') || facts.hasLost(isLost, isCopy ? 'ever' : 'now');
-    this.#world.hold(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
+    this.#world.check(fits, 'I32', () => `the sub-agent ${id} is ${phase} where it is ${before}`);
     this.children.set(id, phase);
   }
 
-  /** A run sums up what no run has summed up before, and says what it took. */
+  /** A summary reaches further than the one before, and has its usage. */
   #learnSummary(entry: Extract<LogEntry, { type: 'compaction' }>): void {
     const world = this.#world;
     const { upToSeq, seq, usage, costUsd = null, summary, runId } = entry;
-    world.hold(upToSeq < seq, 'SUMMARY', () => `entry ${seq} sums up entries up to ${upToSeq}`);
-    world.hold(upToSeq > this.summedUpTo, 'SUMMARY', () => `entries up to ${upToSeq} are summed up again`);
-    world.hold(this.cycle === 'running', 'SUMMARY', () => `${runId} sums up while ${this.cycle}`);
+    world.check(upToSeq < seq, 'SUMMARY', () => `entry ${seq} sums up entries up to ${upToSeq}`);
+    world.check(upToSeq > this.summedUpTo, 'SUMMARY', () => `entries up to ${upToSeq} are summed up again`);
+    world.check(this.cycle === 'running', 'SUMMARY', () => `${runId} sums up while ${this.cycle}`);
     this.summedUpTo = upToSeq;
     world.facts.summaries.add(summary);
     world.reach('summaries', usage ? (summary.startsWith(SUMMARY) ? 'made' : 'useless') : 'failed');
@@ -179,34 +179,34 @@ export class LogWatch {
     const fault = usage ? usageFault({ usage, costUsd }, world.profile.priced) : undefined;
     if (fault) world.violate('USAGE', `a summary of ${runId} tells its use wrong: ${fault}`);
     const free = usage === undefined && summary.startsWith(SUMMARY);
-    world.hold(!free, 'USAGE', () => `a summary of ${runId} tells no use`);
-    if (usage) this.replies.push({ seq, tokens: spentTokens(entry) });
+    world.check(!free, 'USAGE', () => `a summary of ${runId} tells no use`);
+    if (usage) this.replies.push({ seq, tokens: tokensIn(entry) });
   }
 
   #learnReply(entry: LogEntry): void {
     const world = this.#world;
     if (entry.type === 'model-reply') {
       world.facts.running.set(this.#id, 0);
-      this.replies.push({ seq: entry.seq, tokens: spentTokens(entry) });
+      this.replies.push({ seq: entry.seq, tokens: tokensIn(entry) });
       const fault = world.facts.begun.size > 0 && world.policies && usageFault(entry, world.profile.priced);
       if (fault) world.violate('USAGE', `a reply of ${entry.runId} tells its use wrong: ${fault}`);
     }
     if (entry.type === 'compaction') this.#learnSummary(entry);
-    const child = childIn(entry);
+    const child = subAgentIn(entry);
     if (child) {
-      const told = this.told.get(child.conversationId) ?? { upTo: 0, tokens: 0 };
-      const tokens = told.tokens + spentTokens(entry);
-      this.told.set(child.conversationId, { upTo: child.upTo, tokens });
+      const before = this.subAgentUsage.get(child.conversationId) ?? { upTo: 0, tokens: 0 };
+      const tokens = before.tokens + tokensIn(entry);
+      this.subAgentUsage.set(child.conversationId, { upTo: child.upTo, tokens });
     }
-    // The words of somebody else's model are not known.
+    // What another agent's model said is unknown.
     if (!world.policies || entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
     const { text, flag } = entry.item;
     const { begun, said } = world.facts;
-    // A model of the caller's own says what it likes.
+    // The simulated model was never called: the agent has its own.
     if (begun.size === 0) return;
-    if (flag !== 'interrupted') return world.hold(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
-    world.hold(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
+    if (flag !== 'interrupted') return world.check(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
+    world.check(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
     const kept = world.policies.partialReply !== 'discard';
-    world.hold(kept, 'INV-2', () => `${text} was cut and is kept`);
+    world.check(kept, 'INV-2', () => `${text} was cut and is kept`);
   }
 }

@@ -1,4 +1,4 @@
-/** What holds of the messages of a log. Rule: each is delivered or given back once, those that wait in their order. */
+/** Checks the messages of a log. Rule: each is delivered or given back once, queued ones in their order. */
 import type { LogEntry, QueuedMessage } from '../../../../machines/internal.ts';
 import type { World } from '../world/world.ts';
 
@@ -21,7 +21,7 @@ export class MessageWatch {
     const world = this.#world;
     if (entry.type === 'message-queued') {
       const { messageId, kind } = entry;
-      world.hold(!this.places.has(messageId), 'I29', () => `${messageId} is queued twice`);
+      world.check(!this.places.has(messageId), 'I29', () => `${messageId} is queued twice`);
       this.places.set(messageId, 'queued');
       this.queuedAt.set(messageId, entry.seq);
       this.#queue.push({ messageId, kind });
@@ -29,7 +29,7 @@ export class MessageWatch {
       const { messageId } = entry;
       const before = this.places.get(messageId);
       const fine = before === undefined || before === 'queued';
-      world.hold(fine, 'I1', () => `${entry.type} of ${messageId}, which is ${before}`);
+      world.check(fine, 'I1', () => `${entry.type} of ${messageId}, which is ${before}`);
       this.places.set(messageId, entry.type === 'user-message' ? 'delivered' : 'returned');
       this.#unqueue(entry);
     }
@@ -40,11 +40,11 @@ export class MessageWatch {
     const message = this.#queue.find((candidate) => candidate.messageId === messageId);
     if (!message) return;
     const before = this.#queue.slice(0, this.#queue.indexOf(message)).filter(({ kind }) => kind === message.kind);
-    // One whose end a store refused is in the log's queue, and not in the living one. A beginning that a crash cut in two
-    // is completed by the next process, and told by a copy.
+    // A message whose delivery the store refused is in the log's queue, and no more in the conversation's. What a crash cut
+    // from the start of a run is written by the next process, and the message is copied into it.
     const overtaken = before.find((candidate) => !facts.hasLostMessage(candidate.messageId, 'ever'));
     const fits = type !== 'user-message' || !overtaken;
-    this.#world.hold(fits, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);
+    this.#world.check(fits, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);
     this.#queue = this.#queue.filter((candidate) => candidate !== message);
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Who looks on while a conversation lives, as an interface does: at its messages, view, queue and calls at any entry,
- * and at its live signals. Rule: reading changes nothing, and what is seen is what the log says at that moment; text
- * that was streamed is the text that is committed.
+ * Reads a conversation as a user interface does: messages, view, queue and pending calls at any entry, and live signals.
+ * Rule: reading changes nothing, what is read agrees with the log at that moment, and streamed text is the committed text.
  */
 import { type LogEntry, modelMessages } from '../../../../machines/internal.ts';
 import type { Conversation } from '../../../conversation/conversation.ts';
@@ -11,10 +10,10 @@ import type { SimulatedStore } from '../world/store.ts';
 import { CONVERSATION, type World } from '../world/world.ts';
 import { sameJson } from './sameJson.ts';
 
-/** The view costs more than all the rest: it is held at every so many looks. */
-const LOOKS_A_VIEW = 16;
+/** The view is the slowest read: it is compared at every so many appends. */
+const APPENDS_A_VIEW = 16;
 
-/** What the attempt under way has streamed, as a listener puts it together. */
+/** The deltas of the current attempt, joined. */
 interface Streamed {
   text: string;
   reasoning: string;
@@ -25,32 +24,32 @@ export class Observer {
   readonly #world: World;
   readonly #store: SimulatedStore;
   readonly #conversation: Conversation;
-  readonly #life: number;
+  readonly #processId: number;
   readonly #subscriptions: { unsubscribe(): void }[] = [];
-  #looks = 0;
+  #appends = 0;
   #streamed = nothing();
   /** Items of the reply that is being committed. */
   #committed = nothing();
   #isCatchingUp = false;
-  /** What streamed was dropped with the end of its run. */
+  /** The run ended while its reply was being stored: the streamed text was dropped. */
   #isCut = false;
 
   constructor(world: World, store: SimulatedStore, conversation: Conversation) {
     this.#world = world;
     this.#store = store;
     this.#conversation = conversation;
-    this.#life = world.life;
+    this.#processId = world.processId;
     this.#follow();
   }
 
-  /** The conversation is being closed: what streamed is dropped, and what is under way may land all the same. */
-  leave(): void {
+  /** The conversation is being closed. */
+  unsubscribe(): void {
     for (const subscription of this.#subscriptions.splice(0)) subscription.unsubscribe();
   }
 
-  /** Another listener joins in the middle, in place of the one before. */
-  again(): void {
-    this.leave();
+  /** Replaces the listener, which joins in the middle of a reply. */
+  resubscribe(): void {
+    this.unsubscribe();
     this.#streamed = nothing();
     this.#committed = nothing();
     this.#follow();
@@ -59,42 +58,42 @@ export class Observer {
   #follow(): void {
     const { profile } = this.#world;
     const conversation = this.#conversation;
-    if (profile.listens) {
-      // What was streamed before comes first, one kind after the other.
+    if (profile.hasListener) {
+      // A late listener gets what was streamed before as one delta a kind.
       this.#isCatchingUp = true;
-      const live = conversation.live$.subscribe((signal) => this.#hear(signal));
+      const live = conversation.live$.subscribe((signal) => this.#onLive(signal));
       this.#isCatchingUp = false;
-      this.#holdsInFlight('status');
-      const read = conversation.log$(conversation.log().length).subscribe((entry) => this.#read(entry));
+      this.#checkInFlight('status');
+      const read = conversation.log$(conversation.log().length).subscribe((entry) => this.#onEntry(entry));
       this.#subscriptions.push(live, read);
     }
     const looked = conversation.log$(conversation.log().length).subscribe(() => {
-      this.#looks += 1;
-      if (this.#looks % profile.looksEach === 0) this.look();
+      this.#appends += 1;
+      if (this.#appends % profile.observesEvery === 0) this.checkReads();
     });
     this.#subscriptions.push(looked);
   }
 
-  /** Everything that can be read is what the log says. */
-  look(): void {
+  /** Everything that can be read agrees with the log. */
+  checkReads(): void {
     const world = this.#world;
-    if (this.#life !== world.life || this.#store.misled.size > 0) return;
+    if (this.#processId !== world.processId || this.#store.falselyRefused.size > 0) return;
     const conversation = this.#conversation;
     const log = conversation.log();
     const same = sameJson(conversation.messages(), modelMessages(log));
-    world.hold(same, 'READ', () => 'the messages are not those of the log');
-    if (log.length === this.#store.logOf(CONVERSATION).length) this.#holdsOpen();
-    if (this.#looks % LOOKS_A_VIEW !== 0) return;
-    world.hold(sameJson(conversation.view(), project(log)), 'INV-9', () => 'a view is not that of the log');
+    world.check(same, 'READ', () => 'the messages are not those of the log');
+    if (log.length === this.#store.logOf(CONVERSATION).length) this.#checkOpen();
+    if (this.#appends % APPENDS_A_VIEW !== 0) return;
+    world.check(sameJson(conversation.view(), project(log)), 'INV-9', () => 'a view is not that of the log');
   }
 
-  /** The calls and messages that wait are those of the log. */
-  #holdsOpen(): void {
+  /** Pending calls and queued messages are those of the log. */
+  #checkOpen(): void {
     const world = this.#world;
     const conversation = this.#conversation;
     const { calls, messages } = this.#store.watchOf(CONVERSATION);
     const queued = conversation.queue.map(({ messageId }) => messageId).join();
-    world.hold(queued === messages.queued.join(), 'READ', () => `queued are ${messages.queued}, listed ${queued}`);
+    world.check(queued === messages.queued.join(), 'READ', () => `queued are ${messages.queued}, listed ${queued}`);
     // A call that sub-agents wait within is no call that waits.
     if (world.profile.spawns) return;
     const waiting = [...calls.calls].flatMap(([callId, { status, decided, suspension }]) =>
@@ -102,27 +101,27 @@ export class Observer {
     );
     const listed = conversation.pending.map(({ callId, suspension }) => `${callId}/${suspension}`);
     const same = waiting.sort().join() === listed.sort().join();
-    world.hold(same, 'READ', () => `pending are ${waiting}, listed ${listed}`);
+    world.check(same, 'READ', () => `pending are ${waiting}, listed ${listed}`);
   }
 
-  #hear(signal: Live): void {
-    if (this.#life !== this.#world.life || !('runId' in signal)) return;
+  #onLive(signal: Live): void {
+    if (this.#processId !== this.#world.processId || !('runId' in signal)) return;
     // Of a sub-agent.
     if ('path' in signal) return;
     if (signal.type === 'reset') this.#drop();
     else if (signal.type === 'text-delta') this.#streamed.text += signal.text;
     else if (signal.type === 'reasoning-delta') this.#streamed.reasoning += signal.text;
-    this.#holdsInFlight(signal.type);
+    this.#checkInFlight(signal.type);
   }
 
   /** What is in flight is what a listener has heard, whole. */
-  #holdsInFlight(type: Live['type']): void {
+  #checkInFlight(type: Live['type']): void {
     const { inFlight } = this.#conversation;
-    if (this.#isCatchingUp || this.#store.misled.size > 0) return;
+    if (this.#isCatchingUp || this.#store.falselyRefused.size > 0) return;
     const { text, reasoning } = inFlight ?? nothing();
     const same = text === this.#streamed.text && reasoning === this.#streamed.reasoning;
     const heard = JSON.stringify(this.#streamed);
-    this.#world.hold(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, heard ${heard} (${type})`);
+    this.#world.check(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, heard ${heard} (${type})`);
   }
 
   /** A run that ends while its reply is being stored has what streamed dropped; the reply may land all the same. */
@@ -136,8 +135,8 @@ export class Observer {
     this.#streamed = nothing();
   }
 
-  #read(entry: LogEntry): void {
-    if (this.#life !== this.#world.life) return;
+  #onEntry(entry: LogEntry): void {
+    if (this.#processId !== this.#world.processId) return;
     switch (entry.type) {
       case 'agent-output':
         if (entry.item.type === 'assistant' && entry.item.flag !== 'interrupted')
@@ -145,7 +144,7 @@ export class Observer {
         if (entry.item.type === 'reasoning') this.#committed.reasoning += entry.item.text;
         return;
       case 'model-reply':
-        this.#holdsCommitted(entry.runId);
+        this.#checkCommitted(entry.runId);
         this.#committed = nothing();
         return this.#forget();
       case 'run-stop':
@@ -155,11 +154,15 @@ export class Observer {
     }
   }
 
-  #holdsCommitted(runId: string | null): void {
+  #checkCommitted(runId: string | null): void {
     const { text, reasoning } = this.#committed;
-    if (this.#isCut || this.#store.misled.size > 0) return;
+    if (this.#isCut || this.#store.falselyRefused.size > 0) return;
     const same = text === this.#streamed.text && reasoning === this.#streamed.reasoning;
     const heard = JSON.stringify(this.#streamed);
-    this.#world.hold(same, 'LIVE', () => `${runId} streamed ${heard} and committed ${JSON.stringify(this.#committed)}`);
+    this.#world.check(
+      same,
+      'LIVE',
+      () => `${runId} streamed ${heard} and committed ${JSON.stringify(this.#committed)}`,
+    );
   }
 }

@@ -1,4 +1,4 @@
-/** What a strict provider would refuse in the messages of a request. Rule: it reads the messages and nothing else. */
+/** Finds what a strict provider refuses in the messages of a request. Rule: it reads the messages and nothing else. */
 import type { Message } from '../../../../machines/internal.ts';
 
 export function pairingFaults(messages: readonly Message[]): string[] {

@@ -1,45 +1,44 @@
 /**
- * What holds of a log by the policies its agent was made with: limits, and which calls of a reply may run together.
- * Rule: it counts entries by itself; a limit that was reached lets no model speak any more, and what was stopped by a
- * limit had reached it.
+ * Checks a log against the policies of its agent: limits, and which calls of a reply may run together. Rule: it counts
+ * entries by itself; behind a limit that was reached no model is called, and a run that a limit stopped had reached it.
  */
 import type { LogEntry } from '../../../../machines/internal.ts';
 import type { World } from '../world/world.ts';
-import { spentTokens, usdOf } from './spending.ts';
+import { tokensIn, usdOf } from './spending.ts';
 
 type Calls = ReadonlyMap<string, { name: string; args: unknown; status: string; suspension: number }>;
-/** Of the last reply, in its order. */
+/** A call of the last reply. */
 interface RoundCall {
   callId: string;
-  print: string;
+  fingerprint: string;
   result?: string;
-  startedIn?: number;
+  startedInProcess?: number;
 }
-/** A run may still be writing its last words when its time is up, and a cancel has its own time. */
+/** How long a run may write its last entries when its time is up, which is also the time of a cancel. */
 const TAIL_MS = 200;
 const READ_ONLY: ReadonlySet<string> = new Set(['look']);
-/** Calls that wait because calls within them do are not counted. */
+/** Suspensions of a call because a sub-agent waits are not counted. */
 export const SPAWN_TOOL = 'spawn_agents';
 
 export class PolicyWatch {
   readonly #world: World;
   readonly #calls: Calls;
-  /** Replies, empty ones and repeated calls in a row, of the cycle under way. */
+  /** Of the cycle under way: replies, empty replies in a row, and rounds in a row that made the same call. */
   #turns = 0;
   #empty = 0;
   #streaks = new Map<string, number>();
-  /** Some call of the cycle got its result late: what was repeated in a row is not known from here. */
-  #isVague = false;
+  /** Some call of the cycle got its result late, so repetitions cannot be counted from here. */
+  #streaksUnknown = false;
   #tokens = 0;
-  #usd = 0;
+  #costUsd = 0;
   /** The same when the last reply was counted. */
   #allowed = { tokens: 0, usd: 0 };
   #round: RoundCall[] = [];
-  /** The calls of the round under way; a gate runs beside it. */
+  /** The round is under way; calls of a gate may run at the same time. */
   #isOpen = false;
   #items: RoundCall[] = [];
   #said = false;
-  /** When the cycle began; nothing where it was gone on with. */
+  /** When the cycle began; undefined where it was resumed. */
   #since: number | undefined;
 
   constructor(world: World, calls: Calls) {
@@ -51,13 +50,13 @@ export class PolicyWatch {
     const { limits } = this.#world.policies ?? {};
     switch (entry.type) {
       case 'user-message':
-        // A run has opened no cycle before its message is there.
+        // A cycle begins with its message, not with run-started.
         if (entry.kind !== 'steer') this.#freshCycle();
         return;
       case 'run-started':
         this.#isOpen = false;
-        // What a fork copies took its time elsewhere.
-        this.#since = this.#world.facts.forks.has(entry.conversationId) ? undefined : this.#world.steady;
+        // The time of copied entries is unknown.
+        this.#since = this.#world.facts.forks.has(entry.conversationId) ? undefined : this.#world.elapsedMs;
         return;
       case 'run-resumed':
         this.#since = undefined;
@@ -70,13 +69,13 @@ export class PolicyWatch {
         return;
       case 'compaction':
       case 'extension':
-        this.#tokens += spentTokens(entry);
-        this.#usd += usdOf(entry);
+        this.#tokens += tokensIn(entry);
+        this.#costUsd += usdOf(entry);
         return;
       case 'tool-started':
         return this.#started(entry.callId);
       case 'tool-suspended':
-        this.#isVague = true;
+        this.#streaksUnknown = true;
         this.#most('suspensionsPerCall', this.#name(entry.callId) === SPAWN_TOOL ? 0 : entry.suspension, entry.callId);
         return;
       case 'tool-result':
@@ -92,7 +91,7 @@ export class PolicyWatch {
         return;
       case 'run-stop':
         this.#isOpen = false;
-        // Of a reply that was cut in the middle of its append.
+        // A crash may have cut the append of a reply.
         this.#items = [];
         this.#said = false;
         if (limits) this.#stopped(entry.cause, entry.runId);
@@ -106,16 +105,16 @@ export class PolicyWatch {
   #most(limit: 'suspensionsPerCall' | 'queue', count: number, of: string): void {
     const most = this.#world.policies?.limits?.[limit];
     if (most === count) this.#world.reach('limits', limit);
-    // What a refused append took may be in the log's queue again, and not in the living one's.
+    // After a refused append the log's queue may be longer than the conversation's.
     const fits = most === undefined || count <= most;
-    this.#world.hold(fits, 'I4', () => `${limit} is ${most}, and ${of} makes it ${count}`);
+    this.#world.check(fits, 'I4', () => `${limit} is ${most}, and ${of} makes it ${count}`);
   }
 
   #freshCycle(): void {
     this.#turns = 0;
     this.#empty = 0;
     this.#streaks = new Map();
-    this.#isVague = false;
+    this.#streaksUnknown = false;
     this.#round = [];
     this.#isOpen = false;
   }
@@ -123,49 +122,52 @@ export class PolicyWatch {
   #item({ item }: Extract<LogEntry, { type: 'agent-output' }>): void {
     if (item.type === 'assistant') this.#said ||= item.text.trim() !== '';
     if (item.type !== 'tool-call') return;
-    this.#items.push({ callId: item.callId, print: `${item.name} ${item.argsText ?? JSON.stringify(item.args)}` });
+    this.#items.push({
+      callId: item.callId,
+      fingerprint: `${item.name} ${item.argsText ?? JSON.stringify(item.args)}`,
+    });
   }
 
-  /** What was reached before a reply should have kept the model from being asked for it. */
+  /** A limit that was reached before this reply should have prevented the model call. */
   #spoke(entry: Extract<LogEntry, { type: 'model-reply' }>): void {
     const { runId } = entry;
     this.#countRound();
-    this.#holdLimits(runId);
+    this.#checkLimits(runId);
     this.#inTime(runId, 'speaks');
     this.#turns += 1;
     this.#empty = this.#said || this.#items.length > 0 ? 0 : this.#empty + 1;
-    this.#tokens += spentTokens(entry);
-    this.#usd += usdOf(entry);
-    this.#allowed = { tokens: this.#tokens, usd: this.#usd };
+    this.#tokens += tokensIn(entry);
+    this.#costUsd += usdOf(entry);
+    this.#allowed = { tokens: this.#tokens, usd: this.#costUsd };
     this.#round = this.#items;
     this.#isOpen = true;
     this.#items = [];
     this.#said = false;
   }
 
-  /** Sub-agents that work beside a model call use up what is left: what it was allowed by is what was known before. */
+  /** Sub-agents use tokens during a model call: it was allowed by what was known before it. */
   #reached(): ReadonlyMap<string, boolean> {
     const { limits } = this.#world.policies ?? {};
-    const { tokens, usd } = this.#world.profile.spawns ? this.#allowed : { tokens: this.#tokens, usd: this.#usd };
+    const { tokens, usd } = this.#world.profile.spawns ? this.#allowed : { tokens: this.#tokens, usd: this.#costUsd };
     const streak = Math.max(0, ...this.#streaks.values());
-    const over = (most: number | false | undefined, count: number): boolean =>
+    const isReached = (most: number | false | undefined, count: number): boolean =>
       typeof most === 'number' && count >= most;
     return new Map([
-      ['max_turns', over(limits?.turns, this.#turns)],
-      ['max_total_tokens', over(limits?.tokens, tokens)],
-      ['max_budget', over(limits?.costUsd, usd + 1e-12)],
-      ['empty_replies', over(limits?.emptyReplies, this.#empty)],
-      ['no_progress', !this.#isVague && over(limits?.identicalCalls, streak)],
+      ['max_turns', isReached(limits?.turns, this.#turns)],
+      ['max_total_tokens', isReached(limits?.tokens, tokens)],
+      ['max_budget', isReached(limits?.costUsd, usd + 1e-12)],
+      ['empty_replies', isReached(limits?.emptyReplies, this.#empty)],
+      ['no_progress', !this.#streaksUnknown && isReached(limits?.identicalCalls, streak)],
     ]);
   }
 
-  #holdLimits(runId: string | null): void {
+  #checkLimits(runId: string | null): void {
     for (const [cause, isReached] of this.#reached()) {
-      this.#world.hold(!isReached, 'I4', () => `the model of ${runId} speaks where ${cause} was reached`);
+      this.#world.check(!isReached, 'I4', () => `the model of ${runId} speaks where ${cause} was reached`);
     }
   }
 
-  /** Who is stopped by a limit has reached it; a clock that is set does not use up the time of a run. */
+  /** A run that a limit stopped has reached it; setting the wall clock uses no time of a run. */
   #stopped(cause: string | undefined, runId: string | null): void {
     const world = this.#world;
     this.#countRound();
@@ -174,25 +176,25 @@ export class PolicyWatch {
     if (world.profile.spawns && typeof limits?.tokens === 'number')
       reached.set('max_total_tokens', this.#tokens >= limits.tokens);
     if (world.profile.spawns && typeof limits?.costUsd === 'number')
-      reached.set('max_budget', this.#usd + 1e-12 >= limits.costUsd);
-    if (cause === 'no_progress' && this.#isVague) return;
-    world.hold(
+      reached.set('max_budget', this.#costUsd + 1e-12 >= limits.costUsd);
+    if (cause === 'no_progress' && this.#streaksUnknown) return;
+    world.check(
       reached.get(cause ?? '') !== false,
       'I4',
       () => `${runId} is stopped by ${cause}, which was not reached`,
     );
     if (cause !== 'timeout' || this.#since === undefined || typeof limits?.runMs !== 'number') return;
-    const took = world.steady - this.#since;
-    world.hold(took >= limits.runMs, 'I4', () => `${runId} timed out after ${took} ms`);
+    const took = world.elapsedMs - this.#since;
+    world.check(took >= limits.runMs, 'I4', () => `${runId} timed out after ${took} ms`);
   }
 
-  /** Nothing begins when the time of the run is up. A slow store may hold back what began before. */
+  /** Nothing begins when the time of the run is up; a slow store may delay the record of what began before. */
   #inTime(runId: string | null, what: string): void {
-    const { policies, profile, steady } = this.#world;
+    const { policies, profile, elapsedMs } = this.#world;
     const most = policies?.limits?.runMs;
     if (typeof most !== 'number' || this.#since === undefined || !profile.appendsAtOnce || profile.store > 0) return;
-    const took = steady - this.#since;
-    this.#world.hold(took <= most + TAIL_MS, 'I4', () => `${runId} ${what} after ${took} ms, and may have ${most}`);
+    const took = elapsedMs - this.#since;
+    this.#world.check(took <= most + TAIL_MS, 'I4', () => `${runId} ${what} after ${took} ms, and may have ${most}`);
   }
 
   #started(callId: string): void {
@@ -201,17 +203,17 @@ export class PolicyWatch {
     const call = this.#round[index];
     const most = world.policies?.limits?.toolCallsPerTurn;
     if (most !== undefined)
-      world.hold(index < most, 'I4', () => `${callId} is call ${index + 1} of its reply and runs`);
+      world.check(index < most, 'I4', () => `${callId} is call ${index + 1} of its reply and runs`);
     this.#inTime(callId, 'starts');
-    // One that was suspended, or left for later, is gone on with at a gate.
+    // Suspended and kept calls run at a gate, where the width is not limited.
     if (!call || !this.#isOpen || (this.#calls.get(callId)?.suspension ?? 0) > 0) return;
-    const again = call.startedIn !== undefined;
-    call.startedIn = world.life;
-    if (!again) this.#holdsWidth(callId, index);
+    const again = call.startedInProcess !== undefined;
+    call.startedInProcess = world.processId;
+    if (!again) this.#checkWidth(callId, index);
   }
 
-  /** As many run at once as may, and one behind the other in their order. */
-  #holdsWidth(callId: string, index: number): void {
+  /** No more calls run at once than allowed, and sequential ones in their order. */
+  #checkWidth(callId: string, index: number): void {
     const { toolExecution, maxParallelTools } = this.#world.policies ?? {};
     if (toolExecution === undefined || maxParallelTools === undefined) return;
     const apart = this.#round.some((call) => !READ_ONLY.has(this.#name(call.callId) ?? ''));
@@ -219,27 +221,26 @@ export class PolicyWatch {
     const running = this.#round.filter((call) => this.#runs(call)).length;
     const most = sequential ? 1 : maxParallelTools;
     this.#world.reach('width', String(running));
-    this.#world.hold(running <= most, 'ORDER', () => `${running} calls run at once with ${callId}, ${most} may`);
-    const later = this.#round.slice(index + 1).find(({ startedIn }) => startedIn !== undefined);
-    this.#world.hold(!sequential || !later, 'ORDER', () => `${callId} starts behind ${later?.callId}, out of turn`);
+    this.#world.check(running <= most, 'ORDER', () => `${running} calls run at once with ${callId}, ${most} may`);
+    const later = this.#round.slice(index + 1).find(({ startedInProcess }) => startedInProcess !== undefined);
+    this.#world.check(!sequential || !later, 'ORDER', () => `${callId} starts behind ${later?.callId}, out of turn`);
   }
 
-  #runs({ callId, startedIn }: RoundCall): boolean {
+  #runs({ callId, startedInProcess }: RoundCall): boolean {
     const call = this.#calls.get(callId);
-    return startedIn === this.#world.life && call?.status === 'started' && call.suspension === 0;
+    return startedInProcess === this.#world.processId && call?.status === 'started' && call.suspension === 0;
   }
 
   #ended({ callId, code, outcome, content }: Extract<LogEntry, { type: 'tool-result' }>): void {
     const index = this.#round.findIndex((call) => call.callId === callId);
     const call = this.#round[index];
-    // What had to wait is compared when it has its result; which round it counts for is not seen here.
-    // Nor is it of one that was cut off, whatever its result says.
+    // A suspended call counts when it has its result, a cancelled one never; for which round is not seen here.
     const isCut = outcome === 'cancelled' || outcome === 'unknown';
-    if (!call || !this.#isOpen || isCut) this.#isVague = true;
+    if (!call || !this.#isOpen || isCut) this.#streaksUnknown = true;
     if (call) call.result = JSON.stringify([outcome, code ?? null, content]);
     const most = this.#world.policies?.limits?.toolCallsPerTurn ?? Number.POSITIVE_INFINITY;
     const fits = code !== 'too_many_calls' || index < 0 || index >= most;
-    this.#world.hold(fits, 'I4', () => `${callId} is call ${index + 1} of its reply and was one too many`);
+    this.#world.check(fits, 'I4', () => `${callId} is call ${index + 1} of its reply and was one too many`);
   }
 
   /** For how many rounds in a row each call was made with the same result. */
@@ -247,8 +248,8 @@ export class PolicyWatch {
     const round = this.#round;
     if (round.length === 0) return;
     this.#round = [];
-    if (round.some(({ result }) => result === undefined)) this.#isVague = true;
-    const prints = new Set(round.map(({ print, result }) => `${print} ${result}`));
+    if (round.some(({ result }) => result === undefined)) this.#streaksUnknown = true;
+    const prints = new Set(round.map(({ fingerprint, result }) => `${fingerprint} ${result}`));
     this.#streaks = new Map([...prints].map((print) => [print, (this.#streaks.get(print) ?? 0) + 1]));
   }
 }

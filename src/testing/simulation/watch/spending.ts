@@ -1,36 +1,36 @@
 /**
- * What was really used, as the simulated models said it. Rule: every reply says other counts than all the rest, so that
- * each entry can be held against the one reply it is about; sums are made of those words, and never of the library's.
+ * Tokens and cost that the simulated models reported. Rule: no two replies report the same counts, so that each entry can
+ * be compared with the one reply it is about; sums are made here, without the library.
  */
 import type { LogEntry, Usage } from '../../../../machines/internal.ts';
 import type { Prices } from '../../../models/model.ts';
 
 export const PRICES: Prices = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 };
-/** The name of the entry that says what a sub-agent used. */
+/** Name of the extension entry with the usage of a sub-agent. */
 const SUB_AGENT_USAGE = 'runchart.sub-agent-usage';
-type Spent = Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>;
-/** An entry that says what was spent, read without the library. */
-interface Told extends Spent {
+type TokenCounts = Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>;
+/** Usage in an entry, read without the library. */
+interface RecordedUsage extends TokenCounts {
   costUsd: number | null;
 }
 
-/** What the reply with this number used; no two say the same of their output. */
-export const usageOf = (number: number): Spent => ({
+/** Usage of the reply with this number; no two have the same output tokens. */
+export const usageOf = (number: number): TokenCounts => ({
   inputTokens: 100,
   outputTokens: 20 + number,
   cachedInputTokens: number % 40,
   cacheWriteTokens: number % 7,
 });
 
-/** USD of a reply whose output says which it was. */
-function priceOf({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens }: Spent): number {
+/** USD of a reply with this usage. */
+function priceOf({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens }: TokenCounts): number {
   const { input, output, cachedInput = 0, cacheWrite = 0 } = PRICES;
   const fresh = (inputTokens - cachedInputTokens - cacheWriteTokens) * input;
   return (fresh + cachedInputTokens * cachedInput + cacheWriteTokens * cacheWrite + outputTokens * output) / 1_000_000;
 }
 
-/** What the entry says of use; nothing for most. */
-export function toldIn(entry: LogEntry): Told | undefined {
+/** The usage in an entry; undefined for most. */
+export function usageIn(entry: LogEntry): RecordedUsage | undefined {
   if (entry.type === 'model-reply') return { ...entry.usage, costUsd: entry.costUsd };
   if (entry.type === 'compaction') return entry.usage && { ...entry.usage, costUsd: entry.costUsd ?? null };
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
@@ -38,8 +38,8 @@ export function toldIn(entry: LogEntry): Told | undefined {
   return { ...usage, costUsd };
 }
 
-/** The sub-agent that the entry tells of, and how many entries of its log are counted in from here. */
-export function childIn(entry: LogEntry): { conversationId: string; upTo: number } | undefined {
+/** The sub-agent whose usage the entry has, and up to which entry of its log that usage is counted. */
+export function subAgentIn(entry: LogEntry): { conversationId: string; upTo: number } | undefined {
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { conversationId, child, upTo } = entry.value as unknown as {
     conversationId: string;
@@ -49,13 +49,13 @@ export function childIn(entry: LogEntry): { conversationId: string; upTo: number
   return { conversationId: child ?? conversationId, upTo };
 }
 
-export const spentTokens = (entry: LogEntry): number => {
-  const told = toldIn(entry);
-  return told ? told.inputTokens + told.outputTokens : 0;
+export const tokensIn = (entry: LogEntry): number => {
+  const usage = usageIn(entry);
+  return usage ? usage.inputTokens + usage.outputTokens : 0;
 };
-export const usdOf = (entry: LogEntry): number => toldIn(entry)?.costUsd ?? 0;
+export const usdOf = (entry: LogEntry): number => usageIn(entry)?.costUsd ?? 0;
 
-/** What is wrong with what a reply is said to have used; nothing where it is right. */
+/** What is wrong with the recorded usage of a reply; undefined where nothing is. */
 export function usageFault(
   { usage, costUsd }: { usage: Usage; costUsd: number | null },
   priced: boolean,
@@ -70,17 +70,17 @@ export function usageFault(
   return same ? undefined : `its cost is ${costUsd}, and was ${cost}`;
 }
 
-/** The sum of what entries say was spent. */
-export function sumOf(entries: Iterable<LogEntry>): Told {
-  const sum: Told = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
+/** The sum of the usage in entries. */
+export function sumOf(entries: Iterable<LogEntry>): RecordedUsage {
+  const sum: RecordedUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
   for (const entry of entries) {
-    const told = toldIn(entry);
-    if (!told) continue;
-    sum.inputTokens += told.inputTokens;
-    sum.outputTokens += told.outputTokens;
-    sum.cachedInputTokens += told.cachedInputTokens;
-    sum.cacheWriteTokens += told.cacheWriteTokens;
-    sum.costUsd = sum.costUsd === null || told.costUsd === null ? null : sum.costUsd + told.costUsd;
+    const usage = usageIn(entry);
+    if (!usage) continue;
+    sum.inputTokens += usage.inputTokens;
+    sum.outputTokens += usage.outputTokens;
+    sum.cachedInputTokens += usage.cachedInputTokens;
+    sum.cacheWriteTokens += usage.cacheWriteTokens;
+    sum.costUsd = sum.costUsd === null || usage.costUsd === null ? null : sum.costUsd + usage.costUsd;
   }
   return sum;
 }
@@ -88,8 +88,8 @@ export function sumOf(entries: Iterable<LogEntry>): Told {
 const close = (a: number | null, b: number | null): boolean =>
   a === b || (a !== null && b !== null && Math.abs(a - b) < 1e-9);
 
-/** Whether two sums say the same. */
-export const sameSpent = (a: Told, b: Told): boolean =>
+/** Whether two sums are equal. */
+export const sameUsage = (a: RecordedUsage, b: RecordedUsage): boolean =>
   a.inputTokens === b.inputTokens &&
   a.outputTokens === b.outputTokens &&
   a.cachedInputTokens === b.cachedInputTokens &&

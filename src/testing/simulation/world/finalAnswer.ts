@@ -6,7 +6,7 @@ import type { Json } from '../../../../machines/internal.ts';
 import { isObject } from '../../../validation.ts';
 import type { Tape } from '../tape.ts';
 
-/** Who asks for an answer that fits: the agent of every run, or a message of those that it begins or steers. */
+/** Whose schema it is: the agent's, for every run, or that of a message, for runs that it begins or steers. */
 export type Asker = 'agent' | 'message';
 
 /** How a simulated run is held to a schema, and how well its model keeps to it. */
@@ -58,11 +58,11 @@ export function answerSchema(asker: Asker) {
   };
 }
 
-/** What the system text of a request says that the final answer has to look like. */
+/** Which of the two schemas the system text of a request names. */
 export const askedIn = (system: string): Asker | undefined =>
   (['message', 'agent'] as const).find((asker) => system.includes(JSON.stringify(FORMS[asker].json)));
 
-/** The JSON Schema that the system text of somebody else's agent says the final answer has to fit. */
+/** The JSON Schema for final answers in the system text of the caller's agent. */
 export function schemaIn(system: string): Json | undefined {
   const [, text] = /final answer as JSON that fits this JSON Schema[^\n]*\n(.*)/.exec(system) ?? [];
   return text === undefined ? undefined : JSON.parse(text);
@@ -70,7 +70,7 @@ export function schemaIn(system: string): Json | undefined {
 
 const FENCE = '```';
 
-/** The value of a text that is such an answer, in a fence or without one. */
+/** The value of a text that fits, in a code fence or without one; undefined where it does not. */
 export function answerIn(asker: Asker, text: string): Json | undefined {
   const bare = text.startsWith(`${FENCE}json\n`) ? text.slice(FENCE.length + 5, -FENCE.length - 1) : text;
   try {
@@ -81,7 +81,7 @@ export function answerIn(asker: Asker, text: string): Json | undefined {
   }
 }
 
-/** What a model says that is asked for an answer. */
+/** A final answer, or a text in its place that does not fit. */
 export function drawAnswer(tape: Tape, asker: Asker, model: Answers['model'], words: string): string {
   const { right, wrong } = FORMS[asker];
   const fits = JSON.stringify(right(words));

@@ -1,4 +1,4 @@
-/** An image as models, tools and hosts hand it over: one pixel, so that nothing has to scale it. */
+/** An image of one pixel, which nothing has to scale. */
 export const IMAGE = {
   type: 'image' as const,
   mediaType: 'image/png',

@@ -1,20 +1,20 @@
 /**
- * A model that answers anything a provider was ever seen to send. Rule: what it says is drawn from the tape when it is
- * called; each request is held against what providers accept.
+ * A simulated model: replies and failures of every kind that providers send. Rule: a reply is drawn from the tape when the
+ * model is called; each request is checked by what providers accept.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../../models/model.ts';
-import { Past, summariesIn } from '../past.ts';
+import { RequestHistory, summariesIn } from '../requestHistory.ts';
 import type { Stream } from '../watch/facts.ts';
 import { pairingFaults } from '../watch/pairing.ts';
 import { PRICES } from '../watch/spending.ts';
 import { askedIn } from './finalAnswer.ts';
 import { SECRET } from './secret.ts';
-import { Replies } from './simulatedReply.ts';
+import { SimulatedReplies } from './simulatedReply.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
 type Fault = (typeof FAULTS)[number];
-/** Room that is kept for a reply. */
+/** Tokens of the window that are reserved for a reply. */
 const REPLY_TOKENS = 100;
 type Call = { signal: AbortSignal; attempt: number };
 
@@ -26,13 +26,13 @@ export class SimulatedModel implements Model {
   readonly prices?: Prices;
   /** Requests so far, over all processes. */
   requests = 0;
-  readonly #replies: Replies;
-  readonly #past = new Past();
+  readonly #replies: SimulatedReplies;
+  readonly #past = new RequestHistory();
   readonly #world: World;
 
   constructor(world: World) {
     this.#world = world;
-    this.#replies = new Replies(world);
+    this.#replies = new SimulatedReplies(world);
     if (world.profile.window > 0) this.contextWindow = world.profile.window;
     if (world.profile.priced) this.prices = PRICES;
   }
@@ -49,47 +49,47 @@ export class SimulatedModel implements Model {
     this.requests += 1;
     const sumsUp = request.system.startsWith('You sum up');
     if (sumsUp) world.count('summary');
-    else this.#holds(request, call);
+    else this.#check(request, call);
     const fault = world.fault('model', world.profile.model) ? world.tape.pick(FAULTS) : undefined;
     if (fault) world.count(`model-${fault}`);
     const parts = sumsUp ? this.#replies.summary(this.requests) : this.#replies.next(request, this.requests);
     return this.#speak(parts, fault, call.signal, sumsUp);
   }
 
-  #holds({ messages, system, tools }: ModelRequest, { signal, attempt }: Call): void {
+  #check({ messages, system, tools }: ModelRequest, { signal, attempt }: Call): void {
     const world = this.#world;
     for (const { name, parameters } of tools) world.schemas.set(name, parameters);
     for (const part of messages.flatMap(({ content }) => content)) {
       const shown = part.type !== 'image' || !part.data.startsWith('blob:');
-      world.hold(shown, 'IMAGE', () => 'a model is shown the name of an image in place of its bytes');
+      world.check(shown, 'IMAGE', () => 'a model is shown the name of an image in place of its bytes');
     }
     const { running } = world.facts;
     for (const fault of pairingFaults(messages)) world.violate('I13', fault);
     const [summary] = summariesIn(messages);
     const durable = summary === undefined || world.facts.summaries.has(summary);
-    world.hold(durable, 'SUMMARY', () => `the model is shown a summary that no log has: ${summary}`);
+    world.check(durable, 'SUMMARY', () => `the model is shown a summary that no log has: ${summary}`);
     const characters = messages
       .flatMap(({ content }) => content)
       .reduce((sum, part) => sum + ('text' in part ? part.text.length : 0), system.length);
     const fits = !this.contextWindow || characters / 4 + REPLY_TOKENS <= this.contextWindow;
-    world.hold(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
+    world.check(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
     const rewritten = this.#past.learn(messages, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
     const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns;
-    world.hold(
+    world.check(
       !isTold || askedIn(system) !== undefined,
       'OUTPUT',
       () => 'a model is not told what its answer has to look like',
     );
-    world.hold(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
-    world.hold(running.size > 0, 'I2', () => 'a model is called while no run is under way');
-    world.hold(!signal.aborted, 'I28', () => 'a model is called for a run that was cancelled');
+    world.check(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
+    world.check(running.size > 0, 'I2', () => 'a model is called while no run is under way');
+    world.check(!signal.aborted, 'I28', () => 'a model is called for a run that was cancelled');
     const models = world.profile.fallback ? 2 : 1;
     const most = models * (world.policies?.modelRetry?.attempts ?? attempt);
-    world.hold(attempt <= most, 'I4', () => `attempt ${attempt} where ${most} are allowed`);
+    world.check(attempt <= most, 'I4', () => `attempt ${attempt} where ${most} are allowed`);
     const [due = 0] = running.values();
-    const early = attempt > 1 && running.size === 1 && world.steady < due;
-    world.hold(!early, 'I4', () => `attempt ${attempt} begins ${due - world.steady} ms early`);
+    const early = attempt > 1 && running.size === 1 && world.elapsedMs < due;
+    world.check(!early, 'I4', () => `attempt ${attempt} begins ${due - world.elapsedMs} ms early`);
   }
 
   async *#speak(
@@ -99,7 +99,7 @@ export class SimulatedModel implements Model {
     sumsUp: boolean,
   ): AsyncGenerator<ModelPart> {
     const world = this.#world;
-    const stream: Stream = { signal, life: world.life, isOver: false, sumsUp };
+    const stream: Stream = { signal, processId: world.processId, isOver: false, sumsUp };
     world.facts.streams.push(stream);
     try {
       yield* this.#says(parts, fault, signal);
@@ -123,17 +123,17 @@ export class SimulatedModel implements Model {
     switch (fault) {
       case undefined:
       case 'cut':
-        return this.#over(said);
+        return this.#countAsSaid(said);
       case 'malformed':
         yield { type: 'nonsense', text: 7 } as unknown as ModelPart;
-        return this.#over(said);
+        return this.#countAsSaid(said);
       case 'talks-on':
         if (said.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words behind the end' };
-        return this.#over(said);
+        return this.#countAsSaid(said);
       case 'hang':
       case 'deaf':
-        // What came to its end counts, also where the connection stays open behind it.
-        this.#over(said);
+        // A complete reply counts, also where the connection stays open behind it.
+        this.#countAsSaid(said);
         return void (await this.#never(signal, fault));
       case 'network':
         throw new TypeError('fetch failed');
@@ -146,14 +146,14 @@ export class SimulatedModel implements Model {
     }
   }
 
-  /** A reply counts where its stream came to its end, with a reason that lets it count. */
-  #over(parts: readonly ModelPart[]): void {
+  /** A reply counts where its stream ended with a finish reason other than content-filter. */
+  #countAsSaid(parts: readonly ModelPart[]): void {
     const last = parts.at(-1);
     if (last?.type !== 'finish' || last.reason === 'content-filter') return;
     for (const part of parts) if (part.type === 'text-delta') this.#world.facts.said.add(part.text);
   }
 
-  /** Until the loop goes on with it or, where the model listens, until it is aborted. */
+  /** Waits for the simulation loop or, unless the model ignores its signal, for an abort. */
   #wait(signal: AbortSignal, fault: Fault | undefined): Promise<void> {
     const settled = this.#world.wait('model');
     return fault === 'deaf' ? settled : Promise.race([settled, aborted(signal)]);

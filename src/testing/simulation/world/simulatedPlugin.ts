@@ -1,4 +1,4 @@
-/** Plugins that take part in every phase and may say anything there. Rule: what they do is drawn from the tape. */
+/** Plugins that take part in every phase and may answer anything there. Rule: what they do is drawn from the tape. */
 import type { Plugin } from '../../../plugins/plugin.ts';
 import { callKey } from '../watch/facts.ts';
 import { SECRET } from './secret.ts';
@@ -48,7 +48,7 @@ export function simulatedPlugin(world: World): Plugin {
   };
 }
 
-/** Stands behind or before the other one, and only forbids. */
+/** A second plugin, before or behind the other one, which only blocks calls. */
 export function simulatedGuard(world: World): Plugin {
   return {
     name: 'guard',

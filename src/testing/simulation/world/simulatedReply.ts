@@ -1,4 +1,4 @@
-/** What a model says, drawn from the tape. Rule: anything a provider was ever seen to send, the plainest first. */
+/** Replies of the simulated model, drawn from the tape. Rule: every kind that providers send, the plainest first. */
 import type { Message } from '../../../../machines/internal.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../../models/model.ts';
 import { UNSUMMED } from '../profile.ts';
@@ -26,18 +26,18 @@ type Kind = keyof typeof REPLIES;
 /** In the larger windows a reply is cut more often, where earlier messages can make room for the rest. */
 const LARGE = 2000;
 const CUT_OFTEN = { ...REPLIES, length: 3 } as const;
-/** Who is asked for an answer gives one more often than not. */
+/** A model that is asked for a final answer mostly gives one. */
 const ANSWERING = { ...REPLIES, text: 12 } as const;
-/** What a model may answer that is asked for a summary. */
+/** Replies to a request for a summary. */
 const SUMMARIES = { summary: 8, long: 1, empty: 1, length: 1, call: 0.5, filtered: 0.3 } as const;
-/** The words of a summary begin so, and end in a number of their own. */
+/** How each summary begins; behind it stands its number. */
 export const SUMMARY = 'Summary of the conversation so far:';
 
 type Finish = Extract<ModelPart, { type: 'finish' }>['reason'];
-/** What was used is told by whoever counts the replies. */
+/** The usage is added by number. */
 const finish = (reason: Finish): ModelPart => ({ type: 'finish', reason });
 
-export class Replies {
+export class SimulatedReplies {
   #last: readonly ModelPart[] = [];
   #ids = 0;
   readonly #world: World;
@@ -46,10 +46,10 @@ export class Replies {
     this.#world = world;
   }
 
-  /** `number` tells this reply's words from those of all others. */
+  /** `number` makes the text of this reply different from all others. */
   next({ messages, tools, system }: ModelRequest, number: number): readonly ModelPart[] {
-    const { calm } = this.#world;
-    const kind = calm ? 'text' : this.#kind(system);
+    const { faultFree } = this.#world;
+    const kind = faultFree ? 'text' : this.#kind(system);
     const words = this.#words(number, system);
     this.#last =
       kind === 'again' && this.#last.length > 0
@@ -58,10 +58,10 @@ export class Replies {
     return this.#counted(this.#last, number);
   }
 
-  /** What earlier messages came to; or something that is no summary. */
+  /** A summary of earlier messages, or a reply that is none. */
   summary(number: number): readonly ModelPart[] {
-    const { calm, tape, profile } = this.#world;
-    const kind = calm ? 'summary' : tape.weighted<keyof typeof SUMMARIES>(SUMMARIES);
+    const { faultFree, tape, profile } = this.#world;
+    const kind = faultFree ? 'summary' : tape.weighted<keyof typeof SUMMARIES>(SUMMARIES);
     const words: ModelPart = { type: 'text-delta', text: `${SUMMARY} ${number}.` };
     const long: ModelPart = { type: 'text-delta', text: 'and so on '.repeat(profile.window) };
     const parts: Record<typeof kind, ModelPart[]> = {
@@ -80,27 +80,29 @@ export class Replies {
     return parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
   }
 
-  /** Where the window is small, a model that says much fills it. */
+  /** Some replies are long, to fill a small window. */
   #words(number: number, system: string): ModelPart {
-    const { calm, profile } = this.#world;
-    const more = profile.window > UNSUMMED && !calm ? ' and so on'.repeat((number % 5) * 10) : '';
+    const { faultFree, profile } = this.#world;
+    const more = profile.window > UNSUMMED && !faultFree ? ' and so on'.repeat((number % 5) * 10) : '';
     const words = `words ${number}${more}`;
     return { type: 'text-delta', text: this.#answer(words, system) };
   }
 
-  /** Words as the final answer of a run that is held to a schema. */
+  /** The text as the final answer of a run that is held to a schema. */
   #answer(words: string, system: string): string {
-    const { calm, tape, answers } = this.#world;
+    const { faultFree, tape, answers } = this.#world;
     const asker = answers && askedIn(system);
     if (asker) return drawAnswer(tape, asker, answers.model, words);
     const schema = answers ? undefined : schemaIn(system);
-    return schema === undefined || (!calm && tape.chance(0.2)) ? words : JSON.stringify(drawArguments(tape, schema));
+    return schema === undefined || (!faultFree && tape.chance(0.2))
+      ? words
+      : JSON.stringify(drawArguments(tape, schema));
   }
 
-  /** A model that has fallen into a habit says what it said before. */
+  /** A model that repeats itself gives the reply before once more. */
   #kind(system: string): Kind {
     const { tape, profile, answers } = this.#world;
-    if (profile.habit > 0 && this.#last.length > 0 && tape.chance(profile.habit)) return 'again';
+    if (profile.repeats > 0 && this.#last.length > 0 && tape.chance(profile.repeats)) return 'again';
     if (answers && askedIn(system)) return tape.weighted<Kind>(ANSWERING);
     return tape.weighted<Kind>(profile.window > LARGE ? CUT_OFTEN : REPLIES);
   }
@@ -148,13 +150,13 @@ export class Replies {
     return this.#call(name, JSON.stringify(drawWrongArguments(tape, parameters)));
   }
 
-  /** The same once more, under ids that were not there before. */
+  /** The same part once more, a call under a new id. */
   #again(part: ModelPart, words: ModelPart): ModelPart {
-    if (part.type === 'tool-call' && this.#world.profile.habit > 0) return this.#call(part.name, part.args);
+    if (part.type === 'tool-call' && this.#world.profile.repeats > 0) return this.#call(part.name, part.args);
     return part.type === 'text-delta' ? words : part;
   }
 
-  /** A call with an id that was there before. */
+  /** A call with an id that was used before. */
   #repeated(messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart {
     const earlier = messages.find((message) => message.role === 'tool');
     const callId = earlier?.callId ?? `c${this.#ids}`;

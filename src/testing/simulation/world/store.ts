@@ -9,7 +9,7 @@ import type { LogHandle, LogStore } from '../../../stores/store.ts';
 import { LogWatch } from '../watch/logWatch.ts';
 import type { World } from './world.ts';
 
-type Fate = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRefused';
+type AppendOutcome = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRefused';
 
 /** How often an append is overtaken, by the rarest kind of entry in it. */
 const OVERTAKEN: Readonly<Partial<Record<LogEntry['type'], number>>> = {
@@ -33,14 +33,14 @@ const refusal = (): Error => new RunchartError('store', 'the disk is full');
 export class SimulatedStore implements LogStore {
   /** What is durable. */
   readonly logs = new Map<string, LogEntry[]>();
-  /** Conversations in which the library was told of a failure though the entries were stored. */
-  readonly misled = new Set<string>();
-  /** Runs whose end the library was told is not stored. */
-  readonly lostEnds = new Set<string>();
+  /** Conversations for which the store reported a failure though it stored the entries. */
+  readonly falselyRefused = new Set<string>();
+  /** Runs whose stop or suspension the store refused. */
+  readonly lostStops = new Set<string>();
   readonly #world: World;
   readonly #blobs = new Map<string, Map<string, Uint8Array>>();
   readonly #watches = new Map<string, LogWatch>();
-  /** Of the process that lives, and what it has loaded. */
+  /** Of the current process: its store, and the logs that it has loaded. */
   #inner = memoryStore();
   #loaded = new Set<string>();
 
@@ -58,9 +58,9 @@ export class SimulatedStore implements LogStore {
     return known;
   }
 
-  /** The process died, and with it its leases and what it was told; the next one knows what is durable. */
+  /** The process died, with its leases; the next one finds what is durable. */
   crashed(): void {
-    this.misled.clear();
+    this.falselyRefused.clear();
     this.#world.facts.forgetLost();
     this.#inner = memoryStore();
     this.#loaded = new Set();
@@ -86,9 +86,9 @@ export class SimulatedStore implements LogStore {
 
   #handle(id: string, log: LogEntry[], inner: LogHandle): LogHandle {
     const world = this.#world;
-    const { life } = world;
+    const { processId } = world;
     const store = (entries: readonly LogEntry[], expectedSeq: number): void => {
-      if (life !== world.life) throw refusal();
+      if (processId !== world.processId) throw refusal();
       try {
         inner.appendNow?.(entries, expectedSeq);
       } catch (error) {
@@ -98,29 +98,29 @@ export class SimulatedStore implements LogStore {
       this.#keep(id, log, entries);
     };
     const append = async (entries: readonly LogEntry[], expectedSeq: number): Promise<void> => {
-      const fate = this.#fate(entries);
+      const outcome = this.#drawOutcome(entries);
       const cut = (): void => {
         const most = world.tape.next(entries.length + 1);
         if (log.length === expectedSeq) this.#keep(id, log, entries.slice(0, most), true);
       };
-      if (fate === 'slow' || fate === 'overtaken' || !world.profile.appendsAtOnce) await world.wait('store', cut);
-      if (life !== world.life) return new Promise(() => undefined);
-      if (fate === 'refused' || fate === 'overtaken') throw this.#refuse(entries);
+      if (outcome === 'slow' || outcome === 'overtaken' || !world.profile.appendsAtOnce) await world.wait('store', cut);
+      if (processId !== world.processId) return new Promise(() => undefined);
+      if (outcome === 'refused' || outcome === 'overtaken') throw this.#refuse(entries);
       store(entries, expectedSeq);
-      if (fate !== 'storedButRefused') return;
-      this.misled.add(id);
+      if (outcome !== 'storedButRefused') return;
+      this.falselyRefused.add(id);
       throw this.#refuse(entries);
     };
     const handle: LogHandle = {
       read: (from) => inner.read(from),
       append,
       close: async () => {
-        if (life === world.life) await inner.close();
+        if (processId === world.processId) await inner.close();
       },
     };
-    const { appendsAtOnce, store: share, unlucky, blobs } = world.profile;
-    const kept = blobs ? { ...handle, ...this.#blobsOf(id) } : handle;
-    return appendsAtOnce && share === 0 && !unlucky ? { ...kept, appendNow: store } : kept;
+    const { appendsAtOnce, store: share, overtaken, keepsBlobs } = world.profile;
+    const kept = keepsBlobs ? { ...handle, ...this.#blobsOf(id) } : handle;
+    return appendsAtOnce && share === 0 && !overtaken ? { ...kept, appendNow: store } : kept;
   }
 
   /** Bytes are durable at once, or not stored at all. */
@@ -137,7 +137,7 @@ export class SimulatedStore implements LogStore {
       },
       getBlob: async (reference) => {
         const bytes = blobs.get(reference);
-        world.hold(bytes !== undefined, 'IMAGE', () => `${id} names ${reference}, which is not beside it`);
+        world.check(bytes !== undefined, 'IMAGE', () => `${id} names ${reference}, which is not beside it`);
         return bytes ?? new Uint8Array();
       },
     };
@@ -146,16 +146,16 @@ export class SimulatedStore implements LogStore {
   #refuse(entries: readonly LogEntry[]): Error {
     this.#world.facts.lose(entries);
     for (const { type, runId } of entries) {
-      if (type === 'run-stop' || type === 'run-suspended') this.lostEnds.add(runId ?? '');
+      if (type === 'run-stop' || type === 'run-suspended') this.lostStops.add(runId ?? '');
     }
     return refusal();
   }
 
-  /** What a person said is lost more often than the rest: there is little of it, and much hangs on it. */
-  #fate(entries: readonly LogEntry[]): Fate {
+  /** Decisions are refused more often than other entries: there are few of them. */
+  #drawOutcome(entries: readonly LogEntry[]): AppendOutcome {
     const world = this.#world;
     const times = entries.some(({ type }) => type === 'decision') ? 8 : 1;
-    const [kind, share] = world.profile.unlucky ? rarestOf(entries) : (['', 0] as const);
+    const [kind, share] = world.profile.overtaken ? rarestOf(entries) : (['', 0] as const);
     if (world.fault('store-overtaken', share)) {
       world.reach('overtaken', kind);
       return 'overtaken';

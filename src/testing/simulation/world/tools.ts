@@ -1,10 +1,10 @@
 /**
- * Tools that do anything a tool was ever seen to do. Rule: what they do is drawn from the tape, and each execution is in
- * the ledger before it begins.
+ * Simulated tools: they succeed, fail, suspend, hang or answer late. Rule: what they do is drawn from the tape, and each
+ * execution is compared with the log before it begins.
  */
 import { defineTool, type Tool, type ToolContext, toolResult } from '../../../tools/tool.ts';
 import { callKey } from '../watch/facts.ts';
-import type { Kind, Ledger } from '../watch/ledger.ts';
+import type { ToolExecutions, ToolTraits } from '../watch/toolExecutions.ts';
 import { IMAGE } from './image.ts';
 import { SECRET } from './secret.ts';
 import type { World } from './world.ts';
@@ -31,7 +31,7 @@ const schema = {
   },
 };
 
-const KINDS: Readonly<Record<string, Kind>> = {
+const KINDS: Readonly<Record<string, ToolTraits>> = {
   note: {},
   look: { readOnly: true },
   fetch: { idempotent: true },
@@ -42,7 +42,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   rest: { sleeps: true },
 };
 
-export function simulatedTools(world: World, ledger: Ledger): Tool[] {
+export function simulatedTools(world: World, executions: ToolExecutions): Tool[] {
   return Object.entries(KINDS).map(([name, kind]) => {
     const { asks: _a, writes: _w, shows: _h, sleeps: _l, ...declared } = kind;
     return defineTool({
@@ -51,14 +51,14 @@ export function simulatedTools(world: World, ledger: Ledger): Tool[] {
       description: `A simulated tool, ${name}.`,
       parameters: schema,
       execute: (args: { text: string }, context) => {
-        world.hold(Object.isFrozen(args), 'I12', () => `the arguments of ${context.callId} can be changed`);
-        const over = ledger.begin(name, kind, { ...args }, context);
+        world.check(Object.isFrozen(args), 'I12', () => `the arguments of ${context.callId} can be changed`);
+        const end = executions.begin(name, kind, { ...args }, context);
         let answered: unknown;
         try {
           answered = act(world, name, kind, args, context);
         } finally {
-          if (answered instanceof Promise) answered.then(over, over);
-          else over();
+          if (answered instanceof Promise) answered.then(end, end);
+          else end();
         }
         return answered;
       },
@@ -66,7 +66,7 @@ export function simulatedTools(world: World, ledger: Ledger): Tool[] {
   });
 }
 
-function act(world: World, name: string, kind: Kind, args: { text: string }, context: ToolContext): unknown {
+function act(world: World, name: string, kind: ToolTraits, args: { text: string }, context: ToolContext): unknown {
   const fault = world.fault('tool', world.profile.tool) ? world.tape.pick(FAULTS) : undefined;
   if (fault) world.count(`tool-${fault}`);
   if (fault === 'throwsAtOnce') throw new Error(`tool said no with ${SECRET}`);
@@ -78,7 +78,7 @@ function act(world: World, name: string, kind: Kind, args: { text: string }, con
 async function answer(
   world: World,
   name: string,
-  kind: Kind,
+  kind: ToolTraits,
   { text }: { text: string },
   context: ToolContext,
   fault: Fault | undefined,
@@ -108,20 +108,20 @@ async function answer(
   return toolResult.success(said, { state: { [text]: world.tape.next(2) } });
 }
 
-/** It waits on the clock of its agent, which stands still between steps. */
+/** Waits on the agent's clock, and compares how long it was told that it took. */
 async function slept(world: World, { sleep, now, signal, callId }: ToolContext): Promise<void> {
-  const [since, steady] = [now(), world.steady];
-  const jumped = world.jumped;
+  const [since, elapsed] = [now(), world.elapsedMs];
+  const offset = world.clockOffset;
   await sleep(SLEEP_MS).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
   if (signal.aborted) return;
-  const [took, real] = [now() - since, world.steady - steady];
-  const fits = real >= SLEEP_MS && took === real + world.jumped - jumped;
-  world.hold(fits, 'CLOCK', () => `${callId} slept ${SLEEP_MS} ms, and was told of ${took} in ${real}`);
+  const [took, real] = [now() - since, world.elapsedMs - elapsed];
+  const fits = real >= SLEEP_MS && took === real + world.clockOffset - offset;
+  world.check(fits, 'CLOCK', () => `${callId} slept ${SLEEP_MS} ms, and was told of ${took} in ${real}`);
 }
 
-/** It calls back twice, and says something else the second time. */
+/** A thenable that resolves twice, with another text the second time. */
 const twice = {
   // biome-ignore lint/suspicious/noThenProperty: a promise of somebody else's making is what is simulated
   then(resolve: (value: string) => void): void {

@@ -1,6 +1,6 @@
 /**
- * The world of one simulated run: time, what is under way, and which process is alive. Rule: nothing happens unless the
- * loop makes it happen; what a dead process has under way never comes to its end.
+ * What surrounds one simulated conversation: clock, timers, what is under way, and which process is current. Rule: nothing
+ * happens unless the loop makes it happen; what a dead process has under way never ends.
  */
 import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
 import type { DeepPartial, Policies } from '../../../policies.ts';
@@ -15,7 +15,7 @@ import type { Answers } from './finalAnswer.ts';
 export interface Pending {
   port: 'model' | 'tool' | 'store' | 'plugin';
   settle(): void;
-  /** How it ends when its process dies, where that leaves a trace. */
+  /** What its process leaves behind when it dies in the middle. */
   crash?(): void;
 }
 interface Timer {
@@ -40,29 +40,29 @@ const BEGINNING = 1_700_000_000_000;
 export class World {
   readonly tape: Tape;
   readonly profile: Profile;
-  /** Nothing where the agent is somebody else's. */
+  /** Undefined where the caller gives the agent. */
   readonly policies: DeepPartial<Policies> | undefined;
   readonly facts = new Facts();
   readonly violations: Violation[] = [];
   /** Faults that were injected, by kind. */
   readonly faults = new Map<string, number>();
   readonly #reached = new Map<Group, Map<string, number>>(GROUPS.map((group) => [group, new Map()]));
-  /** No more faults from here on: what is under way comes to a good end. */
-  calm = false;
-  /** Number of the process that lives. */
-  life = 0;
+  /** No faults are injected any more. */
+  faultFree = false;
+  /** Number of the current process. */
+  processId = 0;
   /** JSON Schemas of the tools that were offered, by name. */
   readonly schemas = new Map<string, Json>();
   pending: Pending[] = [];
   timers: Timer[] = [];
   /** Milliseconds since the beginning; setting the wall clock does not change them. */
-  steady = 0;
-  /** The agent takes its ids, and so its time, from here. */
-  isAsked = false;
-  #jumped = 0;
+  elapsedMs = 0;
+  /** The agent takes its ids from these ports. */
+  usesPorts = false;
+  #clockOffset = 0;
   #ids = 0;
 
-  /** Arguments that the caller says its tools are called with. */
+  /** Arguments that the caller gives for its tools. */
   readonly examples: { readonly [tool: string]: readonly Json[] };
 
   constructor(tape: Tape, profile: Profile, policies?: DeepPartial<Policies>, examples: World['examples'] = {}) {
@@ -72,33 +72,33 @@ export class World {
     this.policies = policies;
   }
 
-  /** The library's ports in the process that lives now. */
+  /** The library's ports in the current process. */
   ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal'> {
-    const { life } = this;
+    const { processId } = this;
     return {
-      now: () => BEGINNING + this.steady + this.#jumped,
+      now: () => BEGINNING + this.elapsedMs + this.#clockOffset,
       newId: () => {
-        this.isAsked = true;
+        this.usesPorts = true;
         this.#ids += 1;
         return `id${this.#ids}`;
       },
       random: () => this.tape.next(1000) / 1000,
       setTimer: (ms, fire) => {
-        if (life !== this.life) return () => undefined;
-        const timer: Timer = { at: this.steady + ms, fire };
+        if (processId !== this.processId) return () => undefined;
+        const timer: Timer = { at: this.elapsedMs + ms, fire };
         this.timers.push(timer);
         return () => {
           const at = this.timers.indexOf(timer);
           if (at >= 0) this.timers.splice(at, 1);
         };
       },
-      ...(this.profile.again > 0 && { journal: (embedded) => deliveredAgain(this, embedded) }),
+      ...(this.profile.deliveredTwice > 0 && { journal: (embedded) => deliveredAgain(this, embedded) }),
     };
   }
 
-  /** A fault of this kind happens in this share of the cases, and never once the world is calm. */
+  /** A fault of this kind happens in this share of the cases, and never once faults are switched off. */
   fault(kind: string, share: number): boolean {
-    if (this.calm || share === 0 || !this.tape.chance(share)) return false;
+    if (this.faultFree || share === 0 || !this.tape.chance(share)) return false;
     this.count(kind);
     return true;
   }
@@ -112,12 +112,12 @@ export class World {
     return drawArguments(this.tape, this.schemas.get(tool), this.examples[tool]);
   }
 
-  /** How final answers are held to a schema; nothing where the agent is somebody else's. */
+  /** How final answers are held to a schema; undefined where the caller gives the agent. */
   get answers(): Answers | undefined {
     return this.policies && this.profile.answers;
   }
 
-  /** Something that every kind of life has to come to was reached. */
+  /** Counts something that simulations have to reach. */
   reach(group: Group, kind: string): void {
     const counts = this.#reached.get(group);
     counts?.set(kind, (counts.get(kind) ?? 0) + 1);
@@ -133,15 +133,15 @@ export class World {
     if (this.violations.length < VIOLATIONS_KEPT) this.violations.push({ invariant, detail });
   }
 
-  hold(condition: boolean, invariant: string, detail: () => string): void {
+  check(condition: boolean, invariant: string, detail: () => string): void {
     if (!condition) this.violate(invariant, detail());
   }
 
   /** Waits until the loop settles it; never, where its process dies before. */
   wait(port: Pending['port'], crash?: () => void): Promise<void> {
-    const { life } = this;
+    const { processId } = this;
     return new Promise((resolve) => {
-      if (life !== this.life) return;
+      if (processId !== this.processId) return;
       this.pending.push({ port, settle: resolve, ...(crash && { crash }) });
     });
   }
@@ -155,23 +155,23 @@ export class World {
   ring(): boolean {
     let next = 0;
     for (const [index, timer] of this.timers.entries()) if (timer.at < (this.timers[next]?.at ?? 0)) next = index;
-    // A time without end never comes.
+    // An infinite time never comes.
     if (this.timers[next]?.at === Number.POSITIVE_INFINITY) return false;
     const [due] = this.timers.splice(next, 1);
     if (!due) return false;
-    this.steady = Math.max(this.steady, due.at);
+    this.elapsedMs = Math.max(this.elapsedMs, due.at);
     due.fire();
     return true;
   }
 
-  /** By how much the wall clock was set. */
-  get jumped(): number {
-    return this.#jumped;
+  /** Milliseconds by which the wall clock was set. */
+  get clockOffset(): number {
+    return this.#clockOffset;
   }
 
   /** The wall clock is set; no timer rings for it. */
-  jump(ms: number): void {
-    this.#jumped += ms;
+  setClock(ms: number): void {
+    this.#clockOffset += ms;
   }
 
   /** The process dies: nothing of it goes on. */
@@ -179,9 +179,9 @@ export class World {
     const { pending } = this;
     this.pending = [];
     this.timers = [];
-    // What a torn append leaves is of the process that dies.
+    // What is left of a torn append was written by the process that dies.
     for (const { crash } of pending) crash?.();
-    this.life += 1;
+    this.processId += 1;
   }
 }
 
@@ -199,7 +199,11 @@ export function deliveredAgain(world: World, inner: Journal): Journal {
     take() {
       if (again.length > 0 && world.tape.chance(0.5)) return again.shift();
       const delivery = inner.take();
-      if (delivery && idOf(delivery.completion) !== undefined && world.fault('delivered-twice', world.profile.again)) {
+      if (
+        delivery &&
+        idOf(delivery.completion) !== undefined &&
+        world.fault('delivered-twice', world.profile.deliveredTwice)
+      ) {
         again.push(delivery);
       }
       return delivery;

@@ -1,6 +1,6 @@
 /**
- * The past as the model was shown it. Rule: what stood before the model's last words stays as it was, and nothing that
- * was shown goes away; only what nobody has answered yet may still be replaced in its place.
+ * The requests that the model was sent, each compared with those before it. Rule: messages before the model's last reply
+ * stay as they were sent, and none goes away; a result behind it may still be replaced in its place.
  */
 import type { Message } from '../../../machines/internal.ts';
 import { sameJson } from './watch/sameJson.ts';
@@ -8,11 +8,11 @@ import { SUMMARY } from './world/simulatedReply.ts';
 
 const lastWords = (messages: readonly Message[]): number => messages.map(({ role }) => role).lastIndexOf('assistant');
 
-/** A result that is told behind what was said since. */
+/** A late result, which is quoted in a user message. */
 const isQuoted = ({ role, content }: Message): boolean =>
   role === 'user' && content.some((part) => part.type === 'text' && part.text.includes('follows as quoted data'));
 
-/** Where `now` tells the past otherwise than `before` did; nothing where it only goes on. */
+/** Index of the first message in which `now` differs from `before`; undefined where it only continues. */
 function rewritten(before: readonly Message[], now: readonly Message[]): number | undefined {
   const answered = lastWords(before);
   for (const [index, message] of before.entries()) {
@@ -26,13 +26,13 @@ function rewritten(before: readonly Message[], now: readonly Message[]): number 
 const textOf = ({ content }: Message): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
-/** What stands for earlier messages: it comes first. */
+/** The summary in place of earlier messages, which is the first message. */
 export const summariesIn = ([first]: readonly Message[]): string[] => {
   const text = first?.role === 'user' ? textOf(first) : '';
   return text.startsWith(SUMMARY) || text.startsWith('[Earlier messages were removed') ? [text] : [];
 };
 
-/** Behind a summary the newest messages follow as they were; those that no request has shown yet may be all that is left. */
+/** Behind a summary the newest messages follow unchanged, or only messages that no request has had. */
 function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
   const places = requests.flatMap((before) =>
     before.flatMap((message, index) => (sameJson(message, kept[0]) ? [before.slice(index)] : [])),
@@ -40,11 +40,11 @@ function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: rea
   return places.length === 0 || places.some((shown) => rewritten(shown, kept) === undefined);
 }
 
-export class Past {
-  /** The last request of each conversation; which is whose is seen by what they have in common. */
+export class RequestHistory {
+  /** The last request of each conversation; requests of one conversation are known by their common messages. */
   readonly #requests: (readonly Message[])[] = [];
 
-  /** What is wrong with a request, held against those before it. A fork tells part of the past, and goes on otherwise. */
+  /** What is wrong with a request, compared with those before it. A fork repeats a part and goes on differently. */
   learn(messages: readonly Message[], forks: boolean): string | undefined {
     if (lastWords(messages) < 0) {
       this.#requests.push(messages);

@@ -6,25 +6,25 @@ import { modelMessages } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { forkConversation } from '../../conversation/fork.ts';
+import type { CallerChecks } from './watch/callerChecks.ts';
 import { sameJson } from './watch/sameJson.ts';
-import type { Told } from './watch/told.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
 
-const NEIGHBOUR = 'neighbour';
+const SECOND = 'neighbour';
 const FORK = 'fork';
 
-export class Others {
+export class OtherConversations {
   #open: Conversation | undefined;
   #isOpening = false;
   readonly #world: World;
   readonly #store: SimulatedStore;
-  readonly #told: Told;
+  readonly #callerChecks: CallerChecks;
 
-  constructor(world: World, store: SimulatedStore, told: Told) {
+  constructor(world: World, store: SimulatedStore, callerChecks: CallerChecks) {
     this.#world = world;
     this.#store = store;
-    this.#told = told;
+    this.#callerChecks = callerChecks;
   }
 
   crashed(): void {
@@ -35,7 +35,7 @@ export class Others {
   /** Something happens in the other conversation. */
   act(agent: Agent): void {
     const { tape } = this.#world;
-    if (!this.#open) return this.#opens(agent, NEIGHBOUR);
+    if (!this.#open) return this.#opens(agent, SECOND);
     const conversation = this.#open;
     try {
       const act = tape.pick(['send', 'send', 'resume', 'cancel', 'decide'] as const);
@@ -44,44 +44,46 @@ export class Others {
       else if (act === 'cancel') void conversation.cancel();
       else for (const { callId } of conversation.pending) this.#decides(conversation, callId);
     } catch (error) {
-      this.#told.refused('the other', error);
+      this.#callerChecks.checkError('the other', error);
     }
   }
 
   #decides(conversation: Conversation, callId: string): void {
-    conversation.decide({ callId, action: 'approve' }).catch((error: unknown) => this.#told.refused('decide', error));
+    conversation
+      .decide({ callId, action: 'approve' })
+      .catch((error: unknown) => this.#callerChecks.checkError('decide', error));
   }
 
   #opens(agent: Agent, id: string): void {
     if (this.#isOpening) return;
-    const { life } = this.#world;
+    const { processId } = this.#world;
     this.#isOpening = true;
-    const over = (conversation?: Conversation): void => {
-      if (life !== this.#world.life) return;
+    const opened = (conversation?: Conversation): void => {
+      if (processId !== this.#world.processId) return;
       this.#isOpening = false;
       this.#open = conversation;
     };
-    agent.open(id).then(over, (error: unknown) => {
-      over();
-      this.#told.refused('open', error);
+    agent.open(id).then(opened, (error: unknown) => {
+      opened();
+      this.#callerChecks.checkError('open', error);
     });
   }
 
   /** Nothing runs in another conversation. */
-  get rests(): boolean {
+  get isAtRest(): boolean {
     const status = this.#open?.status;
     return !this.#isOpening && status !== 'active' && status !== 'cancelling';
   }
 
-  /** What holds of another conversation at rest. */
-  holds(): void {
+  /** Checks the other conversation at rest. */
+  check(): void {
     const conversation = this.#open;
-    const told = (): string => `nothing is left to do and ${conversation?.id} is ${conversation?.status}`;
-    this.#world.hold(this.rests, 'I6', told);
-    if (!conversation || this.#store.misled.size > 0) return;
+    const detail = (): string => `nothing is left to do and ${conversation?.id} is ${conversation?.status}`;
+    this.#world.check(this.isAtRest, 'I6', detail);
+    if (!conversation || this.#store.falselyRefused.size > 0) return;
     const log = this.#store.logOf(conversation.id);
     const same = sameJson(conversation.messages(), modelMessages(log));
-    this.#world.hold(same, 'READ', () => `the messages of ${conversation.id} are not those of its log`);
+    this.#world.check(same, 'READ', () => `the messages of ${conversation.id} are not those of its log`);
   }
 
   /** Copies the log up to some entry, and goes on from there with the same agent. */
@@ -96,10 +98,10 @@ export class Others {
     try {
       await forkConversation(this.#store, CONVERSATION, FORK, until);
       this.#open = await agent.open(FORK);
-      // What goes on there is what was copied: the same calls, with the keys of their first start.
+      // The fork continues with copied calls, which keep their keys.
       this.#open.resume();
     } catch (error) {
-      this.#told.refused('fork', error);
+      this.#callerChecks.checkError('fork', error);
     }
   }
 }

@@ -1,51 +1,51 @@
 /**
- * The loop of a simulated life. Rule: one thing happens a step, and everything it leads to happens before the next; at
- * the end nothing goes wrong any more, all comes to rest, and what must hold at rest is held, twice.
+ * The loop of one simulation. Rule: one thing happens a step, and everything that follows from it happens before the next; in
+ * the end faults are switched off, everything under way ends, and the checks of a conversation at rest are made, twice.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { everyPart } from '../../onDemand.ts';
 import type { Host } from './host.ts';
-import { Rest } from './rest.ts';
+import { RestChecks } from './restChecks.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
 
-/** More than any run has left to do once nothing goes wrong any more. */
+/** More steps than a conversation without faults needs to come to rest. */
 const REST_STEPS = 5000;
 
-/** Everything that is due in this process happens. */
+/** Lets all promises and immediates of this process settle. */
 const flush = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Of the caller: each says what is wrong with a durable log. */
+/** Checks of the caller: each returns what is wrong with a durable log. */
 type Invariants = readonly ((log: readonly LogEntry[]) => string | undefined)[];
 
-export class Life {
+export class SimulationLoop {
   steps = 0;
   readonly #world: World;
   readonly #store: SimulatedStore;
   readonly #host: Host;
   readonly #invariants: Invariants;
-  readonly #atRest: Rest;
+  readonly #restChecks: RestChecks;
 
   constructor(world: World, store: SimulatedStore, host: Host, invariants: Invariants = []) {
     this.#world = world;
     this.#store = store;
     this.#host = host;
     this.#invariants = invariants;
-    this.#atRest = new Rest(world, store, host);
+    this.#restChecks = new RestChecks(world, store, host);
   }
 
   async run(maxSteps: number): Promise<void> {
     const world = this.#world;
     const unwatch = watchUncaught((error) => world.violate('uncaught', String(error)));
     try {
-      // A file that is loaded in the middle of a life takes a time that no tape decides.
+      // How long a file takes to load is decided by no tape: all are loaded before.
       await everyPart();
       this.#host.open();
       await flush();
       this.#host.send();
       await flush();
       for (let step = 0; step < maxSteps && world.violations.length === 0; step++) await this.#step();
-      await this.#rest();
+      await this.#comeToRest();
     } finally {
       unwatch();
     }
@@ -55,28 +55,28 @@ export class Life {
     const world = this.#world;
     const { tape, profile } = world;
     this.steps += 1;
-    const { crash, act, jump } = profile;
+    const { crash, act, clockJump } = profile;
     const inCommit = this.#inCommit;
     if (tape.chance(inCommit ? 3 * crash : crash)) this.#crash();
-    else if (tape.chance(jump)) world.jump(tape.pick([60_000, -60_000, 86_400_000]));
-    else if (profile.asked > 0 && this.#host.isAsked && tape.chance(profile.asked)) this.#host.decide();
-    else if (profile.neighbour && tape.chance(0.1)) this.#host.beside();
-    else if (this.#host.isAway || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
+    else if (tape.chance(clockJump)) world.setClock(tape.pick([60_000, -60_000, 86_400_000]));
+    else if (profile.decides > 0 && this.#host.hasPendingCall && tape.chance(profile.decides)) this.#host.decide();
+    else if (profile.secondConversation && tape.chance(0.1)) this.#host.actElsewhere();
+    else if (this.#host.isClosed || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
     else this.#goOn();
     await flush();
   }
 
-  /** What comes while an append or a summary is under way meets what is not durable yet. */
+  /** An append or a summary is under way: acts and crashes are more likely then. */
   get #inCommit(): boolean {
     return this.#world.pending.some(({ port }) => port === 'store') || this.#isSummingUp;
   }
 
   get #isSummingUp(): boolean {
-    const { facts, life } = this.#world;
-    return facts.streams.some(({ sumsUp, isOver, life: of }) => sumsUp && !isOver && of === life);
+    const { facts, processId } = this.#world;
+    return facts.streams.some(({ sumsUp, isOver, processId: of }) => sumsUp && !isOver && of === processId);
   }
 
-  /** Something under way comes to its end, or time passes; with nothing to do the host does something. */
+  /** Something under way ends, or a timer fires; with neither, the host acts. */
   #goOn(): void {
     const world = this.#world;
     const { pending, timers, tape } = world;
@@ -91,7 +91,7 @@ export class Life {
     this.#host.crashed();
   }
 
-  /** Where a crash meets what is under way. */
+  /** What is under way when a crash comes. */
   get #place(): string {
     if (this.#isSummingUp) return 'summary';
     const ports = new Set(this.#world.pending.map(({ port }) => port));
@@ -99,50 +99,51 @@ export class Life {
     return this.#host.conversation?.status ?? 'closed';
   }
 
-  /** Nothing goes wrong any more: everything comes to its end, then once more in a fresh process. */
-  async #rest(): Promise<void> {
+  /** Without faults everything comes to rest, and once more in a new process. */
+  async #comeToRest(): Promise<void> {
     const world = this.#world;
     if (world.violations.length > 0) return;
-    world.calm = true;
+    world.faultFree = true;
     await this.#settleAll();
-    this.#holds();
-    if (world.tape.chance(0.2) && this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
+    this.#check();
+    if (world.tape.chance(0.2) && this.#host.conversation) this.#restChecks.checkViews(this.#host.conversation);
     if (world.tape.next(2) === 1) {
       this.#host.approve();
       await this.#settleAll();
-      this.#holds();
+      this.#check();
     }
-    if (world.tape.next(2) === 1) await this.#goOnLiving();
+    if (world.tape.next(2) === 1) await this.#sendAnother();
     const { conversation } = this.#host;
-    const before = conversation && conversation.status !== 'error' ? this.#atRest.readingOf(conversation) : undefined;
+    const before =
+      conversation && conversation.status !== 'error' ? this.#restChecks.readingOf(conversation) : undefined;
     const entries = conversation?.log().length ?? 0;
     this.#crash();
     await flush();
     await this.#settleAll();
-    this.#holds();
+    this.#check();
     if (before !== undefined && this.#host.conversation)
-      this.#atRest.holdsReread(this.#host.conversation, before, entries);
-    await this.#goOnLiving();
-    if (this.#host.conversation) this.#atRest.holdsViews(this.#host.conversation);
+      this.#restChecks.checkReload(this.#host.conversation, before, entries);
+    await this.#sendAnother();
+    if (this.#host.conversation) this.#restChecks.checkViews(this.#host.conversation);
     if (world.profile.fork && world.violations.length === 0) await this.#host.fork(() => this.#settleAll('closed'));
   }
 
-  /** What waits is ended, and the next message is answered like the first. */
-  async #goOnLiving(): Promise<void> {
+  /** What waits is cancelled, and another message is answered. */
+  async #sendAnother(): Promise<void> {
     const { conversation } = this.#host;
     if (this.#world.violations.length > 0 || !conversation) return;
     conversation.cancel();
     await this.#settleAll();
     this.#host.ask('are you there?');
     await this.#settleAll();
-    this.#holds();
+    this.#check();
   }
 
-  #holds(): void {
+  #check(): void {
     const { conversation } = this.#host;
-    if (conversation) this.#atRest.holds(conversation);
+    if (conversation) this.#restChecks.check(conversation);
     else this.#world.violate('I6', 'the conversation does not open');
-    this.#host.others.holds();
+    this.#host.others.check();
     for (const invariant of this.#invariants) {
       const fault = invariant(this.#store.logOf(CONVERSATION));
       if (fault !== undefined) this.#world.violate(invariant.name || 'invariant', fault);
@@ -155,9 +156,9 @@ export class Life {
       await flush();
       this.steps += 1;
       if (world.pending.length > 0) world.settle(0);
-      else if (this.#host.isAway && then === 'open') this.#host.open();
+      else if (this.#host.isClosed && then === 'open') this.#host.open();
       else {
-        if (this.#host.conversation) this.#atRest.holdsTimers(this.#host.conversation);
+        if (this.#host.conversation) this.#restChecks.checkTimers(this.#host.conversation);
         if (!world.ring()) return;
       }
     }
@@ -165,19 +166,19 @@ export class Life {
   }
 }
 
-type Told = (error: unknown) => void;
+type ErrorListener = (error: unknown) => void;
 
-const lives = new Set<Told>();
-const tell = (error: unknown): void => {
-  for (const told of lives) told(error);
+const listeners = new Set<ErrorListener>();
+const notifyAll = (error: unknown): void => {
+  for (const listener of listeners) listener(error);
 };
 
-/** Until the function it returns is called. */
-export function watchUncaught(told: Told): () => void {
-  if (lives.size === 0) process.on('unhandledRejection', tell);
-  lives.add(told);
+/** Listens to unhandled rejections until the returned function is called. */
+export function watchUncaught(listener: ErrorListener): () => void {
+  if (listeners.size === 0) process.on('unhandledRejection', notifyAll);
+  listeners.add(listener);
   return () => {
-    lives.delete(told);
-    if (lives.size === 0) process.off('unhandledRejection', tell);
+    listeners.delete(listener);
+    if (listeners.size === 0) process.off('unhandledRejection', notifyAll);
   };
 }

@@ -1,50 +1,50 @@
-/** What a host does to a conversation, and what it is told of it. Rule: what is told is held against the durable log. */
+/** Cancels, decides, settles and subscribes as a host does. Rule: what it is answered is compared with the durable log. */
 import type { Decision, Json } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { drawDecision } from './decision.ts';
-import type { Told } from './watch/told.ts';
+import type { CallerChecks } from './watch/callerChecks.ts';
 import type { SimulatedStore } from './world/store.ts';
 import { CONVERSATION, type World } from './world/world.ts';
 
 /** Simulated milliseconds that a cancel may take. */
 const CANCEL_MS = 100;
 
-export class Deeds {
+export class HostActions {
   #decisions = 0;
   #last: Decision | undefined;
   readonly #world: World;
   readonly #store: SimulatedStore;
-  readonly #told: Told;
+  readonly #callerChecks: CallerChecks;
 
-  constructor(world: World, store: SimulatedStore, told: Told) {
+  constructor(world: World, store: SimulatedStore, callerChecks: CallerChecks) {
     this.#world = world;
     this.#store = store;
-    this.#told = told;
+    this.#callerChecks = callerChecks;
   }
 
   cancel(conversation: Conversation): void {
     const world = this.#world;
     const watch = this.#store.watchOf(CONVERSATION);
     const { cycle, runId } = watch;
-    this.inTime(conversation.cancel(), 'a cancel').then(() => {
-      // A store that does not answer in time, or refuses the stop, leaves it to what begins next.
-      if (this.#told.isMisled || conversation.status === 'error' || cycle !== 'running') return;
+    this.checkDuration(conversation.cancel(), 'a cancel').then(() => {
+      // Where the store is too slow or refuses the stop, the next opening writes it.
+      if (this.#callerChecks.storeLied || conversation.status === 'error' || cycle !== 'running') return;
       const id = runId ?? '';
-      world.hold(
-        watch.ended.has(id) || this.#store.lostEnds.has(id),
+      world.check(
+        watch.ended.has(id) || this.#store.lostStops.has(id),
         'I22',
         () => `${runId} was cancelled and has no stop`,
       );
     });
   }
 
-  /** Whatever ends a run does so at once, wherever it stands. */
-  inTime(over: Promise<void>, what: string): Promise<void> {
+  /** Whatever ends a run does so within CANCEL_MS, in every state. */
+  checkDuration(ended: Promise<void>, what: string): Promise<void> {
     const world = this.#world;
-    const since = world.steady;
-    return over.then(() => {
-      const took = world.steady - since;
-      world.hold(took <= CANCEL_MS, 'I26', () => `${what} took ${took} ms`);
+    const since = world.elapsedMs;
+    return ended.then(() => {
+      const took = world.elapsedMs - since;
+      world.check(took <= CANCEL_MS, 'I26', () => `${what} took ${took} ms`);
     });
   }
 
@@ -55,24 +55,24 @@ export class Deeds {
     const by = `person ${this.#decisions}`;
     const { pending } = conversation;
     const argsOf = (name: string): Json => world.argsFor(name);
-    const asked = { pending, calls: calls.calls, last: this.#last, argsOf };
-    const { whom, decision } = drawDecision(world.tape, asked, by);
+    const context = { pending, calls: calls.calls, last: this.#last, argsOf };
+    const { target, decision } = drawDecision(world.tape, context, by);
     this.#last = decision;
     conversation.decide(decision).then(
       (receipt) => {
-        world.reach('receipts', `${whom} ${receipt}`);
-        if (this.#told.isMisled) return;
+        world.reach('receipts', `${target} ${receipt}`);
+        if (this.#callerChecks.storeLied) return;
         const taken = receipt === 'applied' || receipt === 'held';
-        // What a hurried cancel overtook is about a call that has its end by then.
+        // A cancel may have ended the call before the decision was stored.
         const moot = taken && calls.calls.get(decision.callId)?.status === 'ended';
-        const holds = moot ? taken : world.facts.deciders.has(by);
-        world.hold(
-          taken === holds,
+        const isDurable = moot ? taken : world.facts.deciders.has(by);
+        world.check(
+          taken === isDurable,
           taken ? 'I22' : 'I16',
           () => `${by} was told ${receipt}: ${JSON.stringify(decision)}`,
         );
       },
-      (error: unknown) => this.#told.refused('decide', error),
+      (error: unknown) => this.#callerChecks.checkError('decide', error),
     );
   }
 
@@ -82,16 +82,16 @@ export class Deeds {
     if (unsettled.length === 0) return;
     const { callId } = tape.pick(unsettled);
     const how = tape.pick([{ ran: { by: 'host' } }, { didNotRun: true }, { retry: true }] as const);
-    conversation.settle(callId, how).catch((error: unknown) => this.#told.refused('settle', error));
+    conversation.settle(callId, how).catch((error: unknown) => this.#callerChecks.checkError('settle', error));
   }
 
-  /** A subscriber that throws at times; it is shown every entry from where it began, each once. */
+  /** A subscriber that throws at times; it gets every entry from where it began, once. */
   watch(conversation: Conversation): void {
     const { tape } = this.#world;
     let next = tape.next(5);
     if (tape.chance(0.3)) conversation.view();
     conversation.log$(next).subscribe(({ seq }) => {
-      this.#world.hold(seq === next, 'I3', () => `a subscriber is shown entry ${seq}, where ${next} is next`);
+      this.#world.check(seq === next, 'I3', () => `a subscriber is shown entry ${seq}, where ${next} is next`);
       next = seq + 1;
       if (tape.chance(0.05)) throw new Error('a subscriber broke');
     });

@@ -1,0 +1,245 @@
+/**
+ * Checks a conversation in which nothing is left to do. Rule: it is compared with the durable log alone: every run has its
+ * end, every call its outcome or its wait, every message its place, and the views are those of the log.
+ */
+import type { Json, Message } from '../../../machines/internal.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import { project } from '../../projector/index.ts';
+import type { Host } from './host.ts';
+import type { WatchedCall } from './watch/callWatch.ts';
+import { callKey } from './watch/facts.ts';
+import { pairingFaults } from './watch/pairing.ts';
+import { sameJson } from './watch/sameJson.ts';
+import { subAgentIn } from './watch/spending.ts';
+import type { SimulatedStore } from './world/store.ts';
+import { CONVERSATION, type World } from './world/world.ts';
+
+export class RestChecks {
+  readonly #world: World;
+  readonly #store: SimulatedStore;
+  readonly #host: Host;
+
+  constructor(world: World, store: SimulatedStore, host: Host) {
+    this.#world = world;
+    this.#store = store;
+    this.#host = host;
+  }
+
+  check(conversation: Conversation): void {
+    const world = this.#world;
+    const { status } = conversation;
+    world.check(
+      status !== 'active' && status !== 'cancelling',
+      'I6',
+      () => `nothing is left to do and it is ${status}`,
+    );
+    const stillHeard = this.#host.signals.filter(({ isStillHeard }) => isStillHeard).length;
+    world.check(
+      stillHeard === 0,
+      'I27',
+      () => `${stillHeard} signals of callers are listened to though their runs are over`,
+    );
+    for (const { signal, processId, isOver } of world.facts.streams) {
+      const left = processId === world.processId && !isOver && !signal.aborted;
+      world.check(!left, 'ABORT', () => 'a model goes on though nothing runs, and its signal is not aborted');
+    }
+    if (this.#store.falselyRefused.size > 0) return;
+    const watch = this.#store.watchOf(CONVERSATION);
+    const ended = watch.cycle !== 'running' || this.#store.lostStops.has(watch.runId ?? '');
+    world.check(ended, 'I24', () => `${watch.runId} has no end, though no end of it was refused`);
+    if (status === 'error') return;
+    this.#checkSubAgents();
+    const due = watch.cycle === 'suspended' ? 'waiting' : 'idle';
+    world.check(watch.cycle !== 'running', 'INV-3', () => `${watch.runId} has no end`);
+    world.check(status === due, 'INV-3', () => `the log says ${watch.cycle} and the conversation ${status}`);
+    const messages = conversation.messages();
+    for (const [callId, call] of watch.calls.calls) {
+      this.#checkCall(callId, call, watch.cycle === 'suspended');
+      this.#checkResult(callId, call, messages);
+    }
+    this.#checkQueue(conversation);
+    this.#checkPromoted(conversation);
+    this.#checkState(conversation);
+    this.#checkSubAgentUsage();
+    const open = messages.at(-1)?.role === 'assistant' ? [...messages, GO_ON] : messages;
+    for (const fault of pairingFaults(open)) world.violate('INV-2', fault);
+    this.#checkLog(conversation);
+  }
+
+  /** No sub-agent runs while its parent is at rest, nor waits when its call has its result. */
+  #checkSubAgents(): void {
+    const world = this.#world;
+    const { calls } = this.#store.watchOf(CONVERSATION).calls;
+    for (const id of this.#store.logs.keys()) {
+      const watch = this.#store.watchOf(id);
+      if (watch.parentCall === undefined) continue;
+      const parent = calls.get(watch.parentCall);
+      // A crash or the store may lose the stop of a sub-agent whose end is recorded in the parent's log.
+      const isLost = this.#store.lostStops.has(watch.runId ?? '');
+      const cut = watch.beganInProcess !== world.processId || isLost;
+      const runs = watch.cycle === 'running' && !cut;
+      world.check(!runs, 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
+      // Where the store falsely refused its suspension, the sub-agent has failed for its parent.
+      const isOver = parent?.status !== 'ended' || watch.cycle !== 'suspended' || isLost;
+      world.check(isOver, 'I32', () => `the sub-agent ${watch.runId} waits though ${watch.parentCall} has its result`);
+    }
+  }
+
+  /** Where no run is under way no timer is left. */
+  checkTimers({ status }: Conversation): void {
+    const { timers } = this.#world;
+    const isAtRest = status === 'idle' || status === 'waiting' || status === 'error';
+    if (!isAtRest || this.#subAgentIsEnding() || !this.#host.others.isAtRest) return;
+    this.#world.check(timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
+  }
+
+  /** A sub-agent that was cancelled may still write its stop when its parent is at rest. */
+  #subAgentIsEnding(): boolean {
+    const { children } = this.#store.watchOf(CONVERSATION);
+    return [...children].some(([id, phase]) => {
+      const { cycle, beganInProcess } = this.#store.watchOf(id);
+      return phase === 'started' && cycle !== 'suspended' && beganInProcess === this.#world.processId;
+    });
+  }
+
+  /** Behind a stop no followUp waits that the policies promote, and behind a natural end no steer does. */
+  #checkPromoted(conversation: Conversation): void {
+    const world = this.#world;
+    const { stop, stoppedInProcess, messages, replies } = this.#store.watchOf(CONVERSATION);
+    if (!stop || stop.cause === 'crash' || stoppedInProcess !== world.processId) return;
+    if (conversation.status === 'waiting') return;
+    const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
+    // A steer behind the last reply came too late for the run.
+    const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
+    for (const { messageId, kind } of conversation.queue) {
+      const stays = kind === 'steer' ? (messages.queuedAt.get(messageId) ?? 0) > natural : !promotes;
+      // A message whose delivery the store refused is queued again, and promoted behind the next command.
+      world.check(
+        stays || world.facts.hasLostMessage(messageId),
+        'I29',
+        () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`,
+      );
+    }
+  }
+
+  /** The state has what calls wrote, and each write once. */
+  #checkState(conversation: Conversation): void {
+    const world = this.#world;
+    const state: Record<string, Json> = {};
+    for (const entry of this.#store.logOf(CONVERSATION)) {
+      if (entry.type === 'state-changed') Object.assign(state, entry.writes);
+    }
+    const same = sorted(state) === sorted(conversation.state);
+    world.check(same, 'STATE', () => `the state is ${sorted(conversation.state)}, the log says ${sorted(state)}`);
+    for (const [callId, { writes, ends }] of this.#store.watchOf(CONVERSATION).calls.calls) {
+      world.check(writes <= Math.max(1, ends), 'STATE', () => `${callId} writes to the state ${writes} times`);
+      const wrote = world.facts.writes.get(callKey(CONVERSATION, callId)) ?? 0;
+      world.check(writes <= wrote, 'STATE', () => `${callId} writes ${writes} times, and its tool did ${wrote} times`);
+    }
+  }
+
+  /** The usage of sub-agents is recorded in their parent's log, complete and once. */
+  #checkSubAgentUsage(): void {
+    const world = this.#world;
+    for (const [id, { upTo, tokens }] of this.#store.watchOf(CONVERSATION).subAgentUsage) {
+      const { replies } = this.#store.watchOf(id);
+      const used = replies.filter(({ seq }) => seq < upTo).reduce((sum, reply) => sum + reply.tokens, 0);
+      world.check(used === tokens, 'USAGE', () => `${id} used ${used} tokens up to ${upTo}, told are ${tokens}`);
+    }
+    for (const id of this.#store.watchOf(CONVERSATION).children.keys()) {
+      const { replies, beganInProcess } = this.#store.watchOf(id);
+      const upTo = this.#store.watchOf(CONVERSATION).subAgentUsage.get(id)?.upTo ?? 0;
+      const left = replies.filter(({ seq }) => seq >= upTo);
+      const excused =
+        beganInProcess !== world.processId || world.facts.hasLost((entry) => subAgentIn(entry)?.conversationId === id);
+      world.check(excused || left.length === 0, 'USAGE', () => `${left.length} replies of ${id} are told to nobody`);
+    }
+  }
+
+  /** Everything that can be read of a conversation, as one text. */
+  readingOf(conversation: Conversation): string {
+    const { status, pending, unsettled, queue, state } = conversation;
+    const messages = conversation.messages();
+    return JSON.stringify({ messages, status, pending, unsettled, queue, state: sorted(state) });
+  }
+
+  /** A new process reads what the one before it read. */
+  checkReload(conversation: Conversation, before: string, entries: number): void {
+    // Where the opening wrote entries, there is more to read.
+    if (this.#store.falselyRefused.size > 0 || conversation.log().length !== entries) return;
+    const now = this.readingOf(conversation);
+    this.#world.check(now === before, 'RELOAD', () => `before a restart it reads ${differing(before, now)}`);
+  }
+
+  #checkCall(callId: string, call: WatchedCall, waiting: boolean): void {
+    const world = this.#world;
+    // Suspended calls outlive a crash; started ones may, where their tool is idempotent.
+    world.check(call.status !== 'called' || waiting, 'INV-1', () => `${callId} is ${call.status} at rest`);
+    const left = waiting && call.status === 'suspended' && call.decided.has(call.suspension);
+    const here = call.decidedInProcess === world.processId;
+    world.check(!left || !here, 'I19', () => `${callId} was decided during a run, and goes on waiting`);
+  }
+
+  /** The model messages have each result of the log, in its place or quoted later. */
+  #checkResult(callId: string, { result, settled, madeAt }: WatchedCall, messages: readonly Message[]): void {
+    if (result === undefined || settled) return;
+    // Summed-up results are in the text of a summary.
+    if (madeAt < this.#store.watchOf(CONVERSATION).summedUpTo) return;
+    const shown = messages.some((message) => {
+      if (message.role === 'tool') return message.callId === callId && sameJson(message.content, result);
+      return message.role === 'user' && textOf(message.content).includes(JSON.stringify(callId));
+    });
+    this.#world.check(shown, 'INV-2', () => `the model is not shown the result of ${callId}`);
+  }
+
+  #checkQueue(conversation: Conversation): void {
+    const { queued } = this.#store.watchOf(CONVERSATION).messages;
+    const listed = conversation.queue.map(({ messageId }) => messageId);
+    this.#world.check(listed.join() === queued.join(), 'I29', () => `queued are ${queued}, listed ${listed}`);
+    for (const messageId of this.#host.openReceipts) {
+      this.#world.check(queued.includes(messageId), 'I29', () => `the receipt of ${messageId} was never settled`);
+    }
+  }
+
+  #checkLog(conversation: Conversation): void {
+    const log = this.#store.logOf(CONVERSATION);
+    const shown = conversation.log();
+    const same = shown.length === log.length && shown.every((entry, index) => sameJson(entry, log[index]));
+    this.#world.check(same, 'I22', () => 'the log that is shown is not the durable one');
+  }
+
+  /** The live view is that of the log, and a closed cycle of a shorter log does not change. */
+  checkViews(conversation: Conversation): void {
+    const log = this.#store.logOf(CONVERSATION);
+    const view = project(log);
+    const same = sameJson(view, conversation.view());
+    this.#world.check(
+      same || this.#store.falselyRefused.size > 0,
+      'INV-9',
+      () => 'the live view is not that of the log',
+    );
+    const { cycles } = view;
+    const early = project(log.slice(0, Math.floor(log.length / 2))).cycles;
+    for (const [index, cycle] of early.entries()) {
+      const closed = index < early.length - 1;
+      const later = cycles[index];
+      const kept = !closed || (later?.stop?.reason === cycle.stop?.reason && later?.id === cycle.id);
+      this.#world.check(kept, 'I34', () => `the closed cycle ${cycle.id} changed`);
+    }
+  }
+}
+
+const GO_ON = { role: 'user' as const, content: [{ type: 'text' as const, text: '' }] };
+
+const textOf = (content: Message['content']): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+const sorted = (state: { readonly [key: string]: Json }): string =>
+  JSON.stringify(Object.entries(state).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/** Where two texts begin to differ. */
+function differing(before: string, now: string): string {
+  let at = 0;
+  while (at < before.length && before[at] === now[at]) at += 1;
+  const from = Math.max(0, at - 60);
+  return `${before.slice(from, at + 80)}, and behind it ${now.slice(from, at + 80)}`;
+}
