@@ -17,8 +17,10 @@ const BUILT = ['test/e2e/**/*.test.ts'];
 const AT_LENGTH = ['test/simulation/explore.test.ts'];
 /** Short files that take long: Vitest begins with the largest files, and would leave these to the end. */
 const LONG = [
-  'paths/run.states',
   'browser/browser',
+  'docs/fences',
+  'paths/run.states',
+  'crash/kill',
   'paths/states',
   'inspect/page',
   'interpreter/shadow',

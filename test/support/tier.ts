@@ -21,7 +21,7 @@ const VOLUME = {
   /** Lives on tapes of arbitrary numbers. */
   tapes: [15, 100],
   /** Lives of an agent of one's own; what its author's invariant forbids shows in the first few. */
-  ownLives: [20, 40],
+  ownLives: [28, 40],
   brokenLives: [6, 40],
   /** One start of a chart in so many is taken, which ones the commit decides. */
   startOf: [12, 1],
@@ -46,6 +46,7 @@ const VOLUME = {
   recordings: [80, 300],
   /** Arbitrary values, schemas and bytes at each boundary. */
   anything: [40, 150],
+  expressions: [15, 150],
   bytes: [60, 200],
   /** Random logs whose views are compared with a browser's. */
   browserLogs: [40, 400],
