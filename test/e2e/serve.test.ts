@@ -40,7 +40,7 @@ function asked(url: string, headers: Record<string, string>): Promise<{ status: 
   });
 }
 
-test('a request over HTTP is run with real tools and a real log, and its events are the log', async () => {
+test('TRC-1 a request over HTTP is run with real tools and a real log, and its events are the log', async () => {
   const { program, url, token, sessions } = await serving(readsMainGo, explains);
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -106,7 +106,7 @@ test('a signal ends the run as interrupted, durably', async () => {
   expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
 });
 
-test('--stdio: requests and events as JSON lines; the end of the input ends it when the turn is told', async () => {
+test('TRC-1 --stdio: requests and events as JSON lines; the end of the input ends it when the turn is told', async () => {
   const { cwd, env, sessions } = await place(await modelServer(readsMainGo, explains));
   const lines = [
     { type: 'user-message', conversation: 's', content: 'Read main.go', requestId: 'r1' },

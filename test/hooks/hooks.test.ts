@@ -61,7 +61,7 @@ const broken: Hook = {
 };
 
 describe('events', () => {
-  it('S002-02 one request with one tool fires exactly five events besides the prompt, in this order', async () => {
+  it('TRC-11 S002-02 one request with one tool fires exactly five events besides the prompt, in this order', async () => {
     const { inputs, options } = recorder();
     delete options.UserPromptSubmit;
     const { agent } = await run(options, ['a']);
@@ -129,7 +129,7 @@ describe('events', () => {
 });
 
 describe('PreToolUse', () => {
-  it('S002-10 a block keeps the tool from running, and its reason is the result', async () => {
+  it('TRC-11 S002-10 a block keeps the tool from running, and its reason is the result', async () => {
     const { ran, log, result } = await run(
       { PreToolUse: [{ run: () => ({ decision: 'block', reason: 'not here' }) }] },
       ['a'],
@@ -188,7 +188,7 @@ describe('PreToolUse', () => {
     expect(let1.log.find(({ type }) => type === 'tool-allowed')).toMatchObject({ by: 'hook' });
   });
 
-  it('a rewrite is what runs, is validated, and is what the next hook sees', async () => {
+  it('TRC-11 a rewrite is what runs, is validated, and is what the next hook sees', async () => {
     const seen: unknown[] = [];
     const rewrite: Hook = { run: () => ({ updatedInput: { text: 'b' } }) };
     const { ran, log } = await run({ PreToolUse: [rewrite, { run: ({ args }) => void seen.push(args) }] }, ['a']);
@@ -260,7 +260,7 @@ describe('PermissionRequest', () => {
 });
 
 describe('after a call', () => {
-  it('S002-11 suppressOutput keeps the text from the model, and a marker stands in its place', async () => {
+  it('TRC-11 S002-11 suppressOutput keeps the text from the model, and a marker stands in its place', async () => {
     const { ran, model } = await run({ PostToolUse: [{ run: () => ({ suppressOutput: true }) }] }, ['secret']);
     expect(ran).toEqual(['secret']);
     const second = JSON.stringify(model.calls[1]?.messages.at(-1));
@@ -268,7 +268,7 @@ describe('after a call', () => {
     expect(second).toContain('[a hook has suppressed this output]');
   });
 
-  it('additional context is told once, in the next request alone', async () => {
+  it('TRC-11 additional context is told once, in the next request alone', async () => {
     const options: HookOptions = { PostToolUse: [{ run: () => ({ additionalContext: 'The tests are slow today.' }) }] };
     const { conversation, model } = await run(options, ['a']);
     await conversation.send('more').result;
@@ -305,7 +305,7 @@ describe('prompts and sessions', () => {
 describe('Stop', () => {
   const goesOn: Hook = { run: () => ({ continue: true, reason: 'The tests fail.' }) };
 
-  it('continue: true goes on, and the model is told why by a continuation', async () => {
+  it('TRC-11 continue: true goes on, and the model is told why by a continuation', async () => {
     let times = 0;
     const once: Hook = { run: () => ({ continue: times++ === 0, reason: 'The tests fail.' }) };
     const { log, result, model } = await run({ Stop: [once] }, []);

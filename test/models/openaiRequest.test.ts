@@ -3,10 +3,25 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { format, inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
 import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../../src/errors.ts';
+import { createAgent, defineTool } from '../../src/index.ts';
 import { openai } from '../../src/models/openai/openai.ts';
-import { DONE, finished, finishIn, frame, KEY, play, request, served, textDelta, textIn, userSays } from './sse.ts';
+import {
+  callDelta,
+  DONE,
+  finished,
+  finishIn,
+  frame,
+  KEY,
+  play,
+  request,
+  served,
+  textDelta,
+  textIn,
+  userSays,
+} from './sse.ts';
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;
 
@@ -45,6 +60,21 @@ const answerGood = (response: ServerResponse): void => {
   response.write(good.slice(0, 40));
   setTimeout(() => response.end(good.slice(40)), 2);
 };
+
+/** A tool that only writes down what it is to read. */
+function reader() {
+  const calls: string[] = [];
+  const tool = defineTool({
+    name: 'read',
+    description: 'reads',
+    parameters: z.object({ path: z.string() }),
+    execute: ({ path }) => {
+      calls.push(path);
+      return 'text';
+    },
+  });
+  return { tool, calls };
+}
 
 afterEach(async () => {
   vi.unstubAllEnvs();
@@ -91,6 +121,43 @@ describe('a request over HTTP', () => {
       stream: true,
       stream_options: { include_usage: true },
     });
+  });
+
+  it('TRC-8 streams a completion over HTTP: text and calls in pieces come to one reply, with its reason and usage', async () => {
+    const call = (fields: object) => callDelta({ index: 0, ...fields });
+    const usage = { prompt_tokens: 12, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 4 } };
+    const chunks = [
+      textDelta('I lo'),
+      textDelta('ok.'),
+      call({ id: 'a', type: 'function', function: { name: 'read', arguments: '{"pa' } }),
+      call({ function: { arguments: 'th":"x"}' } }),
+      finished('tool_calls'),
+      { choices: [], usage },
+    ];
+    const bytes = Buffer.from(frame(...chunks) + DONE);
+    const { baseURL } = await serve((response, at) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (at > 1) return void response.end(good);
+      // In the middle of an event, whatever the network makes of it.
+      response.write(bytes.subarray(0, 300));
+      setTimeout(() => response.end(bytes.subarray(300)), 2);
+    });
+    const { tool, calls } = reader();
+    const agent = createAgent({ model: openai('m', { apiKey: KEY, baseURL }), tools: [tool] });
+    const conversation = await agent.open();
+    expect(await conversation.send('read x').result).toMatchObject({
+      termination: 'NaturalEnd',
+      text: 'hello',
+      turns: 2,
+    });
+    expect(calls).toEqual(['x']);
+    const replied = conversation.log().filter(({ type }) => type === 'agent-output' || type === 'model-reply');
+    expect(replied.slice(0, 3)).toMatchObject([
+      { item: { type: 'assistant', text: 'I look.' } },
+      { item: { type: 'tool-call', callId: 'a', name: 'read', args: { path: 'x' } } },
+      { finish: 'tool-calls', usage: { inputTokens: 12, outputTokens: 5, cachedInputTokens: 4 } },
+    ]);
+    await agent.close();
   });
 
   it('says nothing of tools, limits and temperature that were not asked for', async () => {

@@ -134,6 +134,41 @@ describe('permissions of an agent', () => {
     expect(allowedBy(conversation.log())).toEqual(['decision', 'allow bash(make all)']);
   });
 
+  it('TRC-10 each layer of the order decides where those before it say nothing, and the verdict names the one that did', async () => {
+    const rule = ['bash(make *)'];
+    const layers: [PermissionOptions, string][] = [
+      [{ disabledTools: ['Bash'] }, 'deny'],
+      [{ deny: rule }, 'deny'],
+      [{ mode: 'plan' }, 'deny'],
+      [{ ask: rule }, 'ask'],
+      [{ allow: rule }, 'allow'],
+    ];
+    const said: string[] = [];
+    for (const [index, [, outcome]] of layers.entries()) {
+      const options: PermissionOptions = Object.assign({}, ...layers.slice(index).map(([option]) => option));
+      const verdict = await permissions(options).explain('Bash', { command: 'make all' }, ws);
+      expect(verdict.outcome).toBe(outcome);
+      said.push(verdict.by);
+    }
+    const rest = await permissions({}).explain('Bash', { command: 'make all' }, ws);
+    expect([...said, rest.by]).toEqual([
+      'disabled Bash',
+      'deny bash(make *)',
+      'mode plan',
+      'ask bash(make *)',
+      'allow bash(make *)',
+      'mode default',
+    ]);
+    const user = { name: 'user', trusted: true, allow: rule };
+    expect(await permissions({ layers: [user] }).explain('Bash', { command: 'make all' }, ws)).toMatchObject({
+      outcome: 'allow',
+      layer: 'user',
+    });
+    const { ran, log } = await run({ decide: () => 'allow' }, ['make all']);
+    expect(ran).toEqual(['make all']);
+    expect(allowedBy(log)).toEqual(['decide']);
+  });
+
   it('S002-22 where nobody can be asked, in dontAsk mode and under agent.run, a question is a denial', async () => {
     const { ran, log } = await run({ mode: 'dontAsk' }, ['make']);
     expect(ran).toEqual([]);

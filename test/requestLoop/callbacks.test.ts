@@ -154,7 +154,7 @@ describe('the tool callback is the executor', () => {
 
 describe('a failing tool', () => {
   it.each([1, 2])(
-    'S004-07: fails %i times and then succeeds: so many executions and one more, one result',
+    'LOOP-8, S004-07: fails %i times and then succeeds: so many executions and one more, one result',
     async (times) => {
       const { tool, ran } = flaky(...Array(times).fill(broke), paid);
       const on = loopBench({ replies: [pay, 'done'], tools: [tool] });
@@ -164,7 +164,7 @@ describe('a failing tool', () => {
     },
   );
 
-  it('S004-07: fails always: three executions, then it is failed in the registry and told so', async () => {
+  it('LOOP-8, S004-07: fails always: three executions, then it is failed in the registry and told so', async () => {
     const { tool, ran } = flaky(broke);
     const on = loopBench({ replies: [pay, 'done'], tools: [tool] });
     await on.request('hi');
@@ -196,7 +196,7 @@ describe('a failing tool', () => {
     ['a tool-execution error of the host’s own class', ownNamed],
     ['a file-operation error', new FileOperationError('no')],
     ['a class below one of them', new Missing('no')],
-  ])('S004-08: %s is never retried, whatever the host calls retryable', async (_, error) => {
+  ])('LOOP-8, S004-08: %s is never retried, whatever the host calls retryable', async (_, error) => {
     for (const policies of [{}, { toolRetry: { retryable: () => true } }]) {
       const { tool, ran } = flaky(throwing(error));
       await loopBench({ replies: [pay, 'done'], tools: [tool], policies }).request('hi');

@@ -262,7 +262,7 @@ describe('what a cancelled round leaves in the log', () => {
 });
 
 describe('the caller’s AbortSignal', () => {
-  it('S002-19: aborted before the start: a Cancelled run without a model call', async () => {
+  it('TRC-5 S002-19: aborted before the start: a Cancelled run without a model call', async () => {
     const on = await bench({ replies: ['never'] });
     const result = await on.conversation.send('hi', { signal: AbortSignal.abort() }).result;
     expect(result).toMatchObject({ termination: 'Cancelled', cause: 'cancelled', turns: 0 });

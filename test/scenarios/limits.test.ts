@@ -32,7 +32,7 @@ const many = (count: number, reply: (index: number) => Reply): Reply[] =>
   Array.from({ length: count }, (_, index) => reply(index + 1));
 
 describe('turns, money, tokens', () => {
-  it('S002-16: at most limits.turns model calls in a cycle', async () => {
+  it('TRC-5 S002-16: at most limits.turns model calls in a cycle', async () => {
     const on = await bench({
       replies: many(10, (n) => calls(`c${n}`)),
       tools: [echoTool().tool],
@@ -62,7 +62,7 @@ describe('turns, money, tokens', () => {
     expect(on.model.calls).toHaveLength(3);
   });
 
-  it('S002-17: a spent budget stops before the next model call, and never a reply that ends the run', async () => {
+  it('TRC-5 S002-17: a spent budget stops before the next model call, and never a reply that ends the run', async () => {
     const model = (replies: readonly Reply[]) => scripted(replies, { prices });
     const options = { tools: [echoTool().tool], policies: { limits: { costUsd: 0.000001 } } };
     const spent = await bench({ ...options, model: model([calls('c1', 10), 'never']) });

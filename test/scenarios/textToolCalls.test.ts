@@ -37,7 +37,7 @@ describe('calls in text', () => {
     ['fence', '```\n{"name": "read_file", "arguments": {"filepath": "a.ts"}}\n```'],
     ['json', 'I will {"name": "read_file", "parameters": {"filepath": "a.ts"}} now.'],
     ['json', '{"tool": "read_file", "args": {"filepath": "a.ts"}}'],
-  ])('S004-14: %s in %j is run; the text stays as it is and the call follows it', async (_, text) => {
+  ])('LOOP-7, S004-14: %s in %j is run; the text stays as it is and the call follows it', async (_, text) => {
     const { result, read, log, model } = await told([text, 'done']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done', turns: 2 });
     expect(read).toEqual(['a.ts']);
@@ -54,7 +54,7 @@ describe('calls in text', () => {
     ]);
   });
 
-  it('S004-16: where a reply has a structured call, only that one is run', async () => {
+  it('LOOP-7, S004-16: where a reply has a structured call, only that one is run', async () => {
     const { read, log } = await told([[t(TAGGED), call('c1', 'read_file', { filepath: 'b.ts' })], 'done']);
     expect(read).toEqual(['b.ts']);
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 succeeded']);

@@ -1,7 +1,8 @@
 /** What an append of the JSONL store does to its file, and what it refuses to do. */
 import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createAgent, type LogEntry } from '../../src/index.ts';
+import { z } from 'zod';
+import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
@@ -17,6 +18,7 @@ import {
   stored,
   write,
 } from '../../src/testing/storeSuite/storeCase.ts';
+import { call, during, finish, scripted } from '../support/model.ts';
 import { fileHandle } from './disk.ts';
 import { contentOf, place } from './place.ts';
 
@@ -36,6 +38,40 @@ describe('what is written', () => {
       expect(written.map((text) => text.split('\n').length - 1)).toEqual([3, 1]);
       expect(written.every((text) => text.endsWith('\n') && text.length < 400)).toBe(true);
     });
+  });
+
+  test('TRC-4 a message is in the file when what follows from it begins: the model call, the tool, the next model call', async () => {
+    const found = await place();
+    const typesSeen: string[][] = [];
+    const look = async (): Promise<void> => {
+      const lines = (await contentOf(found)).trimEnd().split('\n');
+      const entries = lines.map((line) => JSON.parse(line) as { type?: string });
+      typesSeen.push(entries.flatMap(({ type }) => (type === undefined || type === 'checkpoint' ? [] : [type])));
+    };
+    const echo = defineTool({
+      name: 'echo',
+      description: 'Echoes.',
+      parameters: z.object({}),
+      execute: async () => {
+        await look();
+        return 'echoed';
+      },
+    });
+    const calls = [call('c1', 'echo', {}), finish('tool-calls')];
+    const agent = createAgent({
+      model: scripted([during(look, calls), during(look, 'done')]),
+      tools: [echo],
+      store: found.store,
+    });
+    const open = await agent.open('c');
+    await open.send('hi').result;
+    await look();
+    const [asked = [], ran = [], again = [], end = []] = typesSeen;
+    expect(asked).toEqual(['conversation', 'run-started', 'user-message']);
+    expect(ran).toEqual([...asked, 'agent-output', 'model-reply', 'tool-started']);
+    expect(again).toEqual([...ran, 'tool-result']);
+    expect(end).toEqual([...again, 'agent-output', 'model-reply', 'run-stop']);
+    await agent.close();
   });
 
   test('a line leaves out what the header above it says: the conversation, the run, and what its time is counted from', async () => {

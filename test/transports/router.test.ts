@@ -28,7 +28,7 @@ const user = (content: string, more: object = {}): Incoming =>
   ({ type: 'user-message', conversation: 'a', content, ...more }) as Incoming;
 
 describe('a router', () => {
-  it('S002-34 TRC-14 tells of two turns, one log without gap or repeat, system-init once and first', async () => {
+  it('TRC-1 S002-34 TRC-14 tells of two turns in one process, one log without gap or repeat, system-init once and first', async () => {
     const { client, told, of } = routed(['one', 'two'], { multiTurn: true, about: { model: 'm', tools: ['Read'] } });
     client.send(user('hi', { requestId: 'r1' }));
     await expect.poll(() => of('turn-result').length).toBe(1);
