@@ -5,10 +5,9 @@
  */
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import type { ChartActor, Observer } from '../runtime/interpreter/chartActor.ts';
-import type { Transition } from '../runtime/interpreter/plan.ts';
 import { machineOf } from '../runtime/interpreter/xstate.ts';
 import { type Chart, chartOf, transitionLists } from './chart.ts';
-import type { NewRecord, RecordLog } from './recordLog.ts';
+import type { NewRecord, RecordLog, Taken } from './recordLog.ts';
 import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
 
 type Redact = (value: object) => unknown;
@@ -59,8 +58,8 @@ export class ChartCatalog {
 interface KnownActor {
   readonly id: string;
   readonly parent: KnownActor | undefined;
-  /** Those below it that have not stopped. */
-  children: Set<object> | undefined;
+  /** How many below it have not stopped. */
+  children: number;
   value: StateValue | undefined;
   status: ActorStatus;
   step: number;
@@ -78,6 +77,9 @@ export interface ActorsOptions {
 export class Actors {
   readonly #options: ActorsOptions;
   readonly #known = new Map<object, KnownActor>();
+  /** The one that did something last is mostly the one that does the next thing. */
+  #latest: object | undefined;
+  #latestKnown: KnownActor | undefined;
 
   constructor(options: ActorsOptions) {
     this.#options = options;
@@ -91,16 +93,13 @@ export class Actors {
     const known: KnownActor = {
       id: nextId(),
       parent,
-      children: undefined,
+      children: 0,
       value: undefined,
       status: 'active',
       step: 0,
     };
     this.#known.set(actor, known);
-    if (parent) {
-      parent.children ??= new Set();
-      parent.children.add(actor);
-    }
+    if (parent) parent.children += 1;
     // Made field by field: to spread what may be missing costs more than all the rest.
     const fact: MadeFact = { n: 0, at: 0, type: 'actor', actor: known.id, conversation, name: about.name };
     if (parent) fact.parent = parent.id;
@@ -110,14 +109,14 @@ export class Actors {
   }
 
   event(actor: object, event: { type: string }, sender: object | undefined): void {
-    const known = this.#known.get(actor);
+    const known = this.#of(actor);
     if (!known) return;
     const from = sender && this.#known.get(sender);
     this.#options.records.event(known.id, from?.id, event, this.#options.redact);
   }
 
-  transition(actor: object, event: string, taken: readonly TakenTransition[], value: StateValue): void {
-    const known = this.#known.get(actor);
+  transition(actor: object, event: string, taken: Taken, value: StateValue): void {
+    const known = this.#of(actor);
     if (!known) return;
     known.value = value;
     this.#options.records.transition(known.id, known.step, event, taken, value);
@@ -125,7 +124,7 @@ export class Actors {
   }
 
   settled(actor: object, event: string, value: StateValue, status: ActorStatus): void {
-    const known = this.#known.get(actor);
+    const known = this.#of(actor);
     if (!known) return;
     known.step = 0;
     // XState makes a new value object for each snapshot.
@@ -140,9 +139,13 @@ export class Actors {
   stopped(actor: object, status: Exclude<ActorStatus, 'active'>, error?: unknown): void {
     const known = this.#known.get(actor);
     if (!known) return;
-    if (known.children) for (const child of known.children) this.stopped(child, 'stopped');
+    if (known.children > 0)
+      for (const [child, { parent }] of this.#known) if (parent === known) this.stopped(child, 'stopped');
     this.#known.delete(actor);
-    known.parent?.children?.delete(actor);
+    if (known.parent) known.parent.children -= 1;
+    // What is over is held by nobody here.
+    this.#latest = undefined;
+    this.#latestKnown = undefined;
     const fact: StoppedFact = { n: 0, at: 0, type: 'stopped', actor: known.id, status };
     if (error instanceof Error) fact.error = error.message.slice(0, 500);
     this.#options.records.add(fact);
@@ -157,31 +160,24 @@ export class Actors {
   get isEmpty(): boolean {
     return this.#known.size === 0;
   }
+
+  #of(actor: object): KnownActor | undefined {
+    if (actor === this.#latest) return this.#latestKnown;
+    const known = this.#known.get(actor);
+    this.#latest = actor;
+    this.#latestKnown = known;
+    return known;
+  }
 }
 
-const taken = ({ source, eventType, index, target, guardName }: Transition): TakenTransition => ({
-  source: source.id,
-  event: eventType,
-  index,
-  targets: target ? [target.id] : [],
-  ...(guardName !== undefined && { guard: guardName }),
-});
-const takenOnce = new WeakMap<Transition, readonly TakenTransition[]>();
-const NOTHING: readonly TakenTransition[] = [];
-
-/** The one list that every record of the transition shows. */
-function takenOf(transition: Transition | undefined): readonly TakenTransition[] {
-  if (!transition) return NOTHING;
-  let list = takenOnce.get(transition);
-  if (!list) {
-    list = [taken(transition)];
-    takenOnce.set(transition, list);
-  }
-  return list;
+/** What a conversation wants to know of its own chart: that it moved, and that it is over. */
+interface Heard {
+  moved(): void;
+  over(): void;
 }
 
 /** Observes charts run by their plans; told of those that live already first. */
-export function planObserver(actors: Actors, moved: () => void): { observer: Observer; begun(): void } {
+export function planObserver(actors: Actors, { moved, over }: Heard): { observer: Observer; begun(): void } {
   let late = true;
   const observer: Observer = {
     actor(actor) {
@@ -189,13 +185,16 @@ export function planObserver(actors: Actors, moved: () => void): { observer: Obs
       if (late) actors.settled(actor, '', actor.value, actor.status);
     },
     event: (actor, event, sender) => actors.event(actor, event, sender),
-    transition: (actor, { type }, transition) => actors.transition(actor, type, takenOf(transition), actor.value),
+    transition: (actor, { type }, transition) => actors.transition(actor, type, transition, actor.value),
     settled(actor, { type }) {
       actors.settled(actor, type, actor.value, actor.status);
-      // What a conversation says of itself is read from its chart and its run.
-      if (!actor.parent?.parent) moved();
+      // What a conversation says of itself is read from its own chart; where its runs begin and end the log tells.
+      if (!actor.parent) moved();
     },
-    stopped: (actor) => actors.stopped(actor, endOf(actor), actor.error),
+    stopped(actor) {
+      actors.stopped(actor, endOf(actor), actor.error);
+      if (!actor.parent) over();
+    },
   };
   return {
     observer,

@@ -33,6 +33,10 @@ interface ObservedApp {
   tell(event: InspectionEvent): void;
 }
 
+interface Follower {
+  take: ((entry: LogEntry) => void) | undefined;
+}
+
 /** As much as is used of an actor of an app. */
 interface AppActorRef {
   getSnapshot(): { context?: unknown; can?(event: { type: string }): boolean };
@@ -53,6 +57,8 @@ export class Observed {
   readonly #appActors = new Set<WeakRef<Actors>>();
   /** Of conversations that are no longer observed, the latest at the end: the seq of the next entry. */
   readonly #told = new Map<string, number>();
+  /** A log has no way to let a listener go: each has one here, which is told what to do. */
+  readonly #followers = new WeakMap<Conversation, Follower>();
   readonly #listeners = new Set<(conversation: Conversation) => void>();
   #actors = 0;
   #names = 0;
@@ -175,7 +181,7 @@ export class Observed {
   #begin(conversation: Conversation): ObservedConversation {
     const runtime = runtimeOf(conversation);
     const { id } = conversation;
-    const [first] = conversation.log();
+    const [first] = runtime.log.entries;
     const parent = first?.type === 'conversation' ? first.parent : undefined;
     const above = parent && { conversation: parent.conversationId, callId: parent.callId };
     // Not by way of the log: who keeps an event is not to keep its conversation.
@@ -191,12 +197,14 @@ export class Observed {
     const observed: ObservedConversation = { conversation, actors, redact, parent: parentId, holders: 1, stop };
     this.#open.set(conversation, observed);
     const status = this.#statusOf(conversation);
-    parts.push(this.#followActors(runtime.chart.root, actors, status), this.#followLog(observed, status));
+    parts.push(this.#followActors(observed, status), this.#followLog(observed, status));
     const opened = (child: OpenedChild): void => void this.attach(child.conversation as Conversation);
     const children = runtime.subAgents?.observeOpened(opened);
     for (const child of children?.now ?? []) opened(child);
     if (children) parts.push(children.stop);
     for (const listener of this.#listeners) listener(conversation);
+    const { root } = runtime.chart;
+    if (!(root instanceof ChartActor) || root.status !== 'active') parts.push(this.#endWithLog(conversation));
     return observed;
   }
 
@@ -210,9 +218,15 @@ export class Observed {
     this.#records.add({ type: 'closed', conversation: observed.conversation.id });
   }
 
-  #followActors(root: unknown, actors: Actors, moved: () => void): () => void {
+  #followActors({ conversation, actors }: ObservedConversation, moved: () => void): () => void {
+    const { chart, log } = runtimeOf(conversation);
+    const root: unknown = chart.root;
     if (root instanceof ChartActor) {
-      const { observer, begun } = planObserver(actors, moved);
+      const over = (): void => {
+        if (log.hasPendingAppend || root.status !== 'stopped') this.#endWithLog(conversation);
+        else this.#endOf(conversation);
+      };
+      const { observer, begun } = planObserver(actors, { moved, over });
       const stop = root.system.observe(observer);
       begun();
       return stop;
@@ -228,22 +242,42 @@ export class Observed {
     return () => inspecting.unsubscribe();
   }
 
-  #followLog(observed: ObservedConversation, status: () => void): () => void {
-    const { conversation } = observed;
+  /** For where no stop of the chart tells it: a chart of XState's, one that broke, and one whose last entries are under way. */
+  #endWithLog(conversation: Conversation): () => void {
+    const ending = conversation.log$(Number.POSITIVE_INFINITY).subscribe({ complete: () => this.#endOf(conversation) });
+    return () => ending.unsubscribe();
+  }
+
+  #endOf(conversation: Conversation): void {
+    const observed = this.#open.get(conversation);
+    if (observed) this.#end(observed);
+  }
+
+  /** By a listener of the log itself: a subscription of `log$` costs several times as much. */
+  #followLog({ conversation }: ObservedConversation, status: () => void): () => void {
     const { id } = conversation;
+    const { log } = runtimeOf(conversation);
     // One that was closed and opened again goes on where it was.
-    const from = Math.min(this.#told.get(id) ?? 0, conversation.log().length);
-    let next = from;
-    const following = conversation.log$(from).subscribe({
-      next: (entry: LogEntry) => {
-        next = entry.seq + 1;
-        this.#records.add({ n: 0, at: 0, type: 'entry', conversation: id, entry });
-        if (entry.type.startsWith('run-')) status();
-      },
-      complete: () => this.#end(observed),
-    });
+    let next = Math.min(this.#told.get(id) ?? 0, log.entries.length);
+    const take = (entry: LogEntry): void => {
+      // Who comes while an append is told has taken what it was told already.
+      if (entry.seq < next) return;
+      next = entry.seq + 1;
+      this.#records.add({ n: 0, at: 0, type: 'entry', conversation: id, entry });
+      if (entry.type.startsWith('run-')) status();
+    };
+    for (const entry of log.entries.slice(next)) take(entry);
+    let follower = this.#followers.get(conversation);
+    if (follower) follower.take = take;
+    else {
+      const made: Follower = { take };
+      follower = made;
+      this.#followers.set(conversation, made);
+      log.listen((entry) => made.take?.(entry));
+    }
+    const following = follower;
     return () => {
-      following.unsubscribe();
+      following.take = undefined;
       this.#told.delete(id);
       this.#told.set(id, next);
       const [oldest] = this.#told.keys();

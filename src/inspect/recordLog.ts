@@ -4,6 +4,7 @@
  * Of what is kept, events and transitions go first, since the log and the living actors tell where a run stands without them.
  */
 import type { Json } from '../../machines/vocabulary.ts';
+import type { Transition } from '../runtime/interpreter/plan.ts';
 import { ENTRY, excerpt } from './excerpt.ts';
 import {
   type ActorStatus,
@@ -43,6 +44,9 @@ const numberIn = (list: readonly Recorded[]) => (index: number) => (list[index] 
 
 /** A fact that is recorded often has room for its number and time from its beginning: to make room later costs more. */
 export type NewRecord = RecordedFact & { n?: 0; at?: 0 };
+
+/** What a microstep took: a list, or the transition of a plan, of which a list is made for those who read. */
+export type Taken = readonly TakenTransition[] | Transition | undefined;
 
 type Redact = (event: object) => unknown;
 type EventFact = Extract<RecordedFact, { type: 'event' }>;
@@ -94,10 +98,11 @@ export class RecordLog {
   /** An event that was sent in this process; it is copied, without secrets, when somebody asks for it. */
   event(actor: string, from: string | undefined, event: { type: string }, redact: Redact): void {
     this.#at = this.#now();
-    this.#move(EVENT, actor, event.type, from, this.#whole.add(event, redact));
+    this.#whole.add(this.#next, event, redact);
+    this.#move(EVENT, actor, event.type, from, undefined);
   }
 
-  transition(actor: string, step: number, event: string, taken: readonly TakenTransition[], value: StateValue): void {
+  transition(actor: string, step: number, event: string, taken: Taken, value: StateValue): void {
     this.#move(step, actor, event, taken, value);
   }
 
@@ -139,7 +144,9 @@ export class RecordLog {
   eventOf(n: number): Json {
     const { length } = this.#moves;
     const place = placeOf(length, (index) => this.#moves.numberAt(index), n);
-    return this.#moves.numberAt(place) === n ? this.#moves.eventAt(place, this.#whole) : null;
+    const move = this.#moves.numberAt(place) === n ? this.#moves.at(place) : undefined;
+    if (move?.type !== 'event') return null;
+    return move.isPart ? this.#whole.at(n) : excerpt(move.event);
   }
 
   /** Called behind each that is added. */
@@ -172,19 +179,23 @@ export class RecordLog {
 /** What a move is: an event, what was settled, or else the number of a microstep. */
 const EVENT = -1;
 const SETTLED = -2;
-/** Fields of a move: kind, actor, event, and two that its kind names. */
-const WIDTH = 5;
+/** Fields of a move beside its kind: actor, event, and two that its kind names. */
+const WIDTH = 4;
 
 /** The latest moves as they were told, each a few fields in a row: the oldest makes room for the newest. */
 class Moves {
   readonly #limit: number;
   readonly #fields: unknown[] = [];
+  readonly #kinds: Int32Array;
   readonly #numbers: Float64Array;
   readonly #times: Float64Array;
   #added = 0;
+  /** Of the next one. */
+  #place = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
+    this.#kinds = new Int32Array(limit);
     this.#numbers = new Float64Array(limit);
     this.#times = new Float64Array(limit);
   }
@@ -198,17 +209,18 @@ class Moves {
   }
 
   add(n: number, at: number, kind: number, actor: string, event: unknown, third: unknown, fourth: unknown): void {
-    const place = this.#added % this.#limit;
+    const place = this.#place;
     const start = place * WIDTH;
     const fields = this.#fields;
+    this.#kinds[place] = kind;
     this.#numbers[place] = n;
     this.#times[place] = at;
-    fields[start] = kind;
-    fields[start + 1] = actor;
-    fields[start + 2] = event;
-    fields[start + 3] = third;
-    fields[start + 4] = fourth;
+    fields[start] = actor;
+    fields[start + 1] = event;
+    fields[start + 2] = third;
+    fields[start + 3] = fourth;
     this.#added += 1;
+    this.#place = place + 1 === this.#limit ? 0 : place + 1;
   }
 
   /** Behind the last: beyond every number. */
@@ -220,27 +232,18 @@ class Moves {
     const place = this.#placeOf(index);
     const start = place * WIDTH;
     const [n, at] = [this.#numbers[place] as number, this.#times[place] as number];
-    const [kind, actor, event, third, fourth] = this.#fields.slice(start, start + WIDTH) as [
-      number,
-      string,
-      ...unknown[],
-    ];
+    const kind = this.#kinds[place] as number;
+    const [actor, event, third, fourth] = this.#fields.slice(start, start + WIDTH) as [string, ...unknown[]];
     if (kind === EVENT) {
       const from = third === undefined ? {} : { from: third as string };
       // What came from another process is a copy already.
-      if (fourth === undefined) return { n, at, type: 'event', actor, ...from, event: event as EventFact['event'] };
-      return { n, at, type: 'event', actor, ...from, event: { type: event as string }, isPart: true };
+      if (typeof event !== 'string')
+        return { n, at, type: 'event', actor, ...from, event: event as EventFact['event'] };
+      return { n, at, type: 'event', actor, ...from, event: { type: event }, isPart: true };
     }
     const move = { n, at, actor, event: event as string, value: fourth as StateValue };
     if (kind === SETTLED) return { ...move, type: 'settled', status: third as ActorStatus };
-    return { ...move, type: 'transition', step: kind, taken: third as readonly TakenTransition[] };
-  }
-
-  eventAt(index: number, whole: WholeEvents): Json {
-    const start = this.#placeOf(index) * WIDTH;
-    const [kind, , event, , place] = this.#fields.slice(start, start + WIDTH);
-    if (kind !== EVENT) return null;
-    return place === undefined ? excerpt(event) : whole.at(place as number);
+    return { ...move, type: 'transition', step: kind, taken: listOf(third as Taken) };
   }
 
   #placeOf(index: number): number {
@@ -248,29 +251,47 @@ class Moves {
   }
 }
 
+const lists = new WeakMap<Transition, readonly TakenTransition[]>();
+const NOTHING: readonly TakenTransition[] = [];
+
+/** The one list that every record of a transition shows. */
+function listOf(taken: Taken): readonly TakenTransition[] {
+  if (!taken) return NOTHING;
+  if (!('source' in taken)) return taken;
+  let list = lists.get(taken);
+  if (!list) {
+    const { source, eventType, index, target, guardName } = taken;
+    const place = { source: source.id, event: eventType, index, targets: target ? [target.id] : [] };
+    list = [{ ...place, ...(guardName !== undefined && { guard: guardName }) }];
+    lists.set(taken, list);
+  }
+  return list;
+}
+
 /** The latest events of this process, as they were sent. */
 class WholeEvents {
   readonly #limit: number;
+  readonly #numbers: number[] = [];
   readonly #events: object[] = [];
   readonly #redacts: Redact[] = [];
-  #added = 0;
+  /** Of the next one. */
+  #place = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Answers its number. */
-  add(event: object, redact: Redact): number {
-    const place = this.#added % this.#limit;
+  add(n: number, event: object, redact: Redact): void {
+    const place = this.#place;
+    this.#numbers[place] = n;
     this.#events[place] = event;
     this.#redacts[place] = redact;
-    return this.#added++;
+    this.#place = place + 1 === this.#limit ? 0 : place + 1;
   }
 
   /** Without secrets and cut to bounds; null where later ones have taken its place. */
-  at(number: number): Json {
-    if (this.#added - number > this.#limit) return null;
-    const place = number % this.#limit;
+  at(n: number): Json {
+    const place = this.#numbers.indexOf(n);
     const redact = this.#redacts[place];
     return redact ? excerpt(redact(this.#events[place] as object)) : null;
   }
