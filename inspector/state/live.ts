@@ -37,6 +37,8 @@ const MESSAGES_A_PICTURE = 2000;
 const TRY_AGAIN_MS = [250, 500, 1000, 2000, 4000];
 let line: Line | undefined;
 let next = 0;
+/** Records that were dropped before they came here. */
+let missed = 0;
 let session: string | undefined;
 let tries = 0;
 const waiting: ToPage[] = [];
@@ -222,7 +224,8 @@ function pass(message: Passing, arrivals: Arrivals): void {
     }
     case 'dropped':
       next = Math.max(next, message.from + message.count);
-      said.value = `${message.count} records came faster than they could be shown`;
+      missed += message.count;
+      said.value = `${missed} records came faster than they could be shown`;
       return;
     case 'answer':
       answers.get(message.ask)?.resolve(message.value);
@@ -236,6 +239,7 @@ function pass(message: Passing, arrivals: Arrivals): void {
 /** The server is another one: what the last one told is over. */
 function forget(): void {
   next = 0;
+  missed = 0;
   told.clear();
   names.clear();
   homes.clear();

@@ -160,14 +160,17 @@ export class PageConnection {
     const frame = new Frame((text) => this.#channel.send(text));
     const from = this.#next;
     let seen = from;
+    let missed = 0;
     this.#pace.refill();
     for (const record of records.since(from, (n) => this.#pace.takes(n))) {
-      if (record.n > seen && !first) frame.add(JSON.stringify({ type: 'dropped', from: seen, count: record.n - seen }));
+      if (!first) missed += record.n - seen;
       for (const signal of this.#live.before(record.n)) frame.add(JSON.stringify(signal));
       frame.add(recordText(record));
       seen = record.n + 1;
       if (frame.sent >= WAITING_MAX / 2) break;
     }
+    // Told once for all gaps: where moves are left out, there is one before most entries.
+    if (missed > 0) frame.add(JSON.stringify({ type: 'dropped', from, count: missed }));
     if (frame.sent < WAITING_MAX / 2 && seen < records.next) {
       frame.add(JSON.stringify({ type: 'dropped', from: seen, count: records.next - seen }));
       seen = records.next;

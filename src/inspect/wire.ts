@@ -94,7 +94,7 @@ export type Passing =
     }
   /** At most ten times a second each; text of one kind is joined. A page that comes late is told what is there of a reply, behind a `reset`. */
   | { type: 'live'; conversation: string; signal: Live }
-  /** Records since `from` were dropped before this page had them. */
+  /** So many records since `from` were dropped before this page had them; those between them were told. */
   | { type: 'dropped'; from: number; count: number }
   | { type: 'answer'; ask: number; value: Json }
   | { type: 'refused'; ask: number; code: string; message: string };
