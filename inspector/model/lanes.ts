@@ -117,14 +117,14 @@ function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly B
       model.push({ kind: 'model', from, to: stop?.at, label: `turn ${run.turns.length + 1}` });
     }
   }
-  const tools: Bar[][] = [];
-  const you: Bar[][] = [];
+  const tools: PackedLane[] = [];
+  const you: PackedLane[] = [];
   for (const call of facts.calls.values()) {
     for (const bar of workOf(call, facts)) pack(tools, bar, last);
     for (const bar of waitsOf(call)) pack(you, bar, last);
   }
-  const toolLanes = tools.length === 0 ? [[]] : tools;
-  const yourLanes = you.length === 0 ? [[]] : you;
+  const toolLanes = tools.length === 0 ? [[]] : tools.map(({ bars }) => bars);
+  const yourLanes = you.length === 0 ? [[]] : you.map(({ bars }) => bars);
   return [
     { name: 'model', bars: model },
     ...toolLanes.map((bars, index) => ({ name: index === 0 ? 'tools' : '', bars })),
@@ -176,11 +176,19 @@ function waitsOf(call: CallFacts): Bar[] {
   });
 }
 
+interface PackedLane {
+  readonly bars: Bar[];
+  /** Where the last of them ends: what begins there or behind it overlaps none. */
+  end: number;
+}
+
 /** Into the first lane in which nothing runs at the same time. */
-function pack(lanes: Bar[][], bar: Bar, last: number): void {
-  const free = lanes.find((lane) =>
-    lane.every((other) => (other.to ?? last) <= bar.from || (bar.to ?? last) <= other.from),
+function pack(lanes: PackedLane[], bar: Bar, last: number): void {
+  const end = bar.to ?? last;
+  const free = lanes.find(
+    (lane) => lane.end <= bar.from || lane.bars.every((other) => (other.to ?? last) <= bar.from || end <= other.from),
   );
-  if (free) free.push(bar);
-  else lanes.push([bar]);
+  if (!free) return void lanes.push({ bars: [bar], end });
+  free.bars.push(bar);
+  free.end = Math.max(free.end, end);
 }

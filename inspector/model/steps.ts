@@ -66,6 +66,18 @@ export interface Moment {
   readonly now: number;
 }
 
+/** How many of the latest cycles are shown: whole ones of so many rows together, and the last one however long it is. */
+export function latestShown(cycles: readonly CycleRows[], most: { cycles: number; rows: number }): number {
+  let shown = 0;
+  let rows = 0;
+  for (const cycle of cycles.slice(-most.cycles).reverse()) {
+    rows += cycle.rows.length;
+    if (shown > 0 && rows > most.rows) break;
+    shown += 1;
+  }
+  return shown;
+}
+
 /** The rows of the last cycles; of those before them, the heads. */
 export function cyclesAt(moment: Moment, most = Number.POSITIVE_INFINITY): CycleRows[] {
   const { entries, index } = moment;

@@ -15,7 +15,9 @@ export function duration(ms: number): string {
 export const since = (ms: number): string =>
   ms <= 0 ? '' : ms < 1000 ? `+${Math.round(ms)}ms` : ms < 60_000 ? `+${(ms / 1000).toFixed(1)}s` : `+${duration(ms)}`;
 
-export const count = (value: number): string => value.toLocaleString('en-US');
+// Made once: `toLocaleString` makes one for each number.
+const numbers = new Intl.NumberFormat('en-US');
+export const count = (value: number): string => numbers.format(value);
 export const cost = (usd: number): string => (usd === 0 ? '$0' : `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
 export const plural = (value: number, word: string): string => `${count(value)} ${word}${value === 1 ? '' : 's'}`;
 export const oneLine = (text: string, most = 160): string => {

@@ -464,4 +464,17 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       expect(await page.locator('#steps h3').count()).toBe(2 * requests);
     },
   );
+
+  it.skipIf(!proves)(
+    'keeps up with a log of 10,000 entries that comes live, and draws the latest requests alone',
+    async () => {
+      const { server, observed } = await inspector();
+      const page = await open(server);
+      const conversation = await agentOf(Array(2000).fill('Done.'), observed.observe).open('long');
+      while (conversation.log().length < 10_000) await conversation.send('Go on.').result;
+      const last = (conversation.log().length - 1).toLocaleString('en-US');
+      await page.locator('.place').getByText(`entry ${last} of ${last}`, { exact: false }).first().waitFor();
+      expect(await page.locator('#steps h3').count()).toBe(40);
+    },
+  );
 });

@@ -6,7 +6,7 @@ import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
 import { leavesOf } from '../../inspector/model/observed.ts';
 import { readLog } from '../../inspector/model/readLog.ts';
-import { cyclesAt } from '../../inspector/model/steps.ts';
+import { type CycleRows, cyclesAt, latestShown } from '../../inspector/model/steps.ts';
 import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
 import { walker } from '../../inspector/model/walk.ts';
 import { cornerFor } from '../../inspector/view/corner.ts';
@@ -238,6 +238,25 @@ describe('a log file', () => {
     expect(at(reply - 1)).toEqual([[]]);
     expect(at(entries.length - 1)).toEqual([['text', 'round', 'stop']]);
     expect(at(reply - 1)).toEqual([[]]);
+  });
+});
+
+describe('the requests that are shown', () => {
+  const cycles = (...rows: number[]): CycleRows[] =>
+    rows.map((length, index) => {
+      const row = (place: number) => ({ kind: 'text' as const, key: `${place}`, text: '' });
+      const about = { id: `${index}`, number: index + 1, request: '', isOpen: false, rounds: 1 };
+      return { ...about, rows: Array.from({ length }, (_, place) => row(place)) };
+    });
+
+  it('are the latest whole ones of so many rows together, and the last however long it is', () => {
+    const most = { cycles: 4, rows: 20 };
+    expect(latestShown(cycles(), most)).toBe(0);
+    expect(latestShown(cycles(3, 3), most)).toBe(2);
+    expect(latestShown(cycles(3, 3, 3, 3, 3, 3), most)).toBe(4);
+    expect(latestShown(cycles(1, 12, 8, 12), most)).toBe(2);
+    expect(latestShown(cycles(1, 1, 50), most)).toBe(1);
+    expect(latestShown(cycles(50, 1, 1), most)).toBe(2);
   });
 });
 

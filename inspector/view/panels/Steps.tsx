@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { CallFacts } from '../../model/facts.ts';
 import { waitingAt } from '../../model/facts.ts';
-import { type CycleRows, cyclesAt, type StepRow } from '../../model/steps.ts';
+import { type CycleRows, cyclesAt, latestShown, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
 import { cost, count, duration, plural, telling } from '../../model/words.ts';
 import { cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
@@ -10,19 +10,23 @@ import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } 
 import { groupIcon, Icon, Mark } from '../marks.tsx';
 import { Decision, Settlement } from './Decision.tsx';
 
-const CYCLES_MAX = 40;
+/** Of all cycles together, at first and with each `load more`: they are drawn anew whenever something comes. */
+const CYCLES = 40;
+const ROWS = 240;
+/** Of one cycle. */
 const ROWS_MAX = 300;
 
 export function Steps() {
-  const [most, show] = useState(CYCLES_MAX);
-  const cycles = cyclesAt(moment.value, most);
-  const shown = cycles.slice(-most);
+  const [times, show] = useState(1);
+  const most = { cycles: times * CYCLES, rows: times * ROWS };
+  const cycles = cyclesAt(moment.value, most.cycles);
+  const shown = cycles.slice(cycles.length - latestShown(cycles, most));
   const hidden = cycles.length - shown.length;
   const waits = isPast.value ? [] : cards();
   return (
     <div class="steps" id="steps">
       {hidden > 0 && (
-        <button type="button" class="quiet-button more" onClick={() => show(most + CYCLES_MAX)}>
+        <button type="button" class="quiet-button more" onClick={() => show(times + 1)}>
           {plural(hidden, 'earlier request')} · load more
         </button>
       )}
