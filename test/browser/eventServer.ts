@@ -25,16 +25,17 @@ source.addEventListener('entry', ({ data, lastEventId }) => {
 </script>`;
 
 const ROUNDS = 14;
-/** Further apart than a page takes to come back. */
+/** Further apart than a page takes to come back; where it takes longer, the run waits for it there. */
 const CUT_AT = [4, 34, 60];
 
-function slowModel(): Model {
+function slowModel(goesOn: () => Promise<void>): Model {
   let round = 0;
   return {
     id: 'slow',
     async *stream() {
       round += 1;
       await new Promise((resolve) => setTimeout(resolve, 250));
+      await goesOn();
       if (round < ROUNDS) yield { type: 'tool-call', callId: `c${round}`, name: 'nope', args: `{"round":${round}}` };
       else yield { type: 'text-delta', text: 'done' };
       yield { type: 'finish', reason: round < ROUNDS ? 'tool-calls' : 'stop' };
@@ -44,7 +45,10 @@ function slowModel(): Model {
 
 /** Answers the address, and what to call in the end; the run begins when the page first listens. */
 export async function eventServer() {
-  const agent = createAgent({ model: slowModel() });
+  let listens = false;
+  let cameBack: (() => void) | undefined;
+  let back = Promise.resolve();
+  const agent = createAgent({ model: slowModel(() => back) });
   const conversation = await agent.open('a');
   const shared = { acquire: async () => conversation, release: () => undefined, close: () => conversation.close() };
   const handle = createHandlers(agent, { authorize: () => true, sessions: shared });
@@ -55,13 +59,27 @@ export async function eventServer() {
       if (new URL(request.url).pathname === '/')
         return new Response(PAGE, { headers: { 'content-type': 'text/html' } });
       const response = await handle(request);
+      listens = true;
+      cameBack?.();
       begin?.();
       begin = undefined;
       return response;
     },
   }) as Server;
+  /** A page that is away cannot be cut off. */
+  async function cut(): Promise<void> {
+    if (!listens) {
+      back = new Promise((resolve) => {
+        cameBack = resolve;
+      });
+      await back;
+    }
+    listens = false;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    server.closeAllConnections();
+  }
   conversation.log$().subscribe(({ seq }) => {
-    if (CUT_AT.includes(seq)) setTimeout(() => server.closeAllConnections(), 20);
+    if (CUT_AT.includes(seq)) void cut();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
