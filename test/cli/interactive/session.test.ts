@@ -221,7 +221,7 @@ describe('while a request is under way', () => {
     source.escape();
     await isIdle();
     await expect.poll(() => terminal.text).toBe('rather this\nand then that\ntyping');
-    expect(source.view().lines).toEqual([]);
+    await expect.poll(() => source.view().lines).toEqual([]);
     source.submit(terminal.text, false);
     await shows('  again');
     expect(lines.filter((line) => line.startsWith('>'))).toEqual(['> go', '> rather this']);
