@@ -8,8 +8,8 @@ const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
   'test/scenarios/garbage.test.ts',
-  'test/stores/jsonl{,Append,FullDisk,Links,Races,Refusals,Rubbish,Size,Versions}.test.ts',
-  'test/tools/coding/{bashEnvironment,bashOutput,grep,processTree,read}.test.ts',
+  'test/stores/jsonl{FullDisk,Links,Races,Refusals,Size,Versions}.test.ts',
+  'test/tools/coding/{bashOutput,grep,processTree}.test.ts',
 ];
 /** Processes of the built package. */
 const BUILT = ['test/e2e/**/*.test.ts'];
