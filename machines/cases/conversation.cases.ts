@@ -94,14 +94,18 @@ const stopOf = (result: { outcome: 'cancelled' | 'failed'; code: string }, cause
   { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause },
   { runId: 'q0', type: 'checkpoint', boundary: 'RunFinished' },
 ];
+const queuedEntry: NewEntry = { runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] };
 const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'q0', type: 'decision', ...held }],
   [{ runId: 'q0', type: 'call-settled', callId: 'x', how: { retry: true } }],
-  [{ runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] }],
+  [queuedEntry],
   subAgentEntries('q0', subAgentEnds),
   stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'),
   stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'),
+  // A message that came while the stop was being stored is lost with it.
+  [...stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'), queuedEntry],
+  [...stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'), queuedEntry],
 ];
 
 export const conversationCases = {

@@ -47,7 +47,9 @@ function appendFails({ decision, unsettled }: ConversationWorld, { lost }: Appen
   const closing = state.matches('closing') || state.matches('superseding');
   // What a sub-agent used is counted before it is stored.
   if (has('sub-agent')) return atRest && contextOf(state).counters.tokens > 0;
-  if (has('message-queued')) return atRest && isQueued(state, 'n1');
+  if (has('message-queued') && !isQueued(state, 'n1')) return false;
+  // A message that comes while a cycle is being closed may be lost with the stop.
+  if (has('message-queued') && !has('run-stop')) return true;
   if (lost.length === 0) return !closing || !state.matches('superseding');
   if (closing || has('run-stop')) return closing && lost.some((entry) => stops(entry, state));
   if (has('decision')) return atRest && decision === 'durable';
