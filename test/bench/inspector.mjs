@@ -15,9 +15,9 @@ import * as z from 'zod';
 import { createAgent, defineTool } from '../../dist/src/index.js';
 import { startInspector } from '../../dist/src/inspect/index.js';
 
-const WARM = 400;
-const RUNS = 600;
-const ROUNDS = 11;
+const WARM = 1000;
+const RUNS = 1000;
+const ROUNDS = 7;
 const TURNS = 10;
 
 const tool = defineTool({

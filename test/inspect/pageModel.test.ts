@@ -142,6 +142,29 @@ describe('drawn charts', () => {
     expect(faults).toEqual([]);
   });
 
+  it('lead lines through one another nowhere but in CONVERSATION, where all ways back to a state share a lane', () => {
+    type Leg = readonly [from: readonly [number, number], to: readonly [number, number]];
+    const legsOf = ({ points }: ChartLayout['arrows'][number]): Leg[] =>
+      points.slice(1).map((to, index) => [points[index] ?? to, to]);
+    const isWithin = (at: number, a: number, b: number): boolean => at > Math.min(a, b) && at < Math.max(a, b);
+    const cross = ([a, b]: Leg, [c, d]: Leg): boolean =>
+      a[0] === b[0] && c[1] === d[1] && isWithin(a[0], c[0], d[0]) && isWithin(c[1], a[1], b[1]);
+    const crossed = laidOutCharts().flatMap(({ layout }) => {
+      const legs = layout.arrows.flatMap(legsOf);
+      const places = legs.flatMap((down) =>
+        legs.filter((across) => cross(down, across)).map((across) => `${layout.chart} ${down[0][0]} ${across[0][1]}`),
+      );
+      return [...new Set(places)].map((place) => place.split(' ')[0]);
+    });
+    expect(new Set(crossed)).toEqual(new Set(['CONVERSATION']));
+    expect(crossed.length).toBeLessThanOrEqual(5);
+    const back = laidOutCharts()
+      .filter(({ layout }) => layout.chart === 'CONVERSATION')
+      .flatMap(({ layout }) => layout.arrows.filter(({ isBack }) => isBack));
+    const lanes = new Set(back.map(({ points }) => Math.min(...points.map(([x]) => x))));
+    expect([lanes.size, new Set(back.map(({ to }) => to)).size]).toEqual([3, 3]);
+  });
+
   it('lay no label on a state, an arrow or another label, and draw no ways out while nothing runs', () => {
     const faults = laidOutCharts().flatMap(({ chart, layout }) => {
       const svg = chartSvg(chart, layout);

@@ -1,6 +1,7 @@
 /**
  * One level of a chart as ELK is asked for it, and what it answers. Rule: ELK sees no hierarchy and no way back; ports of a
- * level that runs down are in the middle of the sides, so the spine is straight.
+ * level that runs down are in the middle of the sides, so the spine is straight. States stand in the order of the definition,
+ * unless lines cross less without it.
  */
 import type { Arrow, Level } from './levels.ts';
 
@@ -111,7 +112,27 @@ export async function elkGraph(
     ],
   };
   const places = read((await elk.layout(graph)) as Answer);
-  return direction === 'DOWN' ? withSpineLeft(places, forward) : places;
+  if (direction !== 'DOWN') return places;
+  const inOrder = withSpineLeft(places, forward);
+  const crossed = crossings(inOrder.routes.values());
+  if (crossed === 0) return inOrder;
+  const layoutOptions = { ...OPTIONS.DOWN, 'elk.layered.considerModelOrder.strategy': 'NONE' };
+  const free = withSpineLeft(read((await elk.layout({ ...graph, layoutOptions })) as Answer), forward);
+  return crossings(free.routes.values()) < crossed ? free : inOrder;
+}
+
+/** How often one route runs through another. */
+export function crossings(routes: Iterable<readonly Point[]>): number {
+  const legs = [...routes].map((route) => route.slice(1).map((to, index): [Point, Point] => [route[index] ?? to, to]));
+  const isWithin = (at: number, a: number, b: number): boolean =>
+    at > Math.min(a, b) + 0.5 && at < Math.max(a, b) - 0.5;
+  const cross = ([a, b]: [Point, Point], [c, d]: [Point, Point]): boolean =>
+    a[0] === b[0] && c[1] === d[1] && isWithin(a[0], c[0], d[0]) && isWithin(c[1], a[1], b[1]);
+  return legs.flatMap((one, index) =>
+    legs.flatMap((other, place) =>
+      place === index ? [] : one.flatMap((down) => other.filter((across) => cross(down, across))),
+    ),
+  ).length;
 }
 
 /** Alternatives stand to the right of the way that a run goes where nothing is special. */

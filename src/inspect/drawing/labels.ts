@@ -18,6 +18,8 @@ const HEIGHT = 10;
 const widthOf = (label: string): number => label.length * LETTER;
 /** From its line. */
 const BESIDE = 5;
+/** How far it may stand out of the chart: wherever one is drawn, so much is left around it. */
+const AROUND = 8;
 
 /** Where a label that is pointed at stands: beside the arrow, at the level of its bend. */
 export function labelPlace({ points, isBack }: DrawnArrow): Point {
@@ -90,7 +92,7 @@ export function placedLabels(layout: ChartLayout): ReadonlyMap<DrawnArrow, Point
     const wide = widthOf(arrow.label);
     for (const [x, y] of placesOf(arrow, wide)) {
       const box = { x, y: y - ASCENT, width: wide, height: HEIGHT };
-      const isOutside = x < 0 || x + wide > width || box.y < 0 || y > height;
+      const isOutside = x < -AROUND || x + wide > width + AROUND || box.y < 0 || y > height;
       if (isOutside || taken.some((one) => meets(one, box))) continue;
       places.set(arrow, [x, y]);
       taken.push(box);

@@ -3,7 +3,7 @@
  * back get lanes of our own, left of the column; the result is plain JSON, made once a machine and never touched by a run.
  */
 import type { Chart, ChartState } from '../chart.ts';
-import { type Elk, elkGraph, INITIAL, type LevelPlaces, type Point, type Size } from './elkLevel.ts';
+import { crossings, type Elk, elkGraph, INITIAL, type LevelPlaces, type Point, type Size } from './elkLevel.ts';
 import { type Arrow, type Level, levelsOf, lift, stateTree } from './levels.ts';
 
 /** `open` shows its states, `folded` one square for each; `end` is a ring without a name. */
@@ -172,7 +172,7 @@ class Layout {
     const pad = this.#paddingOf(parent);
     const back = level.arrows.filter(({ isBack }) => isBack);
     const boxes = [...places.states.values()];
-    const lanes = back.length === 0 ? 0 : LANE + NEXT_LANE * (back.length - 1);
+    const lanes = back.length === 0 ? 0 : LANE + NEXT_LANE * (laneCount(back, places, way) - 1);
     const bends = [...places.routes.values()].flat();
     const dx = pad.left + (way === 'DOWN' ? lanes : 0) - Math.min(...boxes.map(({ x }) => x), ...bends.map(([x]) => x));
     const dy = pad.top - Math.min(...boxes.map(({ y }) => y), ...bends.map(([, y]) => y));
@@ -195,7 +195,7 @@ class Layout {
     }
     const own = result.states.filter((state) => state.parent === parent.id);
     const left = Math.min(...own.map(({ x }) => x), ...result.arrows.flatMap(({ points }) => points.map(([x]) => x)));
-    result.arrows.push(...backLanes(back, own, way, left));
+    result.arrows.push(...backLanes(back, own, way, { left, laneOf: laneOf(back, own, way) }));
     const points = result.arrows.flatMap((arrow) => arrow.points);
     const right = Math.max(...own.map(({ x, width }) => x + width), ...points.map(([x]) => x));
     const bottom = Math.max(...own.map(({ y, height }) => y + height), ...points.map(([, y]) => y));
@@ -287,32 +287,63 @@ function drawn(arrow: Arrow, points: readonly Point[], level: Level | undefined)
   };
 }
 
+/** Where a state stands. */
+type Standing = Pick<DrawnState, 'id' | 'x' | 'y' | 'width' | 'height'>;
+
+/** A lane for each way back; where those would cross, one for all that lead to the same state. */
+function laneOf(back: readonly Arrow[], states: readonly Standing[], way: Direction): (arrow: Arrow) => string {
+  const own = ({ from, to }: Arrow): string => `${from} ${to}`;
+  const left = Math.min(...states.map(({ x }) => x));
+  const drawn = backLanes(back, states, way, { left, laneOf: own });
+  return crossings(drawn.map(({ points }) => points)) === 0 ? own : ({ to }) => to;
+}
+
+function laneCount(back: readonly Arrow[], { states }: LevelPlaces, way: Direction): number {
+  const standing = [...states].map(([id, place]) => ({ id, ...place }));
+  return new Set(back.map(laneOf(back, standing, way))).size;
+}
+
+interface Lane {
+  span: number;
+  readonly arrows: [arrow: Arrow, a: Standing, b: Standing][];
+}
+
 /** The shortest innermost; left of a column, below a row. */
-function backLanes(back: readonly Arrow[], states: readonly DrawnState[], way: Direction, left: number): DrawnArrow[] {
+function backLanes(
+  back: readonly Arrow[],
+  states: readonly Standing[],
+  way: Direction,
+  { left, laneOf }: { left: number; laneOf: (arrow: Arrow) => string },
+): DrawnArrow[] {
   const byId = new Map(states.map((state) => [state.id, state]));
-  const found = back.flatMap((arrow) => {
+  const lanes = new Map<string, Lane>();
+  for (const arrow of back) {
     const a = byId.get(arrow.from);
     const b = byId.get(arrow.to);
-    if (!a || !b) return [];
-    const span = way === 'DOWN' ? Math.abs(a.y - b.y) : Math.abs(a.x - b.x);
-    return [{ arrow, a, b, span }];
-  });
+    if (!a || !b) continue;
+    const lane = lanes.get(laneOf(arrow)) ?? { span: 0, arrows: [] };
+    lanes.set(laneOf(arrow), lane);
+    lane.span = Math.max(lane.span, way === 'DOWN' ? Math.abs(a.y - b.y) : Math.abs(a.x - b.x));
+    lane.arrows.push([arrow, a, b]);
+  }
   const bottom = Math.max(...states.map(({ y, height }) => y + height));
-  return found
-    .sort((one, other) => one.span - other.span)
-    .map(({ arrow, a, b }, index): DrawnArrow => {
+  const inner = [...lanes.values()].sort((one, other) => one.span - other.span);
+  return inner.flatMap(({ arrows }, index) =>
+    arrows.map(([{ from, to, transitions, label }, a, b]): DrawnArrow => {
       const off = LANE + NEXT_LANE * index;
       const lane = round(way === 'DOWN' ? left - off : bottom + off);
-      const points = [...wayOff(a, states, way, lane), ...wayOff(b, states, way, lane).reverse()];
-      const { from, to, transitions, label } = arrow;
+      // What leads away from where another one comes in begins before it: the other lane ends there.
+      const beside = back.some((other) => other.to === from) ? -BESIDE : 0;
+      const points = [...wayOff(a, states, way, lane, beside), ...wayOff(b, states, way, lane).reverse()];
       return { from, to, isBack: true, points, transitions, ...(label !== '' && { label }) };
-    });
+    }),
+  );
 }
 
 /** From a state to its lane: straight, or around what stands between. */
-function wayOff(state: DrawnState, states: readonly DrawnState[], way: Direction, lane: number): Point[] {
+function wayOff(state: Standing, states: readonly Standing[], way: Direction, lane: number, beside = 0): Point[] {
   const { x, y, width, height } = state;
-  const [middleX, middleY] = [round(x + width / 2), round(y + height / 2)];
+  const [middleX, middleY] = [round(x + width / 2 + beside), round(y + height / 2 + beside)];
   if (way === 'DOWN') {
     const blocks = states.some((one) => one.x < x && one.y < middleY && one.y + one.height > middleY);
     const below = y + height + BESIDE;
