@@ -18,7 +18,7 @@ import { awaited } from '../../machines/nextState.ts';
 import { answered, isAnswer, openAfter, stillOpen } from '../../src/testing/answers.ts';
 import { coverPaths } from '../../src/testing/coverPaths.ts';
 import type { PathState, TestPath } from '../../src/testing/paths.ts';
-import { volume } from '../support/tier.ts';
+import { sampled, volume } from '../support/tier.ts';
 
 const [fresh] = chartCases.conversation.inputs;
 const sent = { type: 'message.sent', messageId: 'm', content: [{ type: 'text', text: 'hi' }], kind: 'direct' };
@@ -55,7 +55,11 @@ function stopsOf(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop
   // A spread of the starts is enough here: the paths of all of them are driven elsewhere.
   const inputs = all.filter((_, index) => index % Math.ceil(all.length / volume.spread) === 0);
   const found = new Map<AnyMachineSnapshot, Stop>();
-  for (const path of inputs.flatMap((input) => coverPaths(machine, { input, cases, projection }))) {
+  const some = inputs.flatMap((input) => {
+    const paths = coverPaths(machine, { input, cases, projection });
+    return sampled(paths, Math.ceil(paths.length / volume.pathsMost));
+  });
+  for (const path of some) {
     let asked: EffectRequest[] = [];
     const seen = new Set<string>();
     const rest = (at: PathState): void => {

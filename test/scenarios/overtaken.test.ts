@@ -9,6 +9,7 @@ import { VirtualClock } from '../support/clock.ts';
 import { appendFaults, logFaults, restFaults } from '../support/logRules.ts';
 import { call, lines, pairingFaults, type Reply, scripted, t } from '../support/model.ts';
 import { type Fate, troubledStore } from '../support/store.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -67,46 +68,49 @@ async function cancelAt(on: Life, at: number, then: Fate): Promise<boolean> {
   return false;
 }
 
-describe.each([0, 25])('INV-1, INV-3: with a hook at the end that takes %d ms, at whichever append', (hookMs) => {
-  it.each<[string, Fate]>([
-    ['stores it when it is tried again', 'stored'],
-    ['refuses it twice', 'failed'],
-    ['stores it late', { afterMs: 300 }],
-    ['refuses it twice and late', { afterMs: 300, fails: true }],
-  ])('a store that %s leaves calls with one result, cycles with one stop', async (_, then) => {
-    const kinds = new Set<string>();
-    let at = 1;
-    for (; ; at++) {
-      const on = await begun(hookMs);
-      if (!(await cancelAt(on, at, then))) break;
-      const { conversation, clock, store } = on;
-      for (const { type } of store.tried[at] ?? []) kinds.add(type);
-      const where = `append ${at}: ${store.tried[at]?.map(({ type }) => type)}`;
-      expect(logFaults(conversation.log()), where).toEqual([]);
-      // What a store has refused for good is written with what comes next.
-      if (conversation.status === 'idle') expect(restFaults(conversation.log()), where).toEqual([]);
-      if (conversation.status === 'waiting') await clock.until(conversation.cancel());
-      const next = conversation.send('again');
-      await clock.until(next.result, 20_000);
-      expect(['NaturalEnd', 'Suspended'], where).toContain((await next.result).termination);
-      if (conversation.status === 'waiting') await clock.until(conversation.cancel());
-      await clock.advance(20_000);
-      expect(restFaults(conversation.log()), where).toEqual([]);
-      const messages = conversation.messages();
-      // A call that still waited is closed behind the last reply, and told there.
-      const asked = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
-      expect(pairingFaults(asked), where).toEqual([]);
-      expect(appendFaults(store.tried), where).toEqual([]);
-      const again = await restart(on, { ...on.options, replies: [] });
-      expect(restFaults(again.conversation.log()), where).toEqual([]);
-      expect(lines(again.conversation.messages()), where).toEqual(lines(conversation.messages()));
-      await again.agent.close();
-    }
-    expect(at).toBeGreaterThan(8);
-    const wanted = ['user-message', 'model-reply', 'message-queued', 'tool-started', 'tool-result', 'tool-suspended'];
-    expect([...kinds]).toEqual(expect.arrayContaining([...wanted, 'decision', 'run-resumed', 'run-suspended']));
-  });
-});
+describe.each(sampled([0, 25], volume.caseOf))(
+  'INV-1, INV-3: with a hook at the end that takes %d ms, at whichever append',
+  (hookMs) => {
+    it.each<[string, Fate]>([
+      ['stores it when it is tried again', 'stored'],
+      ['refuses it twice', 'failed'],
+      ['stores it late', { afterMs: 300 }],
+      ['refuses it twice and late', { afterMs: 300, fails: true }],
+    ])('a store that %s leaves calls with one result, cycles with one stop', async (_, then) => {
+      const kinds = new Set<string>();
+      let at = 1;
+      for (; ; at++) {
+        const on = await begun(hookMs);
+        if (!(await cancelAt(on, at, then))) break;
+        const { conversation, clock, store } = on;
+        for (const { type } of store.tried[at] ?? []) kinds.add(type);
+        const where = `append ${at}: ${store.tried[at]?.map(({ type }) => type)}`;
+        expect(logFaults(conversation.log()), where).toEqual([]);
+        // What a store has refused for good is written with what comes next.
+        if (conversation.status === 'idle') expect(restFaults(conversation.log()), where).toEqual([]);
+        if (conversation.status === 'waiting') await clock.until(conversation.cancel());
+        const next = conversation.send('again');
+        await clock.until(next.result, 20_000);
+        expect(['NaturalEnd', 'Suspended'], where).toContain((await next.result).termination);
+        if (conversation.status === 'waiting') await clock.until(conversation.cancel());
+        await clock.advance(20_000);
+        expect(restFaults(conversation.log()), where).toEqual([]);
+        const messages = conversation.messages();
+        // A call that still waited is closed behind the last reply, and told there.
+        const asked = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
+        expect(pairingFaults(asked), where).toEqual([]);
+        expect(appendFaults(store.tried), where).toEqual([]);
+        const again = await restart(on, { ...on.options, replies: [] });
+        expect(restFaults(again.conversation.log()), where).toEqual([]);
+        expect(lines(again.conversation.messages()), where).toEqual(lines(conversation.messages()));
+        await again.agent.close();
+      }
+      expect(at).toBeGreaterThan(8);
+      const wanted = ['user-message', 'model-reply', 'message-queued', 'tool-started', 'tool-result', 'tool-suspended'];
+      expect([...kinds]).toEqual(expect.arrayContaining([...wanted, 'decision', 'run-resumed', 'run-suspended']));
+    });
+  },
+);
 
 it('INV-1: a reply that is refused behind a cancel is in the log with the results of its calls, or not at all', async () => {
   const on = await begun(25);

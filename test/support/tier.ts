@@ -15,7 +15,7 @@ const VOLUME = {
   shadowLives: [12, 2_000],
   /** Starts of charts, one in so many, whose paths XState takes beside them. */
   shadowStartOf: [24, 1],
-  randomCharts: [100, 2_000],
+  randomCharts: [60, 2_000],
   /** Lives lived twice, and compared byte for byte. */
   livesTwice: [8, 100],
   /** Lives on tapes of arbitrary numbers. */
@@ -36,7 +36,7 @@ const VOLUME = {
   killedRunOf: [6, 1],
   killOf: [30, 2],
   /** Runs of the walk against the strict server. */
-  walks: [20, 150],
+  walks: [12, 150],
   /** Random lives on stores that fail, of subscribers, of messages and of recordings. */
   storeLives: [60, 1_000],
   watchers: [50, 300],
@@ -68,7 +68,7 @@ const VOLUME = {
   storeCaseOf: [4, 1],
   /** Of the agents with a seeded mistake, one in so many; and random conversations that are told again. */
   agentDefects: [26, 1],
-  retold: [25, 500],
+  retold: [16, 500],
   /** Real trees of processes that are cancelled. */
   trees: [6, 60],
   /** Entries of the log that the inspector's page is given. */
