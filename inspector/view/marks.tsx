@@ -19,8 +19,8 @@ const SHAPES: Readonly<Record<MarkName, JSX.Element>> = {
   running: (
     <>
       <circle cx="6" cy="6" r="4.6" class="mark-faint" />
-      <path d="M6 1.4A4.6 4.6 0 0 1 10.6 6" class="mark-line" />
-      <circle cx="6" cy="6" r="1.7" class="mark-fill" />
+      <path d="M6 1.4A4.6 4.6 0 0 1 10.6 6" class="mark-line mark-quarter" />
+      <circle cx="6" cy="6" r="2" class="mark-fill" />
     </>
   ),
   waiting: (

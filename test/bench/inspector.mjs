@@ -5,9 +5,10 @@
  * a process that does all three in turns, collecting in between, compiles most of the time. Prints the least of each,
  * since what else runs on a machine only adds. Needs a build.
  *
- * It exaggerates: model, tool and store answer within microtasks, so hundreds of runs a second are observed one behind the
- * other, what an inspector does is held against nothing but runchart's own work, and a page is sent some tens of megabytes a second.
- * A run with a real model waits most of its time, and has prompts and stored files to pay for in both cases.
+ * It exaggerates: model, tool and store answer within microtasks, so hundreds of runs a second are observed, what an
+ * inspector does is held against nothing but runchart's own work, and a page is sent tens of megabytes a second. A run with
+ * a real model waits most of its time, and has prompts and files to pay for in both cases. Between two runs the loop turns
+ * once: a page is sent nothing before.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -15,8 +16,8 @@ import * as z from 'zod';
 import { createAgent, defineTool } from '../../dist/src/index.js';
 import { startInspector } from '../../dist/src/inspect/index.js';
 
-const WARM = 1000;
-const RUNS = 1000;
+const WARM = 600;
+const RUNS = 800;
 const ROUNDS = 7;
 const TURNS = 10;
 
@@ -49,6 +50,7 @@ async function runs(agent, count) {
     const { reason } = await conversation.send('Go.').result;
     if (reason !== 'completed') throw new Error(`a run ended as ${reason}: ${conversation.log().at(-2)?.cause}`);
     await conversation.close();
+    await new Promise(setImmediate);
   }
 }
 
