@@ -99,10 +99,11 @@ const held = (callId: string, suspension: number): HeldDecision => ({
   decision: { callId, action: 'approve' },
 });
 const error = { code: 'disk', message: 'no space left' };
-/** Given up; what a host did while the run's end was stored; that end itself. */
+/** Given up; what a host did while the run's end was stored; a decision that came too late for the run; that end itself. */
 const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'r', type: 'message-queued', messageId: 'f1', kind: 'followUp', content: [] }],
+  [{ runId: 'r', type: 'decision', ...held('s', 1) }],
   [
     { runId: 'r', type: 'run-stop', reason: 'completed' },
     { runId: 'r', type: 'checkpoint', boundary: 'RunFinished' },

@@ -139,6 +139,8 @@ export const runInputs: readonly RunInput[] = [
   ),
   // The window is full behind a reply that was cut, and a gate that was open beside it has closed.
   run({ context: { compact: 0.8 }, limits: { ...alone, decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
+  // A decision comes while plugins hear that the run waits.
+  run({ phases: { ...noPhases, runEnd: true }, limits: alone }, { ...open({ suspended: waiting('s') }), ...resumed }),
 ];
 
 /** A sub-agent ends, and what it used is counted in. */

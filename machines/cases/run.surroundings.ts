@@ -19,10 +19,10 @@ export interface RunWorld {
   cut: string;
   decided: readonly string[];
   cancelled: boolean;
-  /** Something came when the run was over but for its tail: one is enough. */
-  late: boolean;
+  /** What came when the run was over but for its tail, a decision by its key: one is enough. */
+  late: string;
 }
-const nothing: RunWorld = { made: [], reported: [], steered: [], cut: '', decided: [], cancelled: false, late: false };
+const nothing: RunWorld = { made: [], reported: [], steered: [], cut: '', decided: [], cancelled: false, late: '' };
 
 const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 const keyOf = ({ callId, suspension }: HeldDecision): string => `${callId}#${suspension}`;
@@ -113,8 +113,11 @@ function steerComes({ steered, late }: RunWorld, messageId: string, state: AnyMa
   return inTail(state) ? queue > 0 && !late : !steered.includes(messageId) && steered.length < queue;
 }
 
-/** While a run's end is stored, an entry of the host's may be lost as well as that end. */
-function appendFails({ lost }: AppendFailed, state: AnyMachineSnapshot): boolean {
+/** While a run's end is stored, an entry of the host's may be lost as well as that end; in all of its tail a late decision. */
+function appendFails({ late }: RunWorld, { lost }: AppendFailed, state: AnyMachineSnapshot): boolean {
+  const decision = lost.find((entry) => entry.type === 'decision');
+  if (decision)
+    return inTail(state) && late === keyOf(decision) && contextOf(state).decisions.some((held) => keyOf(held) === late);
   const { queue } = contextOf(state).settings.policies.limits;
   const ofHost = lost.some(({ type }) => type === 'message-queued');
   return lost.length === 0 || (state.matches('CommitFinished' as never) && (queue > 0 || !ofHost));
@@ -123,6 +126,11 @@ function appendFails({ lost }: AppendFailed, state: AnyMachineSnapshot): boolean
 function cancelComes(world: RunWorld, partial: string | undefined, state: AnyMachineSnapshot): boolean {
   const { partialReply } = contextOf(state).settings.policies;
   return !world.cancelled && (partial === undefined) === (partialReply === 'discard' || !at(state, 'LlmCall'));
+}
+
+function lateBy(event: RunEvent): string {
+  if (event.type === 'decision.arrived') return keyOf(event.held);
+  return event.type === 'message.steered' ? event.message.messageId : '';
 }
 
 export const runSurroundings: Surroundings<RunWorld> = {
@@ -162,7 +170,7 @@ export const runSurroundings: Surroundings<RunWorld> = {
       case 'sub-agent.changed':
         return at(state, 'ToolRound');
       case 'append.failed':
-        return appendFails(event, state);
+        return appendFails(world, event, state);
       case 'effect.failed':
         return state.children.gate !== undefined || !at(state, 'CommitUser', 'CommitAssistant', 'CommitTool');
       default:
@@ -171,7 +179,7 @@ export const runSurroundings: Surroundings<RunWorld> = {
   },
   after: (world, given, state) => {
     const event = given as RunEvent;
-    const late = world.late || event.type === 'message.steered' || event.type === 'decision.arrived';
+    const late = world.late || lateBy(event);
     const cancelled = world.cancelled || event.type === 'run.cancelled';
     if (inTail(state)) return { ...nothing, cancelled, late };
     switch (event.type) {
