@@ -76,7 +76,7 @@ const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
   content: [],
   kind,
 });
-/** What the log has still where a store lost all that came of a resumption: one call waits, decided, and one behind it. */
+/** What the log has still where a store lost all that came of a resumption: a call waits, decided, one behind it, and one was cut off. */
 const others = { ...held, callId: 'o', decision: { ...held.decision, callId: 'o' } };
 const logged = {
   runId: 'q',
@@ -84,6 +84,7 @@ const logged = {
   waits: {
     suspended: waiting.suspended,
     kept: [{ call: callOf('k'), behind: 's' }],
+    reruns: [{ call: callOf('l'), suspension: 0 }],
     decisions: [others, { ...held, decision: { ...held.decision, by: '[redacted]' } }],
     queue: [{ ...followUp, messageId: 'f1' }],
   },

@@ -41,7 +41,7 @@ export interface Continued {
   /** Its cycle is over: only calls of ended cycles are to run again. */
   ended?: boolean;
   /** What waits, as the log has it; absent while the log has not heard of all that the chart has done. */
-  waits?: Omit<OpenCalls, 'reruns'> & { queue: readonly QueuedMessage[] };
+  waits?: OpenCalls & { queue: readonly QueuedMessage[] };
 }
 
 export type ConversationEvent =
@@ -147,7 +147,7 @@ function resumeAs(
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
 ) {
   const context = asLogged(living, logged);
-  const kept = logged?.waits?.kept ?? context.open.kept;
+  const { kept, reruns } = logged?.waits ?? context.open;
   const { runId: of, counters, ended } = logged ?? { ...context, ended: false };
   const trigger: Trigger = ended
     ? { kind: 'retry', of }
@@ -156,7 +156,7 @@ function resumeAs(
     runId,
     trigger,
     counters,
-    open: { ...context.open, kept, reruns: [...context.open.reruns, ...context.retries] },
+    open: { ...context.open, kept, reruns: [...reruns, ...context.retries] },
     queue: context.queue,
     retries: [],
     waiting: false,

@@ -20,12 +20,14 @@ export const queuedEntries = ({ context: { runId }, event }: Args): NewEntry[] =
   event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [];
 
 /** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
-export const leftBehindEntries = ({ context: { runId, open } }: Args): NewEntry[] =>
-  syntheticResults(
+export function leftBehindEntries({ context: { runId, open }, event }: Args): NewEntry[] {
+  const { reruns } = ('of' in event && event.of?.waits) || open;
+  return syntheticResults(
     runId,
-    open.reruns.map(({ call }) => call.callId),
+    reruns.map(({ call }) => call.callId),
     'unknown',
   );
+}
 
 export const returnedEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'message.returned'

@@ -7,15 +7,7 @@ import type { Json, Message, StoredPart, ToolValue } from '../../machines/intern
 import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
 import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/store.ts';
-import {
-  fromBase64,
-  IMAGE_TYPES,
-  type ImageLimits,
-  imageLimitsOf,
-  imageType,
-  isEncodedImage,
-  toBase64,
-} from './imageFormat.ts';
+import { fromBase64, IMAGE_TYPES, type ImageLimits, imageType, isEncodedImage, toBase64 } from './imageFormat.ts';
 import type { ScaleImage } from './scale.ts';
 
 export type ContentPart =
@@ -104,12 +96,11 @@ const loadPreparer = onDemand(() => import('./imagePreparer.ts'));
 /** A model, as far as its images are concerned. */
 type ImageModel = { id: string; imageLimits?: ImageLimits };
 type Diagnose = (code: string, detail: Json) => void;
-type ImagePreparer = import('./imagePreparer.ts').ImagePreparer;
 
 export class Images {
   readonly #handle: LogHandle;
   readonly #scale: ScaleImage | undefined;
-  readonly #preparers = new Map<ImageModel, Promise<ImagePreparer>>();
+  #preparers: import('./imagePreparer.ts').ImagePreparers | undefined;
   /** Messages without an image. */
   #text: readonly Message[] = [];
 
@@ -151,31 +142,19 @@ export class Images {
     signal: AbortSignal,
     diagnose: Diagnose,
   ): readonly Message[] | Promise<Message[]> {
-    if (this.#areText(messages)) return messages;
-    let preparer = this.#preparers.get(model);
-    if (!preparer) {
-      preparer = this.#load(model, diagnose);
-      this.#preparers.set(model, preparer);
-      // What could not be loaded may be there the next time.
-      preparer.catch(() => this.#preparers.delete(model));
-    }
-    return preparer.then((opened) => opened.shown(messages, signal));
-  }
-
-  /** Messages are never changed: those that were seen to hold no image are not looked into again. */
-  #areText(messages: readonly Message[]): boolean {
     const seen = this.#text;
-    if (!messages.every((message, index) => message === seen[index] || !hasImage(message.content))) return false;
+    // Messages are never changed: those that were seen to hold no image are not looked into again.
+    const areText = messages.every((message, index) => message === seen[index] || !hasImage(message.content));
+    if (!areText) return this.#prepared(model, messages, signal, diagnose);
     this.#text = messages;
-    return true;
+    return messages;
   }
 
   /** Decoding and scaling are loaded when the first image is to be shown. */
-  async #load(model: ImageModel, diagnose: Diagnose): Promise<ImagePreparer> {
-    const { ImagePreparer } = await loadPreparer();
-    const limits = imageLimitsOf(model);
-    const getBlob = this.#handle.getBlob?.bind(this.#handle);
-    return new ImagePreparer({ limits, scale: this.#scale, getBlob, diagnose });
+  async #prepared(model: ImageModel, messages: readonly Message[], signal: AbortSignal, diagnose: Diagnose) {
+    const { ImagePreparers } = await loadPreparer();
+    this.#preparers ??= new ImagePreparers(this.#handle, this.#scale);
+    return this.#preparers.shown(model, messages, signal, diagnose);
   }
 
   async #stored(parts: readonly ReadPart[]): Promise<StoredPart[]> {

@@ -4,12 +4,13 @@
  */
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { thrownText } from '../errors.ts';
+import type { LogHandle } from '../stores/store.ts';
 import { fitted } from './fit.ts';
-import { fromBase64, type ImageLimits, isEncodedImage, toBase64 } from './imageFormat.ts';
+import { fromBase64, type ImageLimits, imageLimitsOf, isEncodedImage, toBase64 } from './imageFormat.ts';
 import { type ScaleImage, scaleByPlatform } from './scale.ts';
 
 type Image = Extract<StoredPart, { type: 'image' }>;
-export interface ImagePreparerOptions {
+interface ImagePreparerOptions {
   limits: Required<ImageLimits>;
   /** In place of the platform's own. */
   scale: ScaleImage | undefined;
@@ -19,6 +20,33 @@ export interface ImagePreparerOptions {
 
 /** Characters of the images that are kept at hand. */
 const KEPT_MOST = 64 * 1_048_576;
+
+/** One for each model that a conversation asks. */
+export class ImagePreparers {
+  readonly #handle: Pick<LogHandle, 'getBlob'>;
+  readonly #scale: ScaleImage | undefined;
+  readonly #preparers = new Map<object, ImagePreparer>();
+
+  constructor(handle: Pick<LogHandle, 'getBlob'>, scale: ScaleImage | undefined) {
+    this.#handle = handle;
+    this.#scale = scale;
+  }
+
+  shown(
+    model: { id: string; imageLimits?: ImageLimits },
+    messages: readonly Message[],
+    signal: AbortSignal,
+    diagnose: ImagePreparerOptions['diagnose'],
+  ): Promise<Message[]> {
+    let preparer = this.#preparers.get(model);
+    if (!preparer) {
+      const getBlob = this.#handle.getBlob?.bind(this.#handle);
+      preparer = new ImagePreparer({ limits: imageLimitsOf(model), scale: this.#scale, getBlob, diagnose });
+      this.#preparers.set(model, preparer);
+    }
+    return preparer.shown(messages, signal);
+  }
+}
 
 export class ImagePreparer {
   readonly #options: ImagePreparerOptions;

@@ -112,12 +112,12 @@ export function startsRun(command: Command, chart: ChartState, log: LogState, is
 function logged(logState: LogState, isLogged: boolean): Continued {
   const of = { runId: logState.runId, counters: countersOf(logState), ended: !goesOn(logState) };
   if (!isLogged) return of;
-  const { suspended, kept, decisions } = openCalls(logState);
-  // Of a cycle that has lost its end, what did not begin gets its result where the next run begins.
-  return {
-    ...of,
-    waits: { suspended, kept: logState.cycle === 'suspended' ? kept : [], decisions, queue: logState.queue },
-  };
+  const { cycle, queue } = logState;
+  const open = openCalls(logState);
+  // Of a cycle that has lost its end, calls get their results where the next run begins.
+  const kept = cycle === 'suspended' ? open.kept : [];
+  const reruns = cycle === 'running' ? [] : open.reruns.filter(({ call }) => !logState.calls.get(call.callId)?.late);
+  return { ...of, waits: { ...open, kept, reruns, queue } };
 }
 
 export function admitCommand(

@@ -5,6 +5,7 @@
 import {
   CHARACTERS_A_TOKEN,
   type ContextValue,
+  type LogEntry,
   type Message,
   PRUNED_RESULT,
   prunableOf,
@@ -43,28 +44,42 @@ const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, each)
 
 /**
  * Where a summary can end, so that the newest messages that fit are kept, and at least the model's last words with all
- * that is behind them. A reply stands at one place in the log with its results, so both go or both stay.
+ * that is behind them. A reply stands at one place in the log with its results, so both go or both stay. `summed`: where
+ * the newest summary ended; it stands first, and is not summed up again alone.
  */
 export function summaryCut(
   transcript: Readable,
   window: number,
   pruned: readonly string[] = [],
   { kept, least } = { kept: KEPT, least: LEAST },
+  summed = -1,
 ): { upToSeq: number } | undefined {
   const { seqs } = transcript;
+  const from = seqs[0] === summed ? 1 : 0;
   const messages = transcript.messages().slice(0, seqs.length);
   const gone = new Set(pruned);
   const tokens = messages.map((message) => tokensOf(message, gone));
   const fits = firstThatFits(tokens, window * kept);
   if (fits === 0) return undefined;
   const spoken = messages.map(({ role }) => role).lastIndexOf('assistant');
-  let cut = Math.min(fits, spoken < 0 ? messages.length - 1 : spoken);
+  const most = spoken < 0 ? messages.length - 1 : spoken;
+  let cut = Math.min(fits, most);
   while (cut > 0 && seqs[cut - 1] === seqs[cut]) cut -= 1;
-  // Messages that a conversation was opened with are one entry, and go as one.
-  if (cut === 0) cut = seqs.lastIndexOf(seqs[0] ?? 0) + 1;
+  // Messages that a conversation was opened with are one entry, and go as one; so does a reply behind a summary, unless it is the last.
+  if (cut <= from) cut = seqs.lastIndexOf(seqs[from] ?? -1) + 1;
+  if (from > 0 && cut > most) return undefined;
   const upToSeq = seqs[cut - 1];
   const isWorthIt = sumOf(tokens.slice(0, cut)) >= window * least;
   return cut < messages.length && isWorthIt && upToSeq !== undefined ? { upToSeq } : undefined;
+}
+
+/** Where the newest summary ended. */
+function summedUpTo(entries: readonly LogEntry[]): number | undefined {
+  for (let index = entries.length - 1; index >= 0; index--) {
+    const entry = entries[index];
+    if (entry?.type === 'compaction') return entry.upToSeq;
+  }
+  return undefined;
 }
 
 /** Tokens kept free for the reply, unless the model replies with less. */
@@ -98,8 +113,9 @@ export const contextUse: ContextUse = (request, scope) => {
   const isDue = shareOf({ used: left, limit }) > compactAbove;
   const mayBeWanted = wanted !== undefined && Number.isFinite(compactAbove);
   scope.summaryFor = mayBeWanted ? 'manual' : 'auto';
+  const shares = mayBeWanted ? WANTED : undefined;
   const cut =
-    isDue || mayBeWanted ? summaryCut(transcript, limit, callIds, mayBeWanted ? WANTED : undefined) : undefined;
+    isDue || mayBeWanted ? summaryCut(transcript, limit, callIds, shares, summedUpTo(scope.entries)) : undefined;
   const instructions = typeof wanted === 'string' && wanted !== '' ? { instructions: wanted } : {};
   return {
     ...value,

@@ -127,6 +127,7 @@ export type ContextUse = (
   scope: {
     next: Pick<NextRequest, 'window' | 'frame'>;
     transcript: Transcript;
+    entries: readonly LogEntry[];
     logState: LogState;
     compact?: true | string;
     summaryFor?: 'manual' | 'auto';

@@ -344,7 +344,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 6: calls that a resumption might have run again are unknown to a new request',
     holds: (trace) => {
       if (startOf(trace)?.trigger.kind !== 'message' || wasIn(trace) !== 'idle') return;
-      const { reruns } = openOf(trace.before);
+      const { reruns } = openAt(trace);
       same(
         'unknown',
         trace.now('tool-result').map(({ callId, outcome }) => [callId, outcome]),

@@ -45,9 +45,9 @@ function contextOf(draw: Chance): ConversationContext {
 
 /** As the log has it: what was decided is there without its secrets. */
 function waitsOf(draw: Chance) {
-  const { suspended, kept, decisions } = inputOf(draw);
+  const { suspended, kept, reruns, decisions } = inputOf(draw);
   const marked = decisions.map((held) => ({ ...held, decision: { ...held.decision, by: 'log' } }));
-  return { suspended, kept, decisions: marked, queue: queueOf(draw) };
+  return { suspended, kept, reruns, decisions: marked, queue: queueOf(draw) };
 }
 
 function eventOf(draw: Chance): ConversationEvent {

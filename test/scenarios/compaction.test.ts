@@ -196,6 +196,22 @@ describe('S002-26: where the summary ends', () => {
     expect(cut(messages.slice(0, 4), 1_000, [1, 1, 1, 1])).toBeUndefined();
   });
 
+  it('what was summed up is not summed up again alone: the reply behind it goes with it, but never the last one', () => {
+    const rounds = [
+      message(400),
+      message(40, 'assistant'),
+      result('c', 400),
+      message(40, 'assistant'),
+      result('d', 900),
+    ];
+    const again = (messages: Message[], seqs: number[]) =>
+      summaryCut({ messages: () => messages, seqs }, 1_000, [], { kept: 0.3, least: 0.05 }, 2);
+    expect(again(rounds, [2, 8, 8, 19, 19])).toEqual({ upToSeq: 8 });
+    expect(again(rounds.slice(0, 3), [2, 8, 8])).toBeUndefined();
+    expect(again(rounds.slice(0, 1), [2])).toBeUndefined();
+    expect(again([message(400), message(4_000), message(40)], [2, 8, 9])).toEqual({ upToSeq: 8 });
+  });
+
   it('what is hardly anything is not worth a summary', () => {
     expect(cut([message(4), message(8_000, 'assistant'), message(4)], 1_000)).toBeUndefined();
   });

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
-import { bench, only } from '../support/agent.ts';
+import { bench, only, storeWith } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { restFaults } from '../support/logRules.ts';
 import { call, lines, t } from '../support/model.ts';
@@ -68,6 +68,44 @@ describe('INV-1: behind a resumption that the store has lost', () => {
     await conversation.decide({ callId: 'c2', action: 'approve' });
     await conversation.resume().result;
     expect(ask.ran).toEqual(['c1', 'c2']);
+    expect(restFaults(conversation.log())).toEqual([]);
+  });
+});
+
+describe('INV-1: behind a resumption that the store has lost, a call that may run again', () => {
+  /** A process died while `c1` ran; of the one that opened its log next, the store has lost a resumption. */
+  async function cutOff() {
+    const reply = [call('c1', 'gate', {})];
+    const gate = gateTool('gate', { idempotent: true });
+    const dead = await bench({ tools: [gate.tool], replies: [reply] });
+    dead.conversation.send('hi');
+    await gate.begun('c1');
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock, inner: await storeWith(dead.conversation.log()) });
+    const again = gateTool('gate', { idempotent: true });
+    const on = await bench({ clock, store, tools: [again.tool], replies: ['done', 'more'] });
+    store.trouble((entries) => (has(entries, 'run-resumed', 'run-stop') ? 'failed' : 'stored'));
+    expect(await on.conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    return { ...on, again };
+  }
+
+  it('is left behind by a new message, so that no cancel leaves it open', async () => {
+    const { conversation, again } = await cutOff();
+    const run = conversation.send('something else');
+    await run.cancel();
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown']);
+    expect(again.started).toEqual([]);
+    expect(restFaults(conversation.log())).toEqual([]);
+  });
+
+  it('runs with the next resumption', async () => {
+    const { conversation, again } = await cutOff();
+    const run = conversation.resume();
+    await again.begun('c1');
+    again.release('c1');
+    expect(await run.result).toMatchObject({ termination: 'NaturalEnd' });
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
     expect(restFaults(conversation.log())).toEqual([]);
   });
 });

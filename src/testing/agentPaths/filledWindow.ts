@@ -6,6 +6,7 @@ import {
   CHARACTERS_A_TOKEN,
   type ContextValue,
   type EffectRequest,
+  type LogEntry,
   type LogState,
   type Settings,
   type Transcript,
@@ -39,7 +40,11 @@ export function sharesToFill({ context = {} }: Settings, { system, tools }: Fram
 /** How full the window is with these messages; `wanted`: a plugin wants a summary now. */
 export function predictedUse(
   request: Extract<EffectRequest, { kind: 'context' }>,
-  { frame, wanted, ...scope }: { frame: Frame; transcript: Transcript; logState: LogState; wanted: boolean },
+  {
+    frame,
+    wanted,
+    ...scope
+  }: { frame: Frame; transcript: Transcript; entries: readonly LogEntry[]; logState: LogState; wanted: boolean },
 ): ContextValue {
   const next = { window: CONTEXT_WINDOW, frame: () => ({ ...frame, maxOutputTokens: REPLY_TOKENS }) };
   return contextUse(request, { ...scope, next, ...(wanted && { compact: true as const }) });

@@ -111,8 +111,10 @@ export class RestChecks {
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
     // A steer behind the last reply came too late for the run.
     const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
+    // The log alone knows about a call whose entry was refused: a promotion waits for the next command.
+    const isBehindLoss = world.facts.hasLost((entry) => 'callId' in entry && entry.runId === stop.runId);
     for (const { messageId, kind } of conversation.queue) {
-      const stays = kind === 'steer' ? (messages.queuedAt.get(messageId) ?? 0) > natural : !promotes;
+      const stays = kind === 'steer' ? (messages.queuedAt.get(messageId) ?? 0) > natural : !promotes || isBehindLoss;
       // A message whose delivery the store refused is queued again, and promoted behind the next command.
       world.check(
         stays || world.facts.hasLostMessage(messageId),

@@ -2,7 +2,7 @@
  * What the agent does by itself between two moves: gates, phases, looks at the window, commits. Rule: it is answered in the
  * order in which it is asked, and a move may come into the middle of it.
  */
-import type { EffectRequest, EffectValue, LogState, Transcript } from '../../../../machines/internal.ts';
+import type { EffectRequest, EffectValue, LogEntry, LogState, Transcript } from '../../../../machines/internal.ts';
 import { pendingCalls } from '../../../conversation/run.ts';
 import { PHASES } from '../../../plugins/plugin.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
@@ -61,6 +61,7 @@ export function phaseAnswer({ phases }: Surroundings, request: Extract<EffectReq
 interface Scope {
   readonly surroundings: Surroundings;
   readonly transcript: Transcript;
+  readonly entries: readonly LogEntry[];
   readonly logState: LogState;
 }
 
@@ -68,7 +69,7 @@ interface Scope {
 export function ownAnswer(
   request: EffectRequest,
   behaviour: Behaviour | undefined,
-  { surroundings, transcript, logState }: Scope,
+  { surroundings, transcript, entries, logState }: Scope,
 ): EffectValue {
   switch (request.kind) {
     case 'gate':
@@ -78,7 +79,8 @@ export function ownAnswer(
       return phaseAnswer(surroundings, request);
     case 'context': {
       const { frame } = surroundings;
-      return predictedUse(request, { transcript, logState, frame, wanted: surroundings.wanted.has(turnOf(request)) });
+      const wanted = surroundings.wanted.has(turnOf(request));
+      return predictedUse(request, { transcript, entries, logState, frame, wanted });
     }
     default:
       return { kind: 'committed' };

@@ -387,7 +387,7 @@ export class Prediction {
 
   #ownAnswer(request: EffectRequest): EffectValue {
     const behaviour = 'callId' in request ? this.#behaviourOf(request.callId) : undefined;
-    const scope = { transcript: this.#transcript, logState: this.logState };
+    const scope = { transcript: this.#transcript, entries: this.entries, logState: this.logState };
     return ownAnswer(request, behaviour, { ...scope, surroundings: this.#model.surroundings });
   }
 }
