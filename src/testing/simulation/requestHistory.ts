@@ -32,6 +32,17 @@ export const summariesIn = ([first]: readonly Message[]): string[] => {
   return text.startsWith(SUMMARY) || text.startsWith('[Earlier messages were removed') ? [text] : [];
 };
 
+/** A request, and who sent it: the conversation, as an object of its process. */
+interface Sent {
+  messages: readonly Message[];
+  process: number;
+  conversation: object | undefined;
+}
+
+/** A model may say the same in two conversations that one process has open: those are told apart. */
+const isOfAnother = (before: Sent, { process, conversation }: Sent): boolean =>
+  before.process === process && before.conversation !== conversation;
+
 /** Behind a summary the newest messages follow unchanged, or only messages that no request has had. */
 function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
   const places = requests.flatMap((before) =>
@@ -42,25 +53,27 @@ function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: rea
 
 export class RequestHistory {
   /** The last request of each conversation; requests of one conversation are known by their common messages. */
-  readonly #requests: (readonly Message[])[] = [];
+  readonly #requests: Sent[] = [];
 
   /** What is wrong with a request, compared with those before it. A fork repeats a part and goes on differently. */
-  learn(messages: readonly Message[], forks: boolean): string | undefined {
+  learn(sent: Sent, forks: boolean): string | undefined {
+    const { messages } = sent;
     if (lastWords(messages) < 0) {
-      this.#requests.push(messages);
+      this.#requests.push(sent);
       return undefined;
     }
     let closest = -1;
     for (const [index, before] of this.#requests.entries()) {
-      const at = rewritten(before, messages);
+      const at = rewritten(before.messages, messages);
       if (at === undefined) {
-        this.#requests[index] = messages;
+        this.#requests[index] = sent;
         return undefined;
       }
       closest = Math.max(closest, at);
     }
-    const isSummedUp = summariesIn(messages).length > 0 && goesOnFrom(this.#requests, messages);
-    if (forks || isSummedUp) this.#requests.push(messages);
+    const own = this.#requests.filter((before) => !isOfAnother(before, sent)).map((before) => before.messages);
+    const isSummedUp = summariesIn(messages).length > 0 && goesOnFrom(own, messages);
+    if (forks || isSummedUp) this.#requests.push(sent);
     return forks || isSummedUp
       ? undefined
       : `message ${closest} of ${messages.length} is not the one that was shown before`;

@@ -2,7 +2,15 @@
  * A simulated model: replies and failures of every kind that providers send. Rule: a reply is drawn from the tape when the
  * model is called; each request is checked by what providers accept.
  */
-import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../../../models/model.ts';
+import {
+  type Model,
+  ModelError,
+  type ModelPart,
+  type ModelRequest,
+  type Prices,
+  type StreamContext,
+  WRITTEN,
+} from '../../../models/model.ts';
 import { RequestHistory, summariesIn } from '../requestHistory.ts';
 import type { Stream } from '../watch/facts.ts';
 import { pairingFaults } from '../watch/pairing.ts';
@@ -16,8 +24,6 @@ const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on
 type Fault = (typeof FAULTS)[number];
 /** Tokens of the window that are reserved for a reply. */
 const REPLY_TOKENS = 100;
-type Call = { signal: AbortSignal; attempt: number };
-
 export class SimulatedModel implements Model {
   readonly id = 'simulated';
   readonly secrets = [SECRET];
@@ -40,11 +46,11 @@ export class SimulatedModel implements Model {
   /** The same model under another name, for an agent to fall back to. */
   fallback(): Model {
     const { secrets, prices } = this;
-    const stream = (request: ModelRequest, call: Call) => this.stream(request, call);
+    const stream = (request: ModelRequest, call: StreamContext) => this.stream(request, call);
     return { id: 'simulated-fallback', secrets, stream, ...(prices && { prices }) };
   }
 
-  stream(request: ModelRequest, call: Call): AsyncIterable<ModelPart> {
+  stream(request: ModelRequest, call: StreamContext): AsyncIterable<ModelPart> {
     const world = this.#world;
     this.requests += 1;
     const sumsUp = request.system.startsWith('You sum up');
@@ -56,7 +62,7 @@ export class SimulatedModel implements Model {
     return this.#speak(parts, fault, call.signal, sumsUp);
   }
 
-  #check({ messages, system, tools }: ModelRequest, { signal, attempt }: Call): void {
+  #check({ messages, system, tools }: ModelRequest, { signal, attempt, [WRITTEN]: conversation }: StreamContext): void {
     const world = this.#world;
     for (const { name, parameters } of tools) world.schemas.set(name, parameters);
     for (const part of messages.flatMap(({ content }) => content)) {
@@ -73,7 +79,8 @@ export class SimulatedModel implements Model {
       .reduce((sum, part) => sum + ('text' in part ? part.text.length : 0), system.length);
     const fits = !this.contextWindow || characters / 4 + REPLY_TOKENS <= this.contextWindow;
     world.check(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
-    const rewritten = this.#past.learn(messages, world.facts.forks.size > 0);
+    const sent = { messages, process: world.processId, conversation };
+    const rewritten = this.#past.learn(sent, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
     const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns;
     world.check(
