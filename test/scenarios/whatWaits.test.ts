@@ -110,6 +110,49 @@ describe('INV-1: behind a resumption that the store has lost, a call that may ru
   });
 });
 
+describe('INV-2: behind a run whose end the store has lost with the result of a call', () => {
+  it('the call is unknown, and no resumption of the same process runs it again', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const gate = gateTool('gate', { idempotent: true });
+    const replies = [[call('c1', 'gate', {})], 'done'];
+    const { conversation } = await bench({ clock, store, tools: [gate.tool], replies });
+    const run = conversation.send('hi');
+    await gate.begun('c1');
+    store.trouble(() => 'failed');
+    gate.release('c1');
+    expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    expect(await conversation.resume().result).toMatchObject({ termination: 'NaturalEnd' });
+    expect(gate.started).toEqual(['c1']);
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown']);
+    expect(restFaults(conversation.log())).toEqual([]);
+  });
+});
+
+describe('INV-2: behind a retry whose result the store has lost', () => {
+  it('the call of a cycle that is over is not run again unasked', async () => {
+    const gate = gateTool();
+    const dead = await bench({ tools: [gate.tool], replies: [[call('c1', 'gate', {})]] });
+    dead.conversation.send('hi');
+    await gate.begun('c1');
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock, inner: await storeWith(dead.conversation.log()) });
+    const again = gateTool();
+    const { conversation } = await bench({ clock, store, tools: [again.tool], replies: ['over', 'more'] });
+    await conversation.send('leave it').result;
+    await conversation.settle('c1', { retry: true });
+    const retry = conversation.resume();
+    await again.begun('c1');
+    store.trouble(() => 'failed');
+    again.release('c1');
+    expect(await retry.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    await conversation.resume().result;
+    expect(again.started).toEqual(['c1']);
+  });
+});
+
 describe('I29: messages that the log still has in its queue', () => {
   it('a steer whose delivery was lost with the end of its run is delivered by the next run', async () => {
     const { conversation, store, model } = await waiting();
