@@ -85,7 +85,12 @@ export const runtime = [
     id: 'failed-gallery',
     about: 'a gallery that could not be loaded is never tried again',
     witness: 'test/content/gallery.test.ts',
-    edits: [['preparer.catch(() => this.#preparers.delete(model));', 'gallery.catch(() => undefined);']],
+    edits: [
+      [
+        'preparer = new ImagePreparer({ limits:',
+        "this.#preparers.set(model, { shown: () => Promise.reject(new Error('it was not there')) } as never);\n      preparer = new ImagePreparer({ limits:",
+      ],
+    ],
   },
   {
     id: 'approval-throws',
@@ -314,7 +319,7 @@ export const runtime = [
     id: 'summary-takes-last-words',
     about: 'a summary takes the last words of the model, with results that it has not seen',
     witness: 'test/scenarios/compaction.test.ts',
-    edits: [['let cut = Math.min(fits, spoken < 0 ? messages.length - 1 : spoken);', 'let cut = fits;']],
+    edits: [['let cut = Math.min(fits, most);', 'let cut = fits;']],
   },
   {
     id: 'summary-shown-early',
