@@ -70,7 +70,9 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
     ),
   },
   faults: {
-    often: words('crash, store-slow, store-refused, store-misled, delivered-twice, model, tool, plugin-slow, fork'),
+    often: words(
+      'crash, store-slow, store-refused, store-misled, delivered-twice, acts-twice, model, tool, plugin-slow, fork',
+    ),
     seldom: words(
       `store-overtaken, blob-refused, unauthorized, plugin-deaf, plugin-edits, plugin-rewrites, plugin-blocks,
       plugin-suspends, plugin-terminates, guard-forbids, model-cut, model-hang, model-deaf, model-auth, model-network,

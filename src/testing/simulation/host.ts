@@ -143,6 +143,14 @@ export class Host {
   }
 
   act(): void {
+    this.#actOnce();
+    const { profile, tape } = this.#world;
+    if (!profile.actsTwice || !this.conversation || !tape.chance(0.4)) return;
+    this.#world.count('acts-twice');
+    this.#actOnce();
+  }
+
+  #actOnce(): void {
     const { conversation } = this;
     if (this.isClosed) return this.open();
     if (!conversation) return;

@@ -45,6 +45,8 @@ export interface Profile {
   fork: boolean;
   /** Some appends are slow and then refused: the rarer their entries, the more often. */
   overtaken: boolean;
+  /** Some acts of the host follow one another before the first is answered. */
+  actsTwice: boolean;
   /** Final answers are held to a schema. */
   answers: Answers | undefined;
   /** There is a listener of `live$`. */
@@ -117,15 +119,15 @@ export function drawProfile(tape: Tape): Profile {
     secondConversation: tape.next(6) === 5,
     fork: tape.next(4) === 3,
   };
-  // One number for both: a tape that was recorded before there were answers goes on as it was.
-  const last = tape.next(6);
-  const overtaken = last === 3 || last === 5;
+  // One number for three: a tape that was recorded before there were the others goes on as it was.
+  const last = tape.next(8);
+  const overtaken = last === 3 || last === 5 || last === 7;
   const context = profile.window === UNSUMMED ? { context: UNCOMPACTED } : {};
   const all = { ...limits, ...moreLimits(tape, profile.priced) };
-  const answers = last > 3 ? drawAnswers(tape) : undefined;
+  const answers = last === 4 || last === 5 ? drawAnswers(tape) : undefined;
   const repairs = answers && { outputRepairs: answers.repairs };
   const drawn = { ...profile.policies, ...context, limits: { ...all, ...repairs } };
-  return { ...profile, overtaken, answers, policies: drawn };
+  return { ...profile, overtaken, answers, actsTwice: last > 5, policies: drawn };
 }
 
 /** Limits that end most runs early where they are small, which is seldom. */
