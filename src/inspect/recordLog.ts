@@ -98,7 +98,7 @@ export class RecordLog {
   /** An event that was sent in this process; it is copied, without secrets, when somebody asks for it. */
   event(actor: string, from: string | undefined, event: { type: string }, redact: Redact): void {
     this.#at = this.#now();
-    this.#whole.add(this.#next, event, redact);
+    this.#whole.add(this.#next, this.#at, event, redact);
     this.#move(EVENT, actor, event.type, from, undefined);
   }
 
@@ -268,9 +268,15 @@ function listOf(taken: Taken): readonly TakenTransition[] {
   return list;
 }
 
-/** The latest events of this process, as they were sent. */
+/** Whole events in each tenth of a second: more than a step of many calls has, and more than anybody could look at. */
+const EVENTS_AT_ONCE = 100;
+const AT_ONCE_MS = 100;
+
+/** The latest events of this process, as they were sent; of a flood the first, since what they hold costs the most to keep. */
 class WholeEvents {
   readonly #limit: number;
+  #since = Number.NEGATIVE_INFINITY;
+  #kept = 0;
   readonly #numbers: number[] = [];
   readonly #events: object[] = [];
   readonly #redacts: Redact[] = [];
@@ -281,7 +287,14 @@ class WholeEvents {
     this.#limit = limit;
   }
 
-  add(n: number, event: object, redact: Redact): void {
+  add(n: number, at: number, event: object, redact: Redact): void {
+    // A clock may be set back.
+    if (at - this.#since >= AT_ONCE_MS || at < this.#since) {
+      this.#since = at;
+      this.#kept = 0;
+    }
+    this.#kept += 1;
+    if (this.#kept > EVENTS_AT_ONCE) return;
     const place = this.#place;
     this.#numbers[place] = n;
     this.#events[place] = event;

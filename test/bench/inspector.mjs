@@ -18,7 +18,7 @@ import { startInspector } from '../../dist/src/inspect/index.js';
 
 const WARM = 600;
 const RUNS = 800;
-const ROUNDS = 7;
+const ROUNDS = 9;
 const TURNS = 10;
 
 const tool = defineTool({

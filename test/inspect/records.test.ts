@@ -41,6 +41,26 @@ describe('what an inspector was told', () => {
     expect([records.eventOf(0), records.eventOf(1), records.eventOf(99)]).toEqual([null, null, null]);
   });
 
+  it('is kept whole in a flood only of the first events of each tenth of a second', () => {
+    let at = 1000;
+    const records = new RecordLog(() => at, { moves: 1000, events: 500, rest: 10 });
+    const flood = (): void => {
+      for (let index = 0; index < 150; index++) records.event('a0', undefined, { type: 'told' }, (value) => value);
+    };
+    const whole = (): number => [...records.since(0)].filter(({ n }) => records.eventOf(n) !== null).length;
+    flood();
+    expect(whole()).toBe(100);
+    at += 99;
+    flood();
+    expect(whole()).toBe(100);
+    at += 1;
+    flood();
+    expect(whole()).toBe(200);
+    at = 0;
+    flood();
+    expect(whole()).toBe(300);
+  });
+
   it('makes only the records that are read, in their order, whichever list they are kept in', () => {
     const records = new RecordLog(() => 0, { moves: 10, events: 2, rest: 10 });
     records.add({ type: 'conversation', conversation: 'c', of: 'runchart' });
