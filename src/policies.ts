@@ -180,8 +180,6 @@ function chartPoliciesOf(policies: Policies): Settings['policies'] {
   return made;
 }
 
-const NO_PHASES = phasesOf([]);
-
 /** What charts read of it all. */
 export function settingsOf(
   conversationId: string,
@@ -193,7 +191,7 @@ export function settingsOf(
   return {
     conversationId,
     policies: chartPoliciesOf(policies),
-    phases: plugins.length === 0 ? NO_PHASES : phasesOf(plugins),
+    phases: phasesOf(plugins),
     models: models.map(({ id }) => id),
     ...(context && { context }),
   };

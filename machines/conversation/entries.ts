@@ -20,14 +20,12 @@ export const queuedEntries = ({ context: { runId }, event }: Args): NewEntry[] =
   event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [];
 
 /** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
-export function leftBehindEntries({ context: { runId, open }, event }: Args): NewEntry[] {
-  const { reruns } = ('of' in event && event.of?.waits) || open;
-  return syntheticResults(
+export const leftBehindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] =>
+  syntheticResults(
     runId,
-    reruns.map(({ call }) => call.callId),
+    (('of' in event && event.of?.waits) || open).reruns.map(({ call }) => call.callId),
     'unknown',
   );
-}
 
 export const returnedEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'message.returned'

@@ -142,10 +142,9 @@ export class Images {
     signal: AbortSignal,
     diagnose: Diagnose,
   ): readonly Message[] | Promise<Message[]> {
-    const seen = this.#text;
     // Messages are never changed: those that were seen to hold no image are not looked into again.
-    const areText = messages.every((message, index) => message === seen[index] || !hasImage(message.content));
-    if (!areText) return this.#prepared(model, messages, signal, diagnose);
+    if (!messages.every((message, index) => message === this.#text[index] || !hasImage(message.content)))
+      return this.#prepared(model, messages, signal, diagnose);
     this.#text = messages;
     return messages;
   }

@@ -105,15 +105,18 @@ export class Runs {
     return handle;
   }
 
-  /** Ends a run, or without one whatever there is to end; resolves when its stop is durable. `unseen`: what waits for its turn leaves nothing in the log. */
-  async cancel(wanted: RunHandle | undefined = this.current, unseen = false): Promise<void> {
+  /**
+   * Ends a run, or without one whatever there is to end; resolves when its stop is durable. `unseen`: what waits for its turn
+   * leaves nothing in the log. `keepsQueue`: a message whose promotion is given up stays in the queue, and its run is to come.
+   */
+  async cancel(wanted: RunHandle | undefined = this.current, unseen = false, keepsQueue = unseen): Promise<void> {
     const handle = wanted && (this.#joined.get(wanted) ?? wanted);
     if (handle?.ended) return;
     const command = handle && this.#asked.get(handle);
     if (handle && command && this.#runtime.commands.waits(command)) {
       this.#runtime.withdraw(command, unseen);
-      await handle.result;
-      return;
+      if (command.type !== 'promotion.requested') return void (await handle.result);
+      if (keepsQueue) return;
     }
     const queued = this.#runtime.queue.find(({ messageId }) => runOf(messageId) === handle?.id);
     if (queued) await this.#returns.takeBack(queued.messageId, 'cancelled');
@@ -126,7 +129,7 @@ export class Runs {
   /** Ends what is under way, or was asked for and starts next, and the cycle that waits; resolves when nothing of it is left. */
   async cancelAll(): Promise<void> {
     const { current } = this;
-    const ended = this.cancel(current);
+    const ended = this.cancel(current, false, true);
     // Behind a message or resumption that is given up the cycle would go on waiting.
     if (current && this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
     await ended;

@@ -95,9 +95,10 @@ export const PHASES: readonly Phase[] = [
 
 /** Which phases somebody takes part in. */
 export const phasesOf = (plugins: readonly Plugin[]): Phases =>
-  Object.fromEntries(
-    PHASES.map((phase) => [phase, plugins.some((plugin) => typeof plugin[phase] === 'function')]),
-  ) as Record<Phase, boolean>;
+  Object.fromEntries(PHASES.map((phase) => [phase, plugins.some((plugin) => callback.test(plugin[phase]))])) as Record<
+    Phase,
+    boolean
+  >;
 
 export const PHASE_MS = 30_000;
 

@@ -116,7 +116,7 @@ function logged(logState: LogState, isLogged: boolean): Continued {
   const open = openCalls(logState);
   // Of a cycle that has lost its end, calls get their results where the next run begins.
   const kept = cycle === 'suspended' ? open.kept : [];
-  const reruns = cycle === 'running' ? [] : open.reruns.filter(({ call }) => !logState.calls.get(call.callId)?.late);
+  const reruns = open.reruns.filter(({ call }) => cycle !== 'running' && !logState.calls.get(call.callId)?.late);
   return { ...of, waits: { ...open, kept, reruns, queue } };
 }
 

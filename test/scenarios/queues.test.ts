@@ -1,6 +1,6 @@
 /** Messages that have to wait: steers, followUps and their promotion (request-cycle-model, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
-import { ModelError, RunchartError } from '../../src/index.ts';
+import { ModelError, type Run, RunchartError } from '../../src/index.ts';
 import { type Bench, bench, entry, only, storeWith } from '../support/agent.ts';
 import { call, deaf, during, lines } from '../support/model.ts';
 import { gateTool } from '../support/tools.ts';
@@ -206,6 +206,35 @@ describe('promotion', () => {
     await on.conversation.send('P2').result;
     expect(shown(on, 1)).toEqual(['user P', 'user P2', 'user S']);
     expect(on.conversation.queue).toEqual([]);
+  });
+
+  it('a cancel of a promotion that has not begun ends at once: of the conversation it keeps the message, of its run it gives it back', async () => {
+    const { conversation } = await bench({ replies: ['one', 'two'], policies: { promoteFollowUpOn: [] } });
+    let act = (): Promise<unknown> => Promise.resolve();
+    let over: Promise<unknown> | undefined;
+    // Within the telling of a stop a promotion has to wait.
+    conversation.log$().subscribe((each) => {
+      if (each.type === 'checkpoint' && each.boundary === 'RunFinished') over = act();
+    });
+    const first = conversation.send('hi');
+    conversation.followUp('later');
+    act = () => {
+      conversation.resume();
+      return conversation.cancel();
+    };
+    await first.result;
+    await over;
+    expect([conversation.status, conversation.queue.length]).toEqual(['idle', 1]);
+    let run: Run | undefined;
+    act = () => {
+      run = conversation.resume();
+      return run.cancel();
+    };
+    await conversation.send('again').result;
+    await over;
+    expect([conversation.status, conversation.queue.length]).toEqual(['idle', 0]);
+    expect(await run?.result).toMatchObject({ termination: 'Cancelled' });
+    expect(only(conversation.log(), 'run-started')).toHaveLength(2);
   });
 
   it('a followUp that was queued when the process ended waits; resume() promotes it', async () => {
