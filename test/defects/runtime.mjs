@@ -355,4 +355,34 @@ export const runtime = [
     witness: 'test/scenarios/compaction.test.ts',
     edits: [["last = entry.seq > upToSeq ? '' : textOfContent(entry.content);", "last = '';"]],
   },
+  {
+    id: 'forgets-what-may-run-again',
+    about: 'a call that a process cut off is forgotten where the store has lost a resumption',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [["open.reruns.filter(({ call }) => cycle !== 'running' && !logState.calls.get(call.callId)?.late)", '[]']],
+  },
+  {
+    id: 'runs-again-behind-a-lost-end',
+    about: 'a call of a run whose end is lost runs again with a resumption, though its result is written before',
+    witness: 'test/scenarios/whatWaits.test.ts',
+    edits: [["({ call }) => cycle !== 'running' && !logState", '({ call }) => !logState']],
+  },
+  {
+    id: 'retry-runs-twice',
+    about: 'a call that a person had run again, whose result is lost, runs again unasked',
+    witness: 'test/scenarios/whatWaits.test.ts',
+    edits: [["cycle !== 'running' && !logState.calls.get(call.callId)?.late", "cycle !== 'running' && !!call"]],
+  },
+  {
+    id: 'cancel-waits-for-a-promotion',
+    about: 'a cancel waits for the run of a message whose promotion it gave up',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [["if (command.type !== 'promotion.requested') return void", 'if (command) return void']],
+  },
+  {
+    id: 'summary-of-a-summary',
+    about: 'a summary is summed up again alone',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [['seqs[0] === summed ? 1 : 0', '0']],
+  },
 ];

@@ -26,9 +26,11 @@ export class HostActions {
     const world = this.#world;
     const watch = this.#store.watchOf(CONVERSATION);
     const { cycle, runId } = watch;
+    // A run whose stop the store was too slow for, or refused, is over: the next run or opening writes it.
+    const { status } = conversation;
     this.checkDuration(conversation.cancel(), 'a cancel').then(() => {
-      // Where the store is too slow or refuses the stop, the next opening writes it.
-      if (this.#callerChecks.storeLied || conversation.status === 'error' || cycle !== 'running') return;
+      if (this.#callerChecks.storeLied || [status, conversation.status].includes('error') || cycle !== 'running')
+        return;
       const id = runId ?? '';
       world.check(
         watch.ended.has(id) || this.#store.lostStops.has(id),
