@@ -1,6 +1,6 @@
 /** Cancels, decides, settles and subscribes as a host does. Rule: what it is answered is compared with the durable log. */
 import type { Decision, Json } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation/conversation.ts';
+import { type Conversation, runtimeOf } from '../../conversation/conversation.ts';
 import { drawDecision } from './decision.ts';
 import type { CallerChecks } from './watch/callerChecks.ts';
 import type { SimulatedStore } from './world/store.ts';
@@ -27,10 +27,9 @@ export class HostActions {
     const watch = this.#store.watchOf(CONVERSATION);
     const { cycle, runId } = watch;
     // A run whose stop the store was too slow for, or refused, is over: the next run or opening writes it.
-    const { status } = conversation;
+    const isOver = runtimeOf(conversation).runId !== runId;
     this.checkDuration(conversation.cancel(), 'a cancel').then(() => {
-      if (this.#callerChecks.storeLied || [status, conversation.status].includes('error') || cycle !== 'running')
-        return;
+      if (this.#callerChecks.storeLied || isOver || conversation.status === 'error' || cycle !== 'running') return;
       const id = runId ?? '';
       world.check(
         watch.ended.has(id) || this.#store.lostStops.has(id),

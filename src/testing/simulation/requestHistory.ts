@@ -43,12 +43,23 @@ interface Sent {
 const isOfAnother = (before: Sent, { process, conversation }: Sent): boolean =>
   before.process === process && before.conversation !== conversation;
 
-/** Behind a summary the newest messages follow unchanged, or only messages that no request has had. */
+/**
+ * Behind a summary the newest messages follow unchanged, or only messages that no request has had. People say the same again
+ * and again, so the place is known by the model's first words.
+ */
 function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
-  const places = requests.flatMap((before) =>
-    before.flatMap((message, index) => (sameJson(message, kept[0]) ? [before.slice(index)] : [])),
+  const first = Math.max(
+    0,
+    kept.findIndex(({ role }) => role === 'assistant'),
   );
-  return places.length === 0 || places.some((shown) => rewritten(shown, kept) === undefined);
+  const places = requests.flatMap((before) =>
+    before.flatMap((message, index) => {
+      if (!sameJson(message, kept[first])) return [];
+      const ahead = Math.min(first, index);
+      return [{ shown: before.slice(index - ahead), now: kept.slice(first - ahead) }];
+    }),
+  );
+  return places.length === 0 || places.some(({ shown, now }) => rewritten(shown, now) === undefined);
 }
 
 export class RequestHistory {
