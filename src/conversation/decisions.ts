@@ -46,8 +46,10 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   }
   if (subAgents && found) return subAgents.decide(decision);
   const command = { type: 'decision.proposed', decision } as const;
-  return (await runtime.commands.decisions.run(callId, () => {
-    const { receipt } = judgeDecision(logState.calls.get(callId), decision);
+  let meant = 0;
+  const receipt = (await runtime.commands.decisions.run(callId, () => {
+    const { receipt, suspension } = judgeDecision(logState.calls.get(callId), decision);
+    meant = suspension;
     // Who says the same again is told so; another word would be one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
     if (isNew && logState.held + runtime.commands.countOf(command.type) >= most) {
@@ -55,6 +57,10 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     }
     return runtime.submit(command);
   })) as DecisionReceipt;
+  // An earlier one, whose append a cancel did not wait for, may have landed before it. Of what is stored secrets are gone.
+  const stored = logState.calls.get(callId)?.decisions.get(meant);
+  const isTaken = receipt === 'applied' || receipt === 'held';
+  return isTaken && stored && stored.action !== decision.action ? 'conflict' : receipt;
 }
 
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];

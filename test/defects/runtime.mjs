@@ -385,4 +385,10 @@ export const runtime = [
     witness: 'test/simulation/regressions.test.ts',
     edits: [['seqs[0] === summed ? 1 : 0', '0']],
   },
+  {
+    id: 'told-applied-behind-another',
+    about: 'a decision is told to be applied, though an earlier one, thought to be lost, has landed before it',
+    witness: 'test/simulation/regressions.test.ts',
+    edits: [["isTaken && stored && stored.action !== decision.action ? 'conflict' : receipt", 'receipt']],
+  },
 ];
