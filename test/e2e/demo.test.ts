@@ -153,7 +153,7 @@ if (proves)
   test('without the package openai the charts are drawn, and the demo says what to install', async () => {
     const root = join(await temporaryDirectory(), 'package');
     await cp(inject('packageRoot'), root, { recursive: true, verbatimSymlinks: true });
-    await rm(join(root, 'node_modules', 'openai'));
+    await rm(join(root, 'node_modules', 'openai'), { recursive: true });
     const main = join(root, 'dist', 'src', 'cli', 'main.js');
     const charts = start(['charts', 'RUN'], { main });
     expect((await charts.ended).code).toBe(0);
