@@ -19,6 +19,8 @@ export interface ActorView {
   readonly leaves: readonly string[];
   readonly path: readonly Move[];
   readonly error?: string;
+  /** Index of the last entry that was known when it stopped. */
+  readonly endedAt?: number;
 }
 
 export interface EventRow {
@@ -80,7 +82,7 @@ export class Observing {
     if (!known) return;
     if (fact.type === 'stopped') {
       const { status, error } = fact;
-      this.#actors.set(known.id, { ...known, status, ...(error !== undefined && { error }) });
+      this.#actors.set(known.id, { ...known, status, endedAt: behind, ...(error !== undefined && { error }) });
       return;
     }
     const leaves = leavesOf(known.chart === undefined ? undefined : charts.get(known.chart), fact.value);

@@ -6,6 +6,7 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { createProjector, type Projector } from '../../src/projector/projector.ts';
 import type { ConversationView, InferenceRound, RequestCycle } from '../../src/projector/view.ts';
 import { type CallFacts, type CallState, callAt, type LogFacts, type RunFacts, textOf } from './facts.ts';
+import type { Observed } from './observed.ts';
 
 export type StepRow =
   | { readonly kind: 'text' | 'reasoning'; readonly key: string; readonly text: string; readonly flag?: string }
@@ -30,6 +31,8 @@ export type StepRow =
       readonly key: string;
       readonly state: 'completed' | 'failed' | 'cancelled';
       readonly cause: string;
+      /** The error of a run that failed; nothing where nobody knows it. */
+      readonly why: string;
       readonly ms: number;
     };
 
@@ -64,6 +67,8 @@ export interface Moment {
   readonly index: number;
   /** Log time of the moment: it runs on while something goes on. */
   readonly now: number;
+  /** What was seen of its actors while they lived. */
+  readonly observed?: Observed;
 }
 
 /** How many of the latest cycles are shown: whole ones of so many rows together, and the last one however long it is. */
@@ -137,9 +142,31 @@ function rowsOf(cycle: RequestCycle, costs: readonly Cost[], moment: Moment, num
   const { stop } = cycle;
   if (stop) {
     const state = stop.reason === 'completed' ? 'completed' : stop.reason === 'interrupted' ? 'cancelled' : 'failed';
-    rows.push({ kind: 'stop', key: 'stop', state, cause: stop.cause ?? '', ms: cycleMs(number, moment) });
+    const run = moment.facts.runs.filter((one) => one.number === number && one.from <= moment.index).at(-1);
+    const why = state === 'failed' && run ? failureOf(run, moment) : '';
+    rows.push({ kind: 'stop', key: 'stop', state, cause: stop.cause ?? '', why, ms: cycleMs(number, moment) });
   }
   return rows;
+}
+
+/** As the run itself ended with it; else what the log says behind the last reply of the model. */
+function failureOf(run: RunFacts, { entries, index, observed }: Moment): string {
+  for (const { chart, endedAt = -1, error } of observed?.actors.values() ?? []) {
+    if (chart === 'RUN' && error !== undefined && endedAt >= run.from && endedAt <= run.to) return error;
+  }
+  const isOfTool = run.stop?.cause === 'tool';
+  for (let at = Math.min(run.to, index); at >= run.from; at--) {
+    const entry = entries[at];
+    if (entry?.type === 'model-reply') return '';
+    if (entry?.type === 'model-retry') return entry.reason;
+    if (entry?.type === 'notice' && entry.code !== 'tool_retry') return entry.text;
+    if (entry?.type === 'tool-result' && isOfTool && entry.outcome === 'failed') return textOf(entry.content);
+    if (entry?.type === 'diagnostic') {
+      const { code, detail } = entry;
+      return detail === undefined ? code : `${code}: ${typeof detail === 'string' ? detail : JSON.stringify(detail)}`;
+    }
+  }
+  return '';
 }
 
 const itemsOf = ({ output }: InferenceRound): { texts: number; calls: number } => ({

@@ -110,7 +110,10 @@ export const isMoving = computed(() => {
 const lastAt = computed(() => entries.value[cursor.value]?.at ?? 0);
 export const now = computed(() => (isMoving.value ? Math.max(clock.value, lastAt.value) : lastAt.value));
 export const moment = computed(
-  (): Moment => ({ entries: entries.value, facts: facts.value, index: cursor.value, now: now.value }),
+  (): Moment => ({
+    ...{ entries: entries.value, facts: facts.value, index: cursor.value, now: now.value },
+    ...(open.value?.observed && { observed: open.value.observed }),
+  }),
 );
 
 export type PageState = RunState | 'idle' | 'open';

@@ -7,6 +7,7 @@ import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionE
 import type { ChartActor, Observer } from '../runtime/interpreter/chartActor.ts';
 import { machineOf } from '../runtime/interpreter/xstate.ts';
 import { type Chart, chartOf, transitionLists } from './chart.ts';
+import { CONTEXT, excerpt } from './excerpt.ts';
 import type { NewRecord, RecordLog, Taken } from './recordLog.ts';
 import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
 
@@ -63,6 +64,19 @@ interface KnownActor {
   value: StateValue | undefined;
   status: ActorStatus;
   step: number;
+}
+
+/** How an actor ended: with what it threw, or with an output; a run's says whether it failed. */
+interface End {
+  error?: unknown;
+  output?: unknown;
+}
+
+/** What went wrong, with its code where it has one. */
+function wordsOf({ error, output }: End): string | undefined {
+  if (error instanceof Error) return error.message;
+  const { code, message } = Object(Object(Object(output).end).error) as { code?: unknown; message?: unknown };
+  return typeof code === 'string' && typeof message === 'string' ? `${code}: ${message}` : undefined;
 }
 
 export interface ActorsOptions {
@@ -136,7 +150,7 @@ export class Actors {
   }
 
   /** Those below it that did not say so themselves have stopped with it. */
-  stopped(actor: object, status: Exclude<ActorStatus, 'active'>, error?: unknown): void {
+  stopped(actor: object, status: Exclude<ActorStatus, 'active'>, end: End = {}): void {
     const known = this.#known.get(actor);
     if (!known) return;
     if (known.children > 0)
@@ -147,7 +161,8 @@ export class Actors {
     this.#latest = undefined;
     this.#latestKnown = undefined;
     const fact: StoppedFact = { n: 0, at: 0, type: 'stopped', actor: known.id, status };
-    if (error instanceof Error) fact.error = error.message.slice(0, 500);
+    const error = wordsOf(end);
+    if (error !== undefined) fact.error = `${excerpt(Object(this.#options.redact({ error })).error, CONTEXT)}`;
     this.#options.records.add(fact);
   }
 
@@ -192,7 +207,7 @@ export function planObserver(actors: Actors, { moved, over }: Heard): { observer
       if (!actor.parent) moved();
     },
     stopped(actor) {
-      actors.stopped(actor, endOf(actor), actor.error);
+      actors.stopped(actor, endOf(actor), actor);
       if (!actor.parent) over();
     },
   };
@@ -230,6 +245,7 @@ interface SomeSnapshot {
   value?: StateValue;
   status?: ActorStatus;
   error?: unknown;
+  output?: unknown;
 }
 
 /** Values of actors that are no machines are their own business. */
@@ -254,7 +270,7 @@ export function inspectedActors(actors: Actors): (event: InspectionEvent) => voi
     }
     const status = snapshot.status ?? 'active';
     actors.settled(actor, event.event.type, stateOf(snapshot), status);
-    if (status !== 'active') actors.stopped(actor, status, snapshot.error);
+    if (status !== 'active') actors.stopped(actor, status, snapshot);
   };
 }
 

@@ -4,7 +4,7 @@ import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
 import { contextsAt, differences } from '../../inspector/model/context.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
-import { leavesOf } from '../../inspector/model/observed.ts';
+import { Arrivals, type Growing, leavesOf } from '../../inspector/model/observed.ts';
 import { readLog } from '../../inspector/model/readLog.ts';
 import { type CycleRows, cyclesAt, latestShown } from '../../inspector/model/steps.ts';
 import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
@@ -18,10 +18,13 @@ import { chartOf } from '../../src/inspect/chart.ts';
 import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
 import { chartSvg } from '../../src/inspect/drawing/svg.ts';
+import { Observed } from '../../src/inspect/observed.ts';
+import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { type Script, scriptedModel } from '../../src/testing/index.ts';
+import { VirtualClock } from '../support/clock.ts';
 import { byTask, logOf, spawn } from '../support/family.ts';
-import { approvedTool } from './approved.ts';
+import { approvedTool, SECRET } from './approved.ts';
 
 const run = walker(chartOf(machines.runMachine));
 
@@ -261,6 +264,58 @@ describe('a log file', () => {
     expect(at(reply - 1)).toEqual([[]]);
     expect(at(entries.length - 1)).toEqual([['text', 'round', 'stop']]);
     expect(at(reply - 1)).toEqual([[]]);
+  });
+});
+
+describe('a run that failed', () => {
+  const failing = (code: 'auth' | 'network') =>
+    new ModelError({ code, message: `No key ${SECRET}\nAsk for one.`, retryable: code === 'network' });
+
+  /** What stands under the stop of each cycle: with what was observed, and of the log alone. */
+  async function reasons(script: Script, interpreter: 'compiled' | 'xstate' = 'compiled') {
+    const records = new RecordLog(() => 0);
+    const observer = new Observed(records);
+    const clock = new VirtualClock();
+    const model = scriptedModel(script);
+    const agent = createAgent({
+      model,
+      interpreter,
+      secrets: [SECRET],
+      ports: { now: clock.now, setTimer: clock.setTimer },
+      inspect: observer.observe,
+    });
+    const conversation = await agent.open('c');
+    for (const request of ['One', 'Two']) await clock.until(conversation.send(request).result, 60_000);
+    const entries = conversation.log();
+    await agent.close();
+    const arrivals = new Arrivals<Growing>(() => ({ entries: [] }));
+    for (const record of records.since(0)) {
+      if (record.type === 'entry') arrivals.entry('c', record.entry);
+      else if (record.type === 'actor')
+        arrivals.fact('c', { ...record, chart: record.name === 'run' ? 'RUN' : '' }, new Map());
+      else if (record.type === 'stopped') arrivals.fact('c', record, new Map());
+    }
+    const whys = (seen: Growing, index = entries.length - 1) =>
+      cyclesAt({ ...seen, facts: foldLog(entries), index, now: 0 }).map(({ rows }) =>
+        rows.flatMap((row) => (row.kind === 'stop' ? [row.why] : [])),
+      );
+    return {
+      live: whys(arrivals.result().get('c') ?? { entries }),
+      file: whys({ entries }),
+      before: whys({ entries }, 3),
+    };
+  }
+
+  it.each(['compiled', 'xstate'] as const)('tells its error under its own stop, without secrets: %s', async (by) => {
+    const { live, before } = await reasons([failing('auth'), 'Fine.'], by);
+    expect(live).toEqual([['auth: No key [redacted]\nAsk for one.'], ['']]);
+    expect(before).toEqual([[]]);
+  });
+
+  it('tells what the log has of it, where nobody watched', async () => {
+    const { live, file } = await reasons(['Fine.', ...Array(4).fill(failing('network'))]);
+    expect(live).toEqual([[''], ['network: No key [redacted]\nAsk for one. (after 4 attempts)']]);
+    expect(file).toEqual([[''], ['network: No key [redacted]\nAsk for one.']]);
   });
 });
 

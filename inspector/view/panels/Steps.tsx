@@ -4,7 +4,7 @@ import type { CallFacts } from '../../model/facts.ts';
 import { waitingAt } from '../../model/facts.ts';
 import { type CycleRows, cyclesAt, latestShown, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
-import { cost, count, duration, plural, telling } from '../../model/words.ts';
+import { cost, count, duration, oneLine, plural, telling } from '../../model/words.ts';
 import { cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
 import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
 import { groupIcon, Icon, Mark } from '../marks.tsx';
@@ -172,6 +172,8 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
 }
 
 const RESULT_LINES = 12;
+/** Characters of an error's first line. */
+const FIRST_LINE = 160;
 
 /** A value as lines of text; nothing in it is markup. */
 export const valueText = (value: unknown): string =>
@@ -229,7 +231,6 @@ function CallDetail({ call }: { call: CallFacts }) {
 function StopRow({ row }: { row: StepRow | undefined }) {
   if (row?.kind !== 'stop') return null;
   const mark = row.state === 'completed' ? 'done' : row.state;
-  const why = failureWords();
   return (
     <footer class="stop">
       <Mark name={mark} />
@@ -238,26 +239,27 @@ function StopRow({ row }: { row: StepRow | undefined }) {
       </span>
       <span class="quiet">{duration(row.ms)}</span>
       {row.cause !== '' && row.cause !== 'end_turn' && <span class="quiet mono">{row.cause}</span>}
-      {row.state === 'failed' && why !== '' && (
-        <details>
-          <summary>{why.split('\n')[0]}</summary>
-          <pre>{why}</pre>
-        </details>
-      )}
+      {row.why !== '' && <Failure why={row.why} />}
     </footer>
   );
 }
 
-/** What the log says of the failure: the last notice or diagnostic of the run. */
-function failureWords(): string {
-  const run = lastRun.value;
-  for (let at = Math.min(cursor.value, run?.to ?? 0); run && at >= run.from; at--) {
-    const entry = entries.value[at];
-    if (entry?.type === 'notice') return entry.text;
-    if (entry?.type === 'diagnostic')
-      return `${entry.code} ${entry.detail === undefined ? '' : valueText(entry.detail)}`;
-  }
-  return '';
+/** The first line of an error; the whole of it where there is more. */
+function Failure({ why }: { why: string }) {
+  const [isOpen, open] = useState(false);
+  const text = why.trim();
+  const [first = ''] = text.split('\n');
+  const hasMore = text !== first || first.length > FIRST_LINE;
+  return (
+    <div class="why">
+      <p>{isOpen || !hasMore ? text : oneLine(first, FIRST_LINE)}</p>
+      {hasMore && (
+        <button type="button" class="link" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+          {isOpen ? 'less' : 'whole error'}
+        </button>
+      )}
+    </div>
+  );
 }
 
 export const cycleCount = (): number =>
