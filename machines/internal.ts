@@ -43,6 +43,7 @@ export {
   shareOf,
   sizeOf,
   sizeOfContent,
+  sizeOfTranscript,
   textOfContent,
   textPart,
 } from './transcript/transcript.ts';

@@ -7,6 +7,7 @@
 import { NO_EARLIER_RESULT } from '../transcript/texts.ts';
 import type { AgentItem, LogEntry, Message, ToolCall } from '../vocabulary.ts';
 
+type Reply = Extract<Message, { role: 'assistant' }>;
 type Earlier = Pick<Extract<LogEntry, { type: 'history' }>, 'messages' | 'seq' | 'at' | 'conversationId'>;
 
 /** Of calls, those that have no result behind them, in their order; an id that is used again names its first call. */
@@ -24,21 +25,31 @@ function withoutResult(messages: readonly Message[]): (calls: readonly ToolCall[
   };
 }
 
+/** Text alone, as most messages of the model are. A blank one is none. */
+const isSpoken = ({ content, toolCalls, extra }: Reply): boolean =>
+  content.length > 0 &&
+  toolCalls.length === 0 &&
+  extra === undefined &&
+  content.every((part) => part.type === 'text' && part.text.trim());
+
 /**
  * Hands over, in their order, the entries that stand where it stands; `replied` is told when a message of the model is
- * whole. A history may be long, so nothing is made of all of it at once, and what there is most of is written out: a
- * spread takes ten times as long on Node 20.
+ * whole, and `spoken`, where given, is handed one that is text alone in place of its entries. A history may be long, so
+ * nothing is made of all of it at once, and what there is most of is written out: a spread takes ten times as long on Node 20.
  */
 export function eachEarlierEntry(
   { messages, seq, at, conversationId }: Earlier,
   take: (entry: LogEntry) => void,
+  spoken?: (message: Reply) => void,
   replied?: () => void,
 ): void {
   const runId = null;
   const lacking = withoutResult(messages);
   const stop = (): void =>
     take({ seq, at, conversationId, runId, type: 'run-stop', reason: 'completed', cause: 'history' });
-  const assistant = ({ content, toolCalls, extra }: Extract<Message, { role: 'assistant' }>, index: number): void => {
+  const assistant = (message: Reply, index: number): void => {
+    if (spoken && isSpoken(message)) return spoken(message);
+    const { content, toolCalls, extra } = message;
     const items: AgentItem[] = [];
     for (const part of content) if (part.type === 'text') items.push({ type: 'assistant', text: part.text });
     for (const call of toolCalls) items.push({ type: 'tool-call', ...call });

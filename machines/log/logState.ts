@@ -140,6 +140,9 @@ export function countersOf(logState: LogState): Counters {
   return logState.counters;
 }
 
+/** What the model said in words counts for the reply under way alone, and none is. */
+const nothing = (): void => {};
+
 /** Takes one more entry into account. */
 export function applyEntry(logState: LogState, entry: LogEntry): void {
   logState.next = entry.seq + 1;
@@ -151,7 +154,7 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
       logState.createdAt = entry.createdAt;
       return;
     case 'history':
-      eachEarlierEntry(entry, (earlier) => applyEntry(logState, earlier));
+      eachEarlierEntry(entry, (earlier) => applyEntry(logState, earlier), nothing);
       return;
     case 'run-started':
     case 'run-resumed':

@@ -1,6 +1,6 @@
 /**
  * The log as model messages, their size, and the texts that a model is told in place of what is missing. Rule: the same entries
- * give the same messages; each call has exactly one result; sizes are estimated from characters, at constant cost an entry.
+ * give the same messages; each call has exactly one result; sizes are estimated from characters, each message once.
  */
 
 import { eachEarlierEntry } from '../log/earlierMessages.ts';
@@ -40,35 +40,20 @@ export function sizeOf(message: Message): number {
   return message.toolCalls.reduce((sum, call) => sum + sizeOfCall(call), size);
 }
 
-export class MessageSizes {
-  #sizes: number[] = [];
-  #sum = 0;
+const sizes = new WeakMap<Message, number>();
 
-  /** Characters of all `messages`; those measured before are not looked at again. */
-  sumOf(messages: readonly Message[]): number {
-    for (const message of messages.slice(this.#sizes.length)) {
-      const size = sizeOf(message);
-      this.#sizes.push(size);
-      this.#sum += size;
-    }
-    return this.#sum;
-  }
-
-  /** The message at `index` is another one now. */
-  replaced(index: number, message: Message): void {
-    const before = this.#sizes[index];
-    if (before === undefined) return;
-    const size = sizeOf(message);
-    this.#sizes[index] = size;
-    this.#sum += size - before;
-  }
-
-  /** Messages moved: they are measured anew. */
-  forget(): void {
-    this.#sizes = [];
-    this.#sum = 0;
-  }
+/** Messages are never changed: each is measured once. */
+function measured(message: Message): number {
+  const size = sizes.get(message) ?? sizeOf(message);
+  sizes.set(message, size);
+  return size;
 }
+
+/** Characters of the messages, and the tokens that the last model call took by its own word. */
+export const sizeOfTranscript = (transcript: Transcript): { characters: number; reported: number } => ({
+  characters: transcript.messages().reduce((sum, message) => sum + measured(message), 0),
+  reported: transcript.reported,
+});
 
 /** The newest results up to here are kept, and so much at least must be saved; in characters. */
 const KEPT = 40_000 * CHARACTERS_A_TOKEN;
@@ -206,8 +191,8 @@ export interface Transcript {
   readonly seqs: readonly number[];
   /** Whether the model's own words come last. */
   endsWithAssistant(): boolean;
-  /** Characters of the messages, and the tokens that the last model call took by its own word. */
-  size(): { characters: number; reported: number };
+  /** The tokens that the last model call took by its own word, without what was pruned since. */
+  readonly reported: number;
   /** How often the user has spoken. */
   readonly userTurns: number;
   /** The model has seen the call's result and spoken since. */
@@ -222,7 +207,6 @@ class MessageList implements Transcript {
   #reply = 0;
   #open = new OpenReply();
   #seq = 0;
-  readonly #sizes = new MessageSizes();
   #userTurns = 0;
   #reported = 0;
 
@@ -236,6 +220,7 @@ class MessageList implements Transcript {
         eachEarlierEntry(
           entry,
           (earlier) => this.push(earlier),
+          ({ content }) => this.#spoken(content),
           () => this.#close(),
         );
         return;
@@ -275,9 +260,8 @@ class MessageList implements Transcript {
     return (this.#open.messages.at(-1) ?? this.#messages.at(-1))?.role === 'assistant';
   }
 
-  size(): { characters: number; reported: number } {
-    const open = this.#open.messages.reduce((sum, message) => sum + sizeOf(message), 0);
-    return { characters: this.#sizes.sumOf(this.#messages) + open, reported: this.#reported };
+  get reported(): number {
+    return this.#reported;
   }
 
   get userTurns(): number {
@@ -292,6 +276,13 @@ class MessageList implements Transcript {
   #add(message: Message): void {
     this.#messages.push(Object.freeze(message));
     this.#seqs.push(this.#seq);
+  }
+
+  /** A reply without calls. */
+  #spoken(content: StoredPart[]): void {
+    this.#close();
+    this.#reply += 1;
+    this.#add({ role: 'assistant', content, toolCalls: [] });
   }
 
   /** Ends the reply under construction: its message, then one slot a call. */
@@ -309,7 +300,6 @@ class MessageList implements Transcript {
 
   #replace(index: number, message: Message): void {
     this.#messages[index] = Object.freeze(message);
-    this.#sizes.replaced(index, message);
   }
 
   #prune(callIds: readonly string[]): void {
@@ -361,7 +351,6 @@ class MessageList implements Transcript {
     if (cut < 0) cut = this.#messages.length;
     this.#messages.splice(0, cut, { role: 'user', content: textPart(summary) });
     this.#seqs.splice(0, cut, upToSeq);
-    this.#sizes.forget();
     this.#reported = 0;
     const moved = cut - 1;
     for (const slot of this.#slots.values()) {

@@ -204,10 +204,13 @@ export class Conversation {
   #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', { signal, output }: SendOptions = {}) {
     const { policies, newId, schemas } = this.#options;
     const { status } = this;
-    const supersedes = status === 'waiting' && kind === 'direct';
-    const waits = status !== 'idle' && status !== 'error' && !supersedes;
-    if (waits && this.#queued() + this.#runtime.commands.queueing >= policies.limits.queue) {
-      throw new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
+    const { queue } = policies.limits;
+    const { queueing } = this.#runtime.commands;
+    // A message on its way before it may start a run.
+    const supersedes = status === 'waiting' && kind === 'direct' && !queueing;
+    const starts = status === 'idle' || status === 'error' || supersedes;
+    if (!starts && this.#queued() + queueing >= queue) {
+      throw new LimitError(`the queue holds ${queue} messages (policies.limits.queue)`);
     }
     const messageId = newId();
     const receipt = this.#runs.receipt(messageId);

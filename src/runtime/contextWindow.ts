@@ -11,6 +11,7 @@ import {
   prunableOf,
   shareOf,
   sizeOf,
+  sizeOfTranscript,
   type Transcript,
 } from '../../machines/internal.ts';
 import type { ToolSpec } from '../models/model.ts';
@@ -103,7 +104,7 @@ export const contextUse: ContextUse = (request, scope) => {
   const { pruneAbove = Number.POSITIVE_INFINITY, compactAbove = Number.POSITIVE_INFINITY } = request;
   const limit = next.window;
   const { system, tools, maxOutputTokens = RESERVE } = next.frame();
-  const { characters, reported } = transcript.size();
+  const { characters, reported } = sizeOfTranscript(transcript);
   const estimate = (characters + system.length + sizeOfTools(tools)) / CHARACTERS_A_TOKEN;
   const held = Math.max(reported, estimate) + Math.min(RESERVE, maxOutputTokens);
   const value: ContextValue = { kind: 'context', used: Math.ceil(held), limit, warned: logState.warned };

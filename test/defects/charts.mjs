@@ -1,6 +1,12 @@
 /** Defects of the charts and the pure functions of `machines/`, each with the test file that has to find it. */
 export const charts = [
   {
+    id: 'empty-message-in-a-history',
+    about: 'a message of a history in which the model said nothing is shown to it again',
+    witness: 'test/paths/drawn.test.ts',
+    edits: [['content.length > 0 &&\n  toolCalls.length === 0', 'toolCalls.length === 0']],
+  },
+  {
     id: 'retry-once-more',
     about: 'a tool is executed once more than the policy says',
     witness: 'test/scenarios/toolRetry.test.ts',

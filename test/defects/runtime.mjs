@@ -374,6 +374,12 @@ export const runtime = [
     edits: [["cycle !== 'running' && !logState.calls.get(call.callId)?.late", "cycle !== 'running' && !!call"]],
   },
   {
+    id: 'queue-overfull-behind-a-resumption',
+    about: 'a message is held to begin a run, and so not counted, though one before it resumes the cycle',
+    witness: 'test/scenarios/receipts.test.ts',
+    edits: [["kind === 'direct' && !queueing;", "kind === 'direct';"]],
+  },
+  {
     id: 'cancel-waits-for-a-promotion',
     about: 'a cancel waits for the run of a message whose promotion it gave up',
     witness: 'test/simulation/regressions.test.ts',

@@ -9,6 +9,7 @@ import {
   type Message,
   modelMessages,
   prunableOf,
+  sizeOfTranscript,
 } from '../../machines/internal.ts';
 
 type Entry = { type: string; [key: string]: unknown };
@@ -106,7 +107,7 @@ describe('what a log says was pruned', () => {
     expect(second).toEqual(contents(modelMessages(of(whole)))[1]);
     expect(JSON.stringify(entries)).toBe(before);
     const [shown = ''] = textsOf(first?.[2]);
-    expect(transcript([...whole, pruned(['a'])]).size().reported).toBe(900 - (400 - shown.length) / 4);
+    expect(sizeOfTranscript(transcript([...whole, pruned(['a'])])).reported).toBe(900 - (400 - shown.length) / 4);
   });
 
   it('INV-2: the policies of an agent change nothing: what one of them made of the messages is in the log', () => {
@@ -185,10 +186,10 @@ describe('how large the messages are', () => {
         for (const entry of entries) {
           asked.push(entry);
           // Entries of one reply come together: a look in between would end it.
-          if (entry.type !== 'agent-output') asked.size();
+          if (entry.type !== 'agent-output') sizeOfTranscript(asked);
         }
         const once = transcript(steps.flat());
-        expect(asked.size()).toEqual(once.size());
+        expect(sizeOfTranscript(asked)).toEqual(sizeOfTranscript(once));
         const shown = once
           .messages()
           .flatMap((message) => [
@@ -198,7 +199,7 @@ describe('how large the messages are', () => {
               ? message.toolCalls.map((call) => call.callId + call.name + JSON.stringify(call.args))
               : []),
           ]);
-        expect(once.size().characters).toBe(shown.join('').length);
+        expect(sizeOfTranscript(once).characters).toBe(shown.join('').length);
       }),
     );
   });
@@ -206,13 +207,15 @@ describe('how large the messages are', () => {
   it('an image counts as 1,600 tokens, whatever its data', () => {
     const image = { type: 'image', mediaType: 'image/png', data: 'z'.repeat(999) };
     const message = { type: 'user-message', messageId: 'm', kind: 'direct', content: [image] };
-    expect(transcript([message]).size().characters / 4).toBe(1_600);
+    expect(sizeOfTranscript(transcript([message])).characters / 4).toBe(1_600);
   });
 
   it('what the model reported is taken from its last reply, and forgotten with what was summed up', () => {
     const spoken = [user(), says(1), replied(500), says(1), replied(700)];
-    expect(transcript(spoken).size().reported).toBe(700);
-    expect(transcript([...spoken, { type: 'compaction', upToSeq: 3, summary: 's' }]).size().reported).toBe(0);
+    expect(sizeOfTranscript(transcript(spoken)).reported).toBe(700);
+    expect(sizeOfTranscript(transcript([...spoken, { type: 'compaction', upToSeq: 3, summary: 's' }])).reported).toBe(
+      0,
+    );
   });
 });
 

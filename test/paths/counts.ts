@@ -310,6 +310,27 @@ const clauses: readonly Clause<Worth>[] = [
       hold(count('run-stop') === count('user-message'), 'each request is a cycle with its stop');
     },
   },
+  {
+    says: 'history: the model is shown what it said in words again, message by message, but blank text and images',
+    holds: ({ messages }) => {
+      const words = [
+        ...messages,
+        { role: 'assistant', content: [...text(' '), ...text('so')], toolCalls: [] } as Message,
+      ];
+      const told = words.filter(
+        (message) => message.role === 'user' || (message.role === 'assistant' && message.toolCalls.length === 0),
+      );
+      const shown = told.flatMap((message): Message[] => {
+        if (message.role !== 'assistant') return [message];
+        const content = message.content.filter((part) => part.type === 'text' && part.text.trim() !== '');
+        return content.length > 0 ? [{ ...message, content }] : [];
+      });
+      const read = modelMessages([historyOf(told)]);
+      // What the provider sent beside a message is kept with its last item, which may be a blank one.
+      const plain = (list: readonly Message[]): unknown => list.map(({ role, content }) => [role, content]);
+      hold(same(plain(read), plain(shown)), JSON.stringify(read));
+    },
+  },
 ];
 
 function worthAt(seed: number): Worth {

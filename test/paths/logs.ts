@@ -33,7 +33,7 @@ import {
   usageOf,
 } from '../../machines/internal.ts';
 import { responseEventOf } from '../../machines/responseState.machine.ts';
-import { prunableOf } from '../../machines/transcript/transcript.ts';
+import { prunableOf, sizeOfTranscript } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { type Clause, drawn, type Fold, json } from './drawn.ts';
 import { hold } from './invariants.ts';
@@ -379,10 +379,10 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
   knowledge: (log) => [knowledgeOf([]), knowledgeOf(log)],
   messages: (log) => modelMessages(log),
   transcript: (log) => {
-    const transcript = createTranscript();
+    const shown = createTranscript();
     return log.map((entry) => {
-      transcript.push(entry);
-      return [transcript.messages().length, transcript.size(), transcript.endsWithAssistant(), prunableOf(transcript)];
+      shown.push(entry);
+      return [shown.messages().length, sizeOfTranscript(shown), shown.endsWithAssistant(), prunableOf(shown)];
     });
   },
   restart: (log) => {

@@ -19,6 +19,7 @@ import {
   restored,
   runOf,
   type Settings,
+  sizeOfTranscript,
 } from '../../../../machines/internal.ts';
 import { pendingCalls, unsettledCalls } from '../../../conversation/run.ts';
 import { admitCommand, type Command } from '../../../runtime/commands.ts';
@@ -115,7 +116,7 @@ export class Prediction {
 
   /** What the next look at the window depends on. */
   get fill(): readonly unknown[] {
-    const { characters } = this.#transcript.size();
+    const { characters } = sizeOfTranscript(this.#transcript);
     return [
       this.isSummedUp,
       this.logState.warned,

@@ -35,7 +35,7 @@ export class SimulatedStore implements LogStore {
   readonly logs = new Map<string, LogEntry[]>();
   /** Conversations for which the store reported a failure though it stored the entries. */
   readonly falselyRefused = new Set<string>();
-  /** Runs whose stop or suspension the store refused. */
+  /** Runs whose stop or suspension the store refused, or was closed before it came. */
   readonly lostStops = new Set<string>();
   readonly #world: World;
   readonly #blobs = new Map<string, Map<string, Uint8Array>>();
@@ -92,7 +92,7 @@ export class SimulatedStore implements LogStore {
       try {
         inner.appendNow?.(entries, expectedSeq);
       } catch (error) {
-        this.#world.facts.lose(entries);
+        this.#lose(entries);
         throw error;
       }
       this.#keep(id, log, entries);
@@ -144,11 +144,15 @@ export class SimulatedStore implements LogStore {
   }
 
   #refuse(entries: readonly LogEntry[]): Error {
+    this.#lose(entries);
+    return refusal();
+  }
+
+  #lose(entries: readonly LogEntry[]): void {
     this.#world.facts.lose(entries);
     for (const { type, runId } of entries) {
       if (type === 'run-stop' || type === 'run-suspended') this.lostStops.add(runId ?? '');
     }
-    return refusal();
   }
 
   /** Decisions are refused more often than other entries: there are few of them. */
