@@ -71,6 +71,17 @@ export interface Moment {
   readonly observed?: Observed;
 }
 
+/** A message that waits for its turn. */
+export interface Queued {
+  readonly id: string;
+  readonly text: string;
+  readonly kind: 'steer' | 'followUp';
+}
+
+/** Behind what goes on, in their order. */
+export const queuedAt = ({ entries, index }: Moment): Queued[] =>
+  viewAt(entries, index).queued.map(({ messageId, kind, content }) => ({ id: messageId, text: textOf(content), kind }));
+
 /** How many of the latest cycles are shown: whole ones of so many rows together, and the last one however long it is. */
 export function latestShown(cycles: readonly CycleRows[], most: { cycles: number; rows: number }): number {
   let shown = 0;

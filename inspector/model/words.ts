@@ -110,8 +110,12 @@ function other(entry: LogEntry): Told {
     case 'sub-agent':
       return { icon: 'branch', words };
     case 'message-queued':
+      return {
+        icon: 'person',
+        words: `${entry.kind === 'steer' ? 'steer' : 'follow-up'} · ${oneLine(textOf(entry.content))}`,
+      };
     case 'message-returned':
-      return { icon: 'person', words };
+      return { icon: 'person', words: entry.why };
     case 'compaction':
     case 'model-retry':
     case 'context-warning':

@@ -1,4 +1,4 @@
-/** The keyboard. Rule: a single letter does nothing while one types, and what decides does nothing just behind a new card. */
+/** The keyboard. Rule: a single letter does nothing while one types, no key does while letters are composed, and what decides does nothing just behind a new card. */
 import { fitAsked, zoomAsked } from '../view/ChartPanel.tsx';
 import { toggleEntry } from '../view/panels/Events.tsx';
 import {
@@ -161,6 +161,8 @@ function zoomBy(by: number): void {
 }
 
 function onKey(event: KeyboardEvent): void {
+  // What is composed is no key yet.
+  if (event.isComposing) return;
   if (event.key === 'Escape') {
     helpIsOpen.value = false;
     redactionsAreOpen.value = false;

@@ -122,7 +122,7 @@ function Tabs<Name extends string>({ names, shown, into, labelOf }: TabsProps<Na
     into.value = name;
   };
   return (
-    <div class="tabs" role="tablist">
+    <div class="tabs" role="tablist" aria-label="Panels">
       {names.map((name) => (
         <button
           key={name}

@@ -2,6 +2,7 @@
 import type { Point } from '../../src/inspect/drawing/elkLevel.ts';
 import { labelPlace, placedLabels } from '../../src/inspect/drawing/labels.ts';
 import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/layout.ts';
+import { lineage } from '../../src/inspect/drawing/levels.ts';
 import type { Standing } from '../model/chartPath.ts';
 import {
   type Drawing,
@@ -14,6 +15,7 @@ import {
   shownFor,
 } from '../model/litPath.ts';
 import type { MarkName } from '../model/tree.ts';
+import { plural } from '../model/words.ts';
 import { MarkAt, type Tone, toneOf } from './marks.tsx';
 
 export interface ChartLook {
@@ -98,16 +100,19 @@ const isFrom = (drawing: Drawing, state: DrawnState, source: string, points: Lit
 function Compound({ state, look }: { state: DrawnState; look: ChartLook }) {
   const isActive = look.active.has(state.id) && !look.outcome;
   const isEntered = (look.standing?.entered.get(state.id) ?? 0) > 0;
-  const shade = toneOf[look.mark] === 'none' ? 'run' : toneOf[look.mark];
-  const tone = isActive ? `is-parent tone-${shade}` : isEntered ? 'is-entered' : '';
+  const shade = toneOf[look.mark];
+  const tone = isActive && shade !== 'none' ? `is-parent tone-${shade}` : isEntered ? 'is-entered' : '';
   const { x, y, width, height } = state;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a part of a drawing has no element of its own.
     <g
       class={`compound ${tone}`}
-      role="button"
+      role="treeitem"
+      id={nodeId(state.id)}
+      aria-label={`${state.key}${isActive ? ', active' : ''}`}
+      aria-level={levelOf(look, state.id)}
+      aria-expanded="true"
+      aria-selected="false"
       tabIndex={-1}
-      aria-label={`${state.key}, open`}
       onDblClick={() => look.onFold(state.id)}
     >
       <rect x={x} y={y} width={width} height={height} rx="9" />
@@ -168,8 +173,29 @@ function ArrowLabel({ arrow, place: [x, y], isLit }: { arrow: DrawnArrow; place:
   );
 }
 
+/** Of the element that stands for a state: the canvas names the one that has the keyboard. */
+export const nodeId = (id: string): string => `node ${id}`.replaceAll(/\s/g, '-');
+
+const levelOf = ({ drawing: { tree } }: ChartLook, id: string): number => lineage(tree, id).length - 1;
+
+/** What makes of a drawn state an item of the tree that one can point at. */
+const itemOf = (look: ChartLook, { id, shape }: DrawnState, label: string) => ({
+  role: 'treeitem' as const,
+  id: nodeId(id),
+  'aria-label': label,
+  'aria-level': levelOf(look, id),
+  'aria-selected': look.selected === id,
+  ...(shape === 'folded' && { 'aria-expanded': false }),
+  'data-state': id,
+  tabIndex: -1,
+  onMouseEnter: () => look.onHover(id),
+  onMouseLeave: () => look.onHover(undefined),
+  onClick: () => look.onSelect(id),
+  onDblClick: () => shape === 'folded' && look.onFold(id),
+});
+
 const times = (count: number): string =>
-  count === 0 ? 'never entered' : count === 1 ? 'entered once' : `entered ${count} times`;
+  ['never entered', 'entered once', 'entered twice'][count] ?? `entered ${count} times`;
 
 function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
   const { x, y, width, height, shape } = state;
@@ -183,7 +209,6 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
     isActive ? `is-active tone-${toneOf[look.mark]}` : '',
     count > 0 ? 'is-entered' : '',
     look.selected === state.id ? 'is-selected' : '',
-    look.focused === state.id ? 'is-focused' : '',
     look.hovered !== undefined && look.hovered !== state.id && !isNear(look, state.id) ? 'is-far' : '',
   ];
   const children = look.drawing.tree.states.get(state.id)?.states ?? [];
@@ -191,22 +216,16 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
     ? children.find(({ id }) => look.standing?.leaf === id || look.standing?.leaf?.startsWith(`${id}.`))
     : undefined;
   const status = isActive ? 'active' : isOutcome ? 'the outcome' : '';
-  const label = [state.key, status, inner?.key ?? '', times(count)].filter((part) => part !== '').join(', ');
+  const ways = look.drawing.layout.arrows.filter(({ from }) => from === state.id).length + (state.leaves ? 1 : 0);
+  const label = [state.key, status, inner?.key ?? '', times(count), `${plural(ways, 'way')} on`]
+    .filter((part) => part !== '')
+    .join(', ');
   if (shape === 'end') return <EndRing state={state} look={look} isReached={count > 0} />;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a part of a drawing has no element of its own.
-    <g
-      class={classes.join(' ')}
-      role="button"
-      aria-label={label}
-      data-state={state.id}
-      tabIndex={-1}
-      onMouseEnter={() => look.onHover(state.id)}
-      onMouseLeave={() => look.onHover(undefined)}
-      onClick={() => look.onSelect(state.id)}
-      onKeyDown={() => {}}
-      onDblClick={() => shape === 'folded' && look.onFold(state.id)}
-    >
+    <g class={classes.join(' ')} {...itemOf(look, state, label)}>
+      {look.focused === state.id && (
+        <rect class="focus-ring" x={x - 3} y={y - 3} width={width + 6} height={height + 6} rx="8.5" />
+      )}
       {isActive && <rect class="halo" x={x - 2} y={y - 2} width={width + 4} height={height + 4} rx="7.5" />}
       <rect class="box" x={x} y={y} width={width} height={height} rx="5.5" />
       {shape === 'final' && (
@@ -270,7 +289,11 @@ function EndRing({ state, look, isReached }: { state: DrawnState; look: ChartLoo
   const y = state.y + state.height / 2;
   const tone = isReached && look.outcome ? `tone-${toneOf[look.outcome.mark]} is-reached` : '';
   return (
-    <g class={`end ${tone}`} data-state={state.id}>
+    <g
+      class={`end ${tone}`}
+      {...itemOf(look, state, `${state.key}, the end, ${isReached ? 'reached' : 'not reached'}`)}
+    >
+      {look.focused === state.id && <circle class="focus-ring" cx={x} cy={y} r="11" />}
       <circle class="ring" cx={x} cy={y} r="7.6" />
       {isReached && look.outcome ? (
         <MarkAt name={look.outcome.mark} x={x} y={y} size={9} />

@@ -9,7 +9,7 @@ import { covered } from '../state/covered.ts';
 import { charts, layoutOf, toggleState } from '../state/layouts.ts';
 import { chartView, chosenState, coverage, entries } from '../state/store.ts';
 import { outcomeOf, standing, subject } from '../state/subject.ts';
-import { ChartDrawing } from './ChartDrawing.tsx';
+import { ChartDrawing, nodeId } from './ChartDrawing.tsx';
 import { StateCard } from './StateCard.tsx';
 
 const LEAST = 0.85;
@@ -145,9 +145,10 @@ export function ChartPanel() {
       <svg
         ref={svg}
         class="canvas"
-        role="application"
+        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: its states are items of a tree, drawn.
+        role="tree"
         aria-label={name}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrows move along its edges.
+        aria-activedescendant={focused.value === undefined ? undefined : nodeId(focused.value)}
         tabIndex={0}
         onKeyDown={onKey}
         onBlur={() => {

@@ -166,7 +166,7 @@ export function StateCard({ drawing }: { drawing: Drawing }) {
       <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={fold}>
         <Mark name={mark} />
         <b>{isInner && parent ? parent.key : state.key}</b>
-        {isInner && <span class={`mono tone-text-${isActive ? 'run' : 'none'}`}>{state.key}</span>}
+        {isInner && <span class={`mono tone-text-${isActive && mark !== 'idle' ? 'run' : 'none'}`}>{state.key}</span>}
         <span class="numbers">{numbers.filter((part) => part !== '').join(' · ')}</span>
       </button>
       {!isFolded && (

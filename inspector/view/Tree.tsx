@@ -1,5 +1,6 @@
 /** Conversations and what lives in them. */
 import { signal, useSignal } from '@preact/signals';
+import type { TargetedKeyboardEvent } from 'preact';
 import { runStateAt } from '../model/facts.ts';
 import type { ActorView } from '../model/observed.ts';
 import { type MarkName, markOfRun, RUNS_BEHIND, runRows, type TreeRow } from '../model/tree.ts';
@@ -9,7 +10,6 @@ import {
   chosen,
   conversationNamed,
   conversations,
-  facts,
   factsOf,
   folds,
   last,
@@ -71,14 +71,27 @@ function actorRows(actors: readonly ActorView[]): TreeRow[] {
   return below(undefined, 1);
 }
 
-const focusRow = (element: Element | null): void => {
-  if (element instanceof HTMLElement && element.role === 'treeitem') element.focus();
-};
+function focusBeside(row: HTMLElement, by: 1 | -1): void {
+  const all = [...(row.closest('[role="tree"]')?.querySelectorAll<HTMLElement>('[role="treeitem"]') ?? [])];
+  all[all.indexOf(row) + by]?.focus();
+}
+
+/** Up, down, and what a click does; to the left a row folds, to the right it unfolds. */
+function onRowKey(event: TargetedKeyboardEvent<HTMLElement>, toggle?: (isOpen: boolean) => void): void {
+  const row = event.currentTarget;
+  if (event.key === 'Enter') row.click();
+  else if (event.key === 'ArrowLeft') toggle?.(false);
+  else if (event.key === 'ArrowRight') toggle?.(true);
+  else if (event.key === 'ArrowDown') focusBeside(row, 1);
+  else if (event.key === 'ArrowUp') focusBeside(row, -1);
+  else return;
+  event.preventDefault();
+}
 
 function Row({ row }: { row: TreeRow }) {
   const isSelected = row.key === selectedKey.value;
   const { isOpen } = row;
-  const toggle = (): void => setFold(`${open.value?.id} ${row.key}`, !isOpen);
+  const fold = (to: boolean): void => setFold(`${open.value?.id} ${row.key}`, to);
   return (
     <div
       role="treeitem"
@@ -95,17 +108,9 @@ function Row({ row }: { row: TreeRow }) {
         } else if (row.key === 'earlier') runsBehind.value += RUNS_BEHIND;
         else chosen.value = row.key;
       }}
-      onKeyDown={(event) => {
-        if (event.key === 'Enter') event.currentTarget.click();
-        else if (event.key === 'ArrowLeft' && row.hasChildren && isOpen) toggle();
-        else if (event.key === 'ArrowRight' && row.hasChildren && !isOpen) toggle();
-        else if (event.key === 'ArrowDown') focusRow(event.currentTarget.nextElementSibling);
-        else if (event.key === 'ArrowUp') focusRow(event.currentTarget.previousElementSibling);
-        else if (!event.key.startsWith('Arrow')) return;
-        event.preventDefault();
-      }}
+      onKeyDown={(event) => onRowKey(event, row.hasChildren ? fold : undefined)}
     >
-      <Chevron isOpen={isOpen} isNone={!row.hasChildren} toggle={toggle} />
+      <Chevron isOpen={isOpen} isNone={!row.hasChildren} toggle={() => fold(!isOpen)} />
       {row.icon ? <Icon name={row.icon} /> : <Mark name={row.mark} />}
       {row.machine !== undefined && <b class="mono">{row.machine}</b>}
       <span class="tree-name">{row.name}</span>
@@ -114,6 +119,7 @@ function Row({ row }: { row: TreeRow }) {
   );
 }
 
+/** For the pointer alone: the row itself says whether it is open, and folds by keys. */
 function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean; toggle(): void }) {
   if (isNone) return <span class="chevron" />;
   return (
@@ -121,7 +127,7 @@ function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean;
       type="button"
       class="chevron"
       tabIndex={-1}
-      aria-label={isOpen ? 'fold' : 'unfold'}
+      aria-hidden="true"
       onClick={(event) => {
         event.stopPropagation();
         toggle();
@@ -134,17 +140,72 @@ function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean;
 
 const matches = (words: string, text: string): boolean => text.toLowerCase().includes(words.toLowerCase());
 
+/** The one that is open; what lives in it stands below. */
+function OpenConversation({ conversation, isReached }: { conversation: Conversation; isReached: boolean }) {
+  const state = stateAt(last.value);
+  const isApp = conversation.of === 'xstate';
+  const mark: MarkName = isApp
+    ? markOfOther(conversation)
+    : state === 'idle' || state === 'open'
+      ? 'idle'
+      : markOfRun(state);
+  const isSelected = selectedKey.value === 'conversation';
+  const isOpen = isOpenRow('conversation', true);
+  const fold = (to: boolean): void => setFold(`${conversation.id} conversation`, to);
+  return (
+    <div
+      role="treeitem"
+      aria-selected={isSelected}
+      aria-expanded={isOpen}
+      aria-level={1}
+      tabIndex={isReached ? 0 : -1}
+      class={isSelected ? 'tree-row is-selected' : 'tree-row'}
+      onClick={() => {
+        // An app has no chart above its actors'.
+        chosen.value = isApp ? undefined : 'conversation';
+      }}
+      onKeyDown={(event) => onRowKey(event, fold)}
+    >
+      <Chevron isOpen={isOpen} isNone={false} toggle={() => fold(!isOpen)} />
+      <Mark name={mark} />
+      <b class="tree-name">{conversation.id}</b>
+    </div>
+  );
+}
+
+function OtherConversation({ other, isReached }: { other: Conversation; isReached: boolean }) {
+  const show = (): void => openConversation(other.id);
+  const runs = other.of === 'xstate' ? 0 : factsOf(other.entries).runs.filter(({ isResumed }) => !isResumed).length;
+  return (
+    <div
+      role="treeitem"
+      aria-selected="false"
+      aria-expanded="false"
+      aria-level={1}
+      tabIndex={isReached ? 0 : -1}
+      class="tree-row"
+      onClick={show}
+      onKeyDown={(event) => onRowKey(event, (isOpen) => isOpen && show())}
+    >
+      <Chevron isOpen={false} isNone={false} toggle={show} />
+      <Mark name={markOfOther(other)} />
+      <span class="tree-name">{other.id}</span>
+      <span class="fact">{runs || ''}</span>
+    </div>
+  );
+}
+
 export function Tree() {
   const search = useSignal('');
   const all = [...conversations.value.values()].filter(
     ({ parent }) => parent === undefined || !conversationNamed(parent.conversation),
   );
   const others = all.filter(({ id }) => id !== open.value?.id && (search.value === '' || matches(search.value, id)));
-  const rows = ownRows().filter(
+  const own = isOpenRow('conversation', true) ? ownRows() : [];
+  const rows = own.filter(
     (row) => search.value === '' || matches(search.value, `${row.machine ?? ''} ${row.name} ${row.key} ${row.mark}`),
   );
-  const state = stateAt(last.value);
-  const mark: MarkName = state === 'idle' || state === 'open' ? 'idle' : markOfRun(state);
+  const hasSelected = rows.some(({ key }) => key === selectedKey.value);
   return (
     <nav class={treeIsOpen.value ? 'tree is-open' : 'tree'} id="tree" aria-label="Conversations">
       <div class="panel-head">
@@ -165,49 +226,13 @@ export function Tree() {
       </div>
       {all.length === 0 && <p class="tree-empty">A conversation shows here as soon as an agent opens one.</p>}
       <div role="tree" aria-label="Conversations">
-        {open.value && (
-          <div
-            role="treeitem"
-            aria-selected={selectedKey.value === 'conversation'}
-            aria-expanded="true"
-            tabIndex={-1}
-            class={
-              selectedKey.value === 'conversation' && facts.value.runs.length > 0 ? 'tree-row is-selected' : 'tree-row'
-            }
-            onClick={() => {
-              // An app has no chart above its actors'.
-              chosen.value = open.value?.of === 'xstate' ? undefined : 'conversation';
-            }}
-            onKeyDown={() => {}}
-          >
-            <Chevron isOpen isNone={false} toggle={() => {}} />
-            <Mark name={open.value.of === 'xstate' ? markOfOther(open.value) : mark} />
-            <b class="tree-name">{open.value.id}</b>
-          </div>
-        )}
+        {open.value && <OpenConversation conversation={open.value} isReached={!hasSelected} />}
         {rows.map((row) => (
           <Row key={row.key} row={row} />
         ))}
         {others.length > 0 && <p class="tree-head">{open.value ? 'Others' : ''}</p>}
-        {others.map((other) => (
-          <div
-            key={other.id}
-            role="treeitem"
-            aria-selected="false"
-            tabIndex={-1}
-            class="tree-row"
-            onClick={() => openConversation(other.id)}
-            onKeyDown={() => {}}
-          >
-            <Chevron isOpen={false} isNone={false} toggle={() => openConversation(other.id)} />
-            <Mark name={markOfOther(other)} />
-            <span class="tree-name">{other.id}</span>
-            <span class="fact">
-              {other.of === 'xstate'
-                ? ''
-                : factsOf(other.entries).runs.filter(({ isResumed }) => !isResumed).length || ''}
-            </span>
-          </div>
+        {others.map((other, index) => (
+          <OtherConversation key={other.id} other={other} isReached={!open.value && index === 0} />
         ))}
       </div>
     </nav>

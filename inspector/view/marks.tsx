@@ -42,8 +42,9 @@ const SHAPES: Readonly<Record<MarkName, JSX.Element>> = {
       <path d="m9.2 2.8-6.4 6.4" class="mark-line" />
     </>
   ),
-  queued: <circle cx="6" cy="6" r="4.4" class="mark-line mark-dots" />,
-  idle: <circle cx="6" cy="6" r="3.6" class="mark-line" />,
+  // Seven dots, the first at the top.
+  queued: <circle cx="6" cy="6" r="4.3" class="mark-dots" pathLength="7" transform="rotate(-90 6 6)" />,
+  idle: <circle cx="6" cy="6" r="3.6" class="mark-ring" />,
 };
 
 const WORDS: Readonly<Record<MarkName, string>> = {

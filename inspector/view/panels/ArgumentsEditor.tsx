@@ -215,6 +215,7 @@ function Box({ rows, text, onChange, onKey }: BoxProps) {
       }}
       onCompositionEnd={readBack}
       onKeyDown={(event) => {
+        if (event.isComposing) return;
         if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'z') {
           event.preventDefault();
           event.shiftKey ? redo() : undo();

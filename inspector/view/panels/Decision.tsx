@@ -155,7 +155,7 @@ function Words({ card, what }: { card: Card; what: 'reason' | 'answer' }) {
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === 'Escape') giving.value = undefined;
+          if (event.key === 'Escape' && !event.isComposing) giving.value = undefined;
         }}
       />
       <button type="submit" class="button primary">

@@ -23,11 +23,11 @@ export function Sequence() {
     <div class="sequence" id="sequence">
       <div class="sequence-head">
         <button type="button" class="quiet-button" disabled={number <= 1} onClick={() => pick(number - 1)}>
-          ‹
+          ‹<span class="spoken">earlier cycle</span>
         </button>
         <span>cycle {number}</span>
         <button type="button" class="quiet-button" disabled={number >= most} onClick={() => pick(number + 1)}>
-          ›
+          ›<span class="spoken">later cycle</span>
         </button>
         <button type="button" class="quiet-button right" onClick={() => void copy(mermaidOf(rows), 'sequence diagram')}>
           Copy as mermaid

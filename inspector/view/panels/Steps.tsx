@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { CallFacts } from '../../model/facts.ts';
 import { waitingAt } from '../../model/facts.ts';
-import { type CycleRows, cyclesAt, latestShown, type StepRow } from '../../model/steps.ts';
+import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
 import { cost, count, duration, oneLine, plural, telling } from '../../model/words.ts';
 import { cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
@@ -34,7 +34,24 @@ export function Steps() {
         <Cycle key={cycle.id} cycle={cycle} isLast={index === shown.length - 1} waits={waits.length} />
       ))}
       {cycles.length === 0 && open.value && <p class="panel-empty">No request yet.</p>}
+      {open.value && <QueuedMessages />}
     </div>
+  );
+}
+
+function QueuedMessages() {
+  const queued = queuedAt(moment.value);
+  if (queued.length === 0) return null;
+  return (
+    <ul class="queue" aria-label="Messages that wait for their turn">
+      {queued.map(({ id, text, kind }) => (
+        <li key={id}>
+          <Mark name="queued" />
+          <span class="words">{text}</span>
+          <span class="quiet">{kind === 'steer' ? 'steers at the next step' : 'follows this request'}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -1,0 +1,194 @@
+/**
+ * The page by keyboard and by ear, in a real browser: every control that Tab reaches has a name and a ring, rows and states
+ * are walked by arrows, and letters that are being composed belong to who composes them.
+ */
+import { existsSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { call, type Reply, scripted } from '../support/model.ts';
+import { proves } from '../support/tier.ts';
+import { approvedTool } from './approved.ts';
+import { asks, CHROMIUM, drop, inspectedPages } from './browserPages.ts';
+
+interface Focused {
+  name: string;
+  role: string | null;
+  isRinged: boolean;
+  height: number;
+}
+
+/** What has the focus: its name for assistive technology, and whether one sees that it has it. */
+async function focused(page: Page): Promise<Focused | undefined> {
+  const session = await page.context().newCDPSession(page);
+  const { nodes } = await session.send('Accessibility.getFullAXTree');
+  await session.detach();
+  const isFocused = (node: (typeof nodes)[number]): boolean =>
+    node.properties?.some(({ name, value }) => name === 'focused' && value.value === true) ?? false;
+  const { name } = nodes.filter((node) => node.role?.value !== 'RootWebArea').find(isFocused) ?? {};
+  return page.evaluate(
+    (told) => {
+      const element = document.activeElement;
+      if (!element || element === document.body) return undefined;
+      const blue = getComputedStyle(document.documentElement).getPropertyValue('--run') && 'rgb(106, 169, 255)';
+      const ring = ({ outlineStyle, outlineWidth, outlineColor }: CSSStyleDeclaration): boolean =>
+        outlineStyle === 'solid' && outlineWidth === '2px' && outlineColor === blue;
+      const around = [element, element.closest('label')].filter((one) => one !== null);
+      const line = getComputedStyle(element, '::after');
+      const isLine = line.backgroundColor === blue && [line.width, line.height].includes('2px');
+      return {
+        name: told,
+        role: element.role,
+        isRinged: isLine || around.some((one) => ring(getComputedStyle(one))),
+        height: Math.max(...around.map((one) => one.getBoundingClientRect().height)),
+      };
+    },
+    `${name?.value ?? ''}`,
+  );
+}
+
+describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => {
+  const { inspector, open, agentOf, madeLog, kept } = inspectedPages();
+
+  it('leads Tab to controls of which each has a name, a ring and room for a finger', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const model = scripted([asks('token sk-secret'), 'Done.']);
+    const agent = kept(
+      createAgent({ model, tools: [approvedTool], secrets: ['sk-secret'], inspect: observed.observe }),
+    );
+    await (await agent.open('live')).send('Take a note of sk-secret').result;
+    await page.getByRole('button', { name: 'redacted' }).waitFor();
+    const faults: string[] = [];
+    const names: string[] = [];
+    // From the tab to the end of the page; once more from its beginning.
+    for (const panel of ['Steps', 'Events', 'Sequence', 'Context', undefined]) {
+      if (panel) await page.getByRole('tab', { name: panel }).click();
+      for (let stop = await next(); stop; stop = await next()) {
+        names.push(stop.name);
+        if (stop.name === '') faults.push(`${panel}: no name behind ${names.at(-2)}`);
+        if (!stop.isRinged) faults.push(`${panel}: no ring on ${stop.name}`);
+        if (stop.height < 16 && stop.role !== 'separator') faults.push(`${panel}: ${stop.name} is ${stop.height} high`);
+      }
+    }
+    async function next() {
+      await page.keyboard.press('Tab');
+      return focused(page);
+    }
+    expect(faults).toEqual([]);
+    for (const name of ['Search conversations and actors', 'RUN 1, chart', 'Time line', 'Allow A', 'Copy as mermaid'])
+      expect(
+        names.some((one) => one.includes(name)),
+        name,
+      ).toBe(true);
+  });
+
+  it('walks all rows of the tree by arrows, opens another conversation, and folds what is open', async () => {
+    const { server, observed } = await inspector();
+    const page = await open(server);
+    await agentOf([], observed.observe).open('idle');
+    await (await agentOf([asks()], observed.observe).open('live')).send('Take a note').result;
+    await page.locator('.pill').getByText('waits for you').waitFor();
+    const press = async (...keys: string[]): Promise<string> => {
+      for (const key of keys) await page.keyboard.press(key);
+      return page.evaluate(() => `${document.activeElement?.querySelector('.tree-name')?.textContent}`);
+    };
+    await page.locator('.tree-row.is-selected').focus();
+    expect(await press('ArrowUp')).toBe('live');
+    await press('ArrowLeft');
+    expect(await page.locator('.tree-row').count()).toBe(2);
+    await press('ArrowRight');
+    expect(await press('ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown')).toBe('idle');
+    await press('Enter');
+    await page.locator('.pill.tone-none').getByText('idle').waitFor();
+    expect(await page.locator('[role="treeitem"][tabindex="0"]').count()).toBe(1);
+    await page.locator('.state.is-active.tone-none[data-state="CONVERSATION.idle.ready"]').waitFor();
+    expect(await page.locator('.compound.is-parent').count()).toBe(0);
+  });
+
+  it('tells the state that arrows have come to in the chart, its end too', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    const told = async (...keys: string[]) => {
+      for (const key of keys) await page.keyboard.press(key);
+      return page.evaluate(() => {
+        const id = document.activeElement?.getAttribute('aria-activedescendant') ?? '';
+        return document.getElementById(id)?.ariaLabel;
+      });
+    };
+    await page.locator('.canvas').focus();
+    expect(await told('ArrowDown')).toBe('Done, the end, reached');
+    expect(await page.locator('.end .focus-ring').count()).toBe(1);
+    expect(await told('ArrowUp', 'ArrowUp')).toBe('RunEnd, entered once, 1 way on');
+    expect(await page.locator('.state .focus-ring').count()).toBe(1);
+  });
+
+  it('shows the calls and the messages that wait for their turn with their mark', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const replies: Reply[] = [[call('call_1', 'note', { text: 'a' }), call('call_2', 'note', { text: 'b' })]];
+    const policies = { toolExecution: 'sequential' } as const;
+    const agent = kept(
+      createAgent({ model: scripted(replies), policies, tools: [approvedTool], inspect: observed.observe }),
+    );
+    const conversation = await agent.open('live');
+    await conversation.send('Take two notes').result;
+    conversation.send('And then rest', { kind: 'followUp' });
+    const call2 = page.locator('.call', { hasText: 'b' });
+    await call2.getByRole('img', { name: 'queued' }).waitFor();
+    const queue = page.getByRole('list', { name: 'Messages that wait for their turn' });
+    await queue.getByRole('listitem', { name: '' }).getByText('And then rest').waitFor();
+    await queue.getByRole('img', { name: 'queued' }).waitFor();
+  });
+
+  it('leaves the keys of a composition to it: none of them sends or leaves an edit', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
+    await conversation.send('Take a note').result;
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const box = page.getByLabel('Arguments as JSON');
+    await box.locator('div').nth(1).click();
+    await page.keyboard.press('End');
+    await page.keyboard.press('ArrowLeft');
+    const session = await page.context().newCDPSession(page);
+    await session.send('Input.imeSetComposition', { text: 'に', selectionStart: 1, selectionEnd: 1 });
+    const pressed = (key: string, isComposing: boolean) =>
+      box.evaluate(
+        (element, [name, composing]) =>
+          element.dispatchEvent(
+            new KeyboardEvent('keydown', {
+              ...{ key: `${name}`, isComposing: composing === true, ctrlKey: name === 'Enter' },
+              ...{ bubbles: true, cancelable: true },
+            }),
+          ),
+        [key, isComposing] as const,
+      );
+    for (const key of ['Enter', 'Escape', 'z']) await pressed(key, true);
+    await session.send('Input.insertText', { text: '日本' });
+    await box.locator('.added', { hasText: '"a note日本"' }).waitFor();
+    expect(conversation.pending).toHaveLength(1);
+    await pressed('Enter', false);
+    await page.locator('.pill').getByText('completed').waitFor();
+    expect(JSON.stringify(conversation.log())).toContain('noted a note日本');
+  });
+
+  it('leaves those of a reason alone, too', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
+    await conversation.send('Take a note').result;
+    await page.getByRole('button', { name: 'Reason…' }).click();
+    const reason = page.getByLabel('Reason for the denial');
+    await reason.fill('だめ');
+    await reason.dispatchEvent('keydown', { key: 'Escape', isComposing: true });
+    await reason.dispatchEvent('keydown', { key: 'Enter', isComposing: true });
+    expect(await reason.inputValue()).toBe('だめ');
+    expect(conversation.pending).toHaveLength(1);
+    await reason.press('Enter');
+    await page.locator('.pill').getByText('completed').waitFor();
+    expect(JSON.stringify(conversation.log())).toContain('だめ');
+  });
+});
