@@ -14,7 +14,7 @@ const HEADER = `/**
  * faster than code.
  */
 import type { Chart } from '../chart.ts';
-import type { ChartLayout } from './layout.ts';
+import type { ChartLayout } from './drawn.ts';
 
 export interface LaidOutChart {
   readonly chart: Chart;

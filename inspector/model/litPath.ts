@@ -2,8 +2,9 @@
  * Where the legs of a step run in a drawing. Rule: an arrow that is drawn is used as it is drawn; from within a compound a leg
  * goes right and up or down the gutter, and on with the arrow that leaves the compound.
  */
+
+import type { ChartLayout, DrawnArrow, DrawnState } from '../../src/inspect/drawing/drawn.ts';
 import type { Point } from '../../src/inspect/drawing/elkLevel.ts';
-import type { ChartLayout, DrawnArrow, DrawnState } from '../../src/inspect/drawing/layout.ts';
 import { lift, type StateTree } from '../../src/inspect/drawing/levels.ts';
 import type { Leg } from './walk.ts';
 

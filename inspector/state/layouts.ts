@@ -6,8 +6,9 @@ import { signal } from '@preact/signals';
 import ElkApi from 'elkjs/lib/elk-api.js';
 import workerAddress from 'elkjs/lib/elk-worker.min.js?url';
 import type { Chart } from '../../src/inspect/chart.ts';
+import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
 import type { Elk } from '../../src/inspect/drawing/elkLevel.ts';
-import { type ChartLayout, initiallyOpen, layoutChart } from '../../src/inspect/drawing/layout.ts';
+import { initiallyOpen, layoutChart } from '../../src/inspect/drawing/layout.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
 import { type Walker, walker } from '../model/walk.ts';
 

@@ -145,9 +145,11 @@ export const defaultKey = computed((): string | undefined => {
     return first && `actor ${first.id}`;
   }
   const run = lastRun.value;
-  return run ? `run ${facts.value.runs.indexOf(run)}` : 'conversation';
+  return run ? `run ${lastRunAt.value}` : 'conversation';
 });
 export const selectedKey = computed(() => chosen.value ?? defaultKey.value);
+
+const lastRunAt = computed(() => (lastRun.value ? facts.value.runs.indexOf(lastRun.value) : -1));
 
 /** From the outermost to the selected one; below it what it runs at the moment. */
 export const crumbs = computed((): Subject[] => {
@@ -156,8 +158,8 @@ export const crumbs = computed((): Subject[] => {
   const subject = subjectOf(key);
   if (!subject) return [];
   if (key.startsWith('actor')) return actorCrumbs(subject);
-  if (key === 'conversation') return [subject];
-  const run = Number(key.split(' ')[1]);
+  const run = key === 'conversation' ? lastRunAt.value : Number(key.split(' ')[1]);
+  if (run < 0) return [subject];
   const runAt = key.startsWith('call') ? runOfCall(key.slice(5)) : run;
   const found: (Subject | undefined)[] = [conversationSubject(), runSubject(runAt)];
   if (key.startsWith('round') || key.startsWith('call') || isInRound(runAt)) found.push(roundSubject(runAt));

@@ -1,7 +1,7 @@
 /** The states and arrows of a chart. Rule: a run changes classes and marks here, never positions. */
-import type { Point } from '../../src/inspect/drawing/elkLevel.ts';
-import { labelPlace, placedLabels } from '../../src/inspect/drawing/labels.ts';
-import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/layout.ts';
+
+import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/drawn.ts';
+import { HEIGHT, type LabelPlace, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
 import type { Standing } from '../model/chartPath.ts';
 import {
@@ -73,20 +73,19 @@ export function ChartDrawing(look: ChartLook) {
         .map((state) => (
           <StateBox key={state.id} state={state} look={look} />
         ))}
-      {layout.arrows
-        .filter(
-          (arrow) =>
-            arrow.label !== undefined &&
-            ((arrow.isChoice && standing && places.has(arrow)) || isShownOnHover(arrow, hovered)),
-        )
-        .map((arrow) => (
-          <ArrowLabel
-            key={`${arrow.from} ${arrow.to}`}
-            arrow={arrow}
-            place={places.get(arrow) ?? labelPlace(arrow)}
-            isLit={lit.some((one) => one.arrow === arrow) && !outcome}
-          />
-        ))}
+      {layout.arrows.map((arrow) => {
+        const isShown = (arrow.isChoice && standing && places.has(arrow)) || isShownOnHover(arrow, hovered);
+        const place = isShown ? (places.get(arrow) ?? pointedLabels(layout).get(arrow)) : undefined;
+        return (
+          place && (
+            <ArrowLabel
+              key={`${arrow.from} ${arrow.to}`}
+              place={place}
+              tone={lit.some((one) => one.arrow === arrow) && !outcome ? tone : undefined}
+            />
+          )
+        );
+      })}
     </g>
   );
 }
@@ -165,12 +164,18 @@ function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; is
   );
 }
 
-function ArrowLabel({ arrow, place: [x, y], isLit }: { arrow: DrawnArrow; place: Point; isLit: boolean }) {
-  return (
-    <text class={isLit ? 'arrow-label is-lit' : 'arrow-label'} x={isLit ? x + 6 : x} y={y}>
-      {arrow.label}
+/** `tone`: of a step that was taken just now. */
+function ArrowLabel({ place: { x, y, lines }, tone }: { place: LabelPlace; tone: Tone | undefined }) {
+  return lines.map((line, index) => (
+    <text
+      key={line}
+      class={tone ? `arrow-label is-lit tone-${tone}` : 'arrow-label'}
+      x={tone ? x + 6 : x}
+      y={y + index * HEIGHT}
+    >
+      {line}
     </text>
-  );
+  ));
 }
 
 /** Of the element that stands for a state: the canvas names the one that has the keyboard. */

@@ -3,7 +3,8 @@ import { computed, signal } from '@preact/signals';
 import { select } from 'd3-selection';
 import { type ZoomBehavior, zoom, zoomIdentity } from 'd3-zoom';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
+import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
+import { drawnBox } from '../../src/inspect/drawing/labels.ts';
 import { type Drawing, drawingOf, shownFor } from '../model/litPath.ts';
 import { covered } from '../state/covered.ts';
 import { charts, layoutOf, toggleState } from '../state/layouts.ts';
@@ -36,8 +37,8 @@ function activeBox(made: Drawing) {
 }
 
 function fitted(made: Drawing, width: number, height: number) {
-  const { layout } = made;
-  const wanted = Math.min((width - 2 * MARGIN) / layout.width, (height - 2 * MARGIN) / layout.height);
+  const box = drawnBox(made.layout);
+  const wanted = Math.min((width - 2 * MARGIN) / box.width, (height - 2 * MARGIN) / box.height);
   const most = entries.value.length === 0 ? Math.min(MOST, wanted * 0.96) : MOST;
   const scale = Math.max(LEAST, Math.min(most, wanted));
   const fits = wanted >= LEAST;
@@ -48,8 +49,8 @@ function fitted(made: Drawing, width: number, height: number) {
     }
     return Math.min(MARGIN, Math.max(room - size * scale - MARGIN, room / 2 - middle * scale));
   };
-  const x = along(width, layout.width, at && at.x + at.width / 2);
-  const y = along(height, layout.height, at && at.y + at.height / 2);
+  const x = along(width, box.width, at && at.x - box.x + at.width / 2) - box.x * scale;
+  const y = along(height, box.height, at && at.y + at.height / 2);
   return zoomIdentity.translate(x, y).scale(scale);
 }
 

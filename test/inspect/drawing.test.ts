@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import * as machines from '../../machines/index.ts';
 import { chartPicture } from '../../src/cli/chartsCommand.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
-import type { ChartLayout } from '../../src/inspect/drawing/layout.ts';
+import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
+import { drawnBox, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
 import { chartSvg } from '../../src/inspect/drawing/svg.ts';
 
@@ -71,7 +72,7 @@ describe('drawn charts', () => {
     expect([lanes.size, new Set(back.map(({ to }) => to)).size]).toEqual([3, 3]);
   });
 
-  it('lay no label on a state, an arrow or another label, and draw no ways out while nothing runs', () => {
+  it('tell apart by labels all arrows among which there is a choice, lay none on a state, an arrow or another, and draw no ways out while nothing runs', () => {
     const faults = laidOutCharts().flatMap(({ chart, layout }) => {
       const svg = chartSvg(chart, layout);
       const labels = [...svg.matchAll(/<text class="label" x="([^"]+)" y="([^"]+)">([^<]+)</g)].map(
@@ -103,9 +104,38 @@ describe('drawn charts', () => {
       );
     });
     expect(faults).toEqual([]);
+    const untold = laidOutCharts().flatMap(({ layout }) => {
+      const told = placedLabels(layout);
+      return layout.arrows.filter((arrow) => arrow.isChoice && !told.has(arrow)).map(({ from, to }) => `${from} ${to}`);
+    });
+    expect(untold).toEqual([]);
     const [run] = laidOutCharts();
     expect(run && chartSvg(run.chart, run.layout)).toContain('>hasToolCalls</text>');
     expect(run && chartSvg(run.chart, run.layout)).not.toContain('h9"');
+  });
+
+  it('tell who points at a state the labels of its arrows on no state and on no other label', () => {
+    for (const { layout } of laidOutCharts()) {
+      const boxes = [...pointedLabels(layout).values()].map(({ x, y, lines }) => {
+        const right = x + 5.8 * Math.max(...lines.map(({ length }) => length));
+        return { what: lines.join(''), x, y: y - 8, right, bottom: y - 8 + 10 * lines.length };
+      });
+      expect(boxes).toHaveLength(layout.arrows.filter(({ label }) => label).length);
+      const states = layout.states
+        .filter(({ shape }) => shape !== 'open')
+        .map(({ id, x, y, width, height }) => ({ what: id, x, y, right: x + width, bottom: y + height }));
+      const faults = boxes.flatMap((one, index) =>
+        [...boxes.slice(index + 1), ...states]
+          .filter(({ x, y, right, bottom }) => x < one.right && one.x < right && y < one.bottom && one.y < bottom)
+          .map(({ what }) => `${layout.chart}: ${one.what} lies on ${what}`),
+      );
+      expect(faults).toEqual([]);
+      const { x, width } = drawnBox(layout);
+      for (const { lines, x: left } of placedLabels(layout).values()) {
+        expect(left).toBeGreaterThanOrEqual(x);
+        expect(left + 5.8 * Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(x + width + 0.01);
+      }
+    }
   });
 
   it('fit RUN into a window of 1440 by 900 at nine tenths or more', () => {
@@ -120,7 +150,7 @@ describe('runchart charts --svg', () => {
       const written: string[] = [];
       await chartPicture(chart.name.toLowerCase(), (text) => void written.push(text));
       const svg = written.join('');
-      expect(svg).toMatch(/^<svg [^>]*viewBox="-12 -12 /);
+      expect(svg).toMatch(/^<svg [^>]*viewBox="-\d+ -12 /);
       for (const { key, shape } of layout.states) if (shape !== 'end') expect(svg).toContain(`>${key}</text>`);
       expect(svg.match(/class="line"/g)?.length).toBeGreaterThanOrEqual(layout.arrows.length);
     }

@@ -106,7 +106,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.compound.is-parent').count()).toBe(0);
   });
 
-  it('tells the state that arrows have come to in the chart, its end too', async () => {
+  it('tells the state that arrows have come to in the chart, its end too, and goes to the outer chart and back', async () => {
     const { server } = await inspector();
     const page = await open(server);
     await drop(page, await madeLog());
@@ -123,6 +123,10 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.end .focus-ring').count()).toBe(1);
     expect(await told('ArrowUp', 'ArrowUp')).toBe('RunEnd, entered once, 1 way on');
     expect(await page.locator('.state .focus-ring').count()).toBe(1);
+    await page.keyboard.press('[');
+    await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
+    await page.keyboard.press(']');
+    await page.locator('[data-state="RUN.RunEnd"]').waitFor();
   });
 
   it('shows the calls and the messages that wait for their turn with their mark', async () => {

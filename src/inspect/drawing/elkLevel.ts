@@ -37,23 +37,20 @@ const SHARED = {
   'elk.layered.spacing.edgeEdgeBetweenLayers': '8',
   'elk.padding': '[left=0,top=0,right=0,bottom=0]',
 };
-const OPTIONS = {
-  DOWN: {
-    ...SHARED,
-    'elk.direction': 'DOWN',
-    'elk.layered.considerModelOrder.strategy': 'NODES_AND_EDGES',
-    'elk.spacing.nodeNode': '28',
-    'elk.layered.spacing.nodeNodeBetweenLayers': '17',
-  },
-  RIGHT: {
-    ...SHARED,
-    'elk.direction': 'RIGHT',
-    'elk.layered.considerModelOrder.strategy': 'PREFER_NODES',
-    'elk.layered.crossingMinimization.forceNodeModelOrder': 'true',
-    'elk.layered.mergeEdges': 'true',
-    'elk.spacing.nodeNode': '14',
-    'elk.layered.spacing.nodeNodeBetweenLayers': '26',
-  },
+const DOWN = {
+  ...SHARED,
+  'elk.direction': 'DOWN',
+  'elk.layered.considerModelOrder.strategy': 'NODES_AND_EDGES',
+  'elk.spacing.nodeNode': '28',
+};
+const RIGHT = {
+  ...SHARED,
+  'elk.direction': 'RIGHT',
+  'elk.layered.considerModelOrder.strategy': 'PREFER_NODES',
+  'elk.layered.crossingMinimization.forceNodeModelOrder': 'true',
+  'elk.layered.mergeEdges': 'true',
+  'elk.spacing.nodeNode': '14',
+  'elk.layered.spacing.nodeNodeBetweenLayers': '26',
 };
 
 interface Answer {
@@ -80,10 +77,11 @@ function nodeOf(id: string, { width, height }: Size, direction: 'DOWN' | 'RIGHT'
   return { id, width, height, ports: [port('NORTH'), port('SOUTH')], layoutOptions };
 }
 
+/** `gap`: from one state to the next below it. */
 export async function elkGraph(
   elk: Elk,
   { parent, arrows }: Level,
-  direction: 'DOWN' | 'RIGHT',
+  { direction, gap }: { direction: 'DOWN' | 'RIGHT'; gap: number },
   sizes: ReadonlyMap<string, Size>,
 ): Promise<LevelPlaces> {
   const first = parent.states.find(({ key }) => key === parent.initial)?.id;
@@ -99,9 +97,10 @@ export async function elkGraph(
   const forward = arrows.filter(({ isBack }) => !isBack);
   // The spine first, so that what stands beside it stands to its right.
   const ordered = [...forward.filter(({ isSpine }) => isSpine), ...forward.filter(({ isSpine }) => !isSpine)];
+  const options = direction === 'RIGHT' ? RIGHT : { ...DOWN, 'elk.layered.spacing.nodeNodeBetweenLayers': `${gap}` };
   const graph = {
     id: '(level)',
-    layoutOptions: OPTIONS[direction],
+    layoutOptions: options,
     children: [
       ...(first === undefined ? [] : [nodeOf(INITIAL, { width: DOT, height: DOT }, direction)]),
       ...[...sizes].map(([id, size]) => nodeOf(id, size, direction)),
@@ -116,7 +115,7 @@ export async function elkGraph(
   const inOrder = withSpineLeft(places, forward);
   const crossed = crossings(inOrder.routes.values());
   if (crossed === 0) return inOrder;
-  const layoutOptions = { ...OPTIONS.DOWN, 'elk.layered.considerModelOrder.strategy': 'NONE' };
+  const layoutOptions = { ...options, 'elk.layered.considerModelOrder.strategy': 'NONE' };
   const free = withSpineLeft(read((await elk.layout({ ...graph, layoutOptions })) as Answer), forward);
   return crossings(free.routes.values()) < crossed ? free : inOrder;
 }

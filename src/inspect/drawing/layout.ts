@@ -3,48 +3,14 @@
  * back get lanes of our own, left of the column; the result is plain JSON, made once a machine and never touched by a run.
  */
 import type { Chart, ChartState } from '../chart.ts';
+import type { ChartLayout, DrawnArrow, DrawnState, StateShape } from './drawn.ts';
 import { crossings, type Elk, elkGraph, INITIAL, type LevelPlaces, type Point, type Size } from './elkLevel.ts';
+import { placedLabels } from './labels.ts';
 import { type Arrow, type Level, levelsOf, lift, stateTree } from './levels.ts';
 
-/** `open` shows its states, `folded` one square for each; `end` is a ring without a name. */
-export type StateShape = 'leaf' | 'folded' | 'open' | 'final' | 'end';
-
-export interface DrawnState {
-  readonly id: string;
-  readonly key: string;
-  readonly shape: StateShape;
-  readonly parent: string;
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly height: number;
-  /** A transition of it, or of what it holds, leaves its parent. */
-  readonly leaves?: true;
-  /** Its regions stand side by side. */
-  readonly isParallel?: true;
-}
-
-export interface DrawnArrow {
-  /** Nothing: the dot of the initial state. */
-  readonly from: string | undefined;
-  readonly to: string;
-  readonly isBack?: true;
-  readonly points: readonly Point[];
-  readonly transitions: readonly string[];
-  readonly label?: string;
-  /** Where there is a choice, it is shown without being asked for. */
-  readonly isChoice?: true;
-}
-
-export interface ChartLayout {
-  readonly chart: string;
-  readonly width: number;
-  readonly height: number;
-  readonly states: readonly DrawnState[];
-  readonly arrows: readonly DrawnArrow[];
-}
-
 type Direction = 'DOWN' | 'RIGHT';
+/** Of the levels, by their parents' ids: down where nothing else is said. */
+type Way = { readonly directions: ReadonlyMap<string, Direction>; readonly gap: number };
 
 const LEAF = 25;
 const FOLDED = 38;
@@ -54,6 +20,9 @@ const NEXT_LANE = 11;
 /** How far an arrow keeps from a state that it goes around. */
 const BESIDE = 7;
 const TALL = 230;
+/** Between states below one another; and where labels find no place so. */
+const GAP = 17;
+const WIDE_GAP = 26;
 const BOXES_MAX = 80;
 /** The room a chart has on a window of 1440 by 900. */
 const CANVAS: Size = { width: 790, height: 648 };
@@ -81,21 +50,29 @@ export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(c
   const compounds = open.filter((id) => id !== chart.root.id);
   // More than a few are not tried in every combination.
   const tried = compounds.length <= 2 ? compounds : [];
-  let best: { made: Placed; scale: number; faults: number } | undefined;
-  for (let choice = 0; choice < 2 ** (tried.length + 1); choice++) {
+  const make = async (way: Way) => {
+    const made = await new Layout(chart, elk, new Set(open), way).of(chart.root);
+    const scale = Math.min(CANVAS.width / made.width, CANVAS.height / made.height, 1.2);
+    return { way, scale, faults: ledThrough(made), layout: { chart: chart.name, ...made } };
+  };
+  let best = await make({ directions: new Map([[chart.root.id, 'DOWN']]), gap: GAP });
+  for (let choice = 1; choice < 2 ** (tried.length + 1); choice++) {
     const directions = new Map<string, Direction>();
     for (const [bit, id] of [chart.root.id, ...tried].entries()) {
       directions.set(id, (choice >> bit) & 1 ? 'RIGHT' : 'DOWN');
     }
-    const made = await new Layout(chart, elk, new Set(open), directions).of(chart.root);
-    const scale = Math.min(CANVAS.width / made.width, CANVAS.height / made.height, 1.2);
-    const faults = ledThrough(made);
-    const isBetter = !best || faults < best.faults || (faults === best.faults && scale > best.scale + 0.005);
-    if (isBetter) best = { made, scale, faults };
+    const next = await make({ directions, gap: GAP });
+    const isLarger = next.faults === best.faults && next.scale > best.scale + 0.005;
+    if (next.faults < best.faults || isLarger) best = next;
   }
-  const { width, height, states, arrows } = best?.made ?? { width: 0, height: 0, states: [], arrows: [] };
-  return { chart: chart.name, width, height, states, arrows };
+  if (isTold(best.layout)) return best.layout;
+  const wider = await make({ ...best.way, gap: WIDE_GAP });
+  return isTold(wider.layout) && wider.faults <= best.faults ? wider.layout : best.layout;
 }
+
+/** Each label that tells arrows apart has found a place. */
+const isTold = (layout: ChartLayout): boolean =>
+  placedLabels(layout).size === layout.arrows.filter(({ label, isChoice }) => label !== undefined && isChoice).length;
 
 /** How many arrows lead through a state that is none of their ends. */
 function ledThrough({ states, arrows }: Placed): number {
@@ -117,14 +94,16 @@ class Layout {
   readonly #elk: Elk;
   readonly #open: ReadonlySet<string>;
   readonly #directions: ReadonlyMap<string, Direction>;
+  readonly #gap: number;
   readonly #levels: ReadonlyMap<string, Level>;
   readonly #leaving: ReadonlySet<string>;
   readonly #root: string;
 
-  constructor(chart: Chart, elk: Elk, open: ReadonlySet<string>, directions: ReadonlyMap<string, Direction>) {
+  constructor(chart: Chart, elk: Elk, open: ReadonlySet<string>, { directions, gap }: Way) {
     this.#elk = elk;
     this.#open = open;
     this.#directions = directions;
+    this.#gap = gap;
     this.#levels = levelsOf(chart);
     this.#leaving = leavingStates(chart);
     this.#root = chart.root.id;
@@ -138,7 +117,7 @@ class Layout {
     const level = this.#levels.get(parent.id) ?? { parent, arrows: [] };
     const sizes = sizesOf(level, direction, inner);
     const handed = new Map([...sizes].map(([id, size]) => [id, direction === 'RIGHT' ? cut(size) : size]));
-    const places = await elkGraph(this.#elk, level, direction, handed);
+    const places = await elkGraph(this.#elk, level, { direction, gap: this.#gap }, handed);
     for (const [id, { height }] of sizes) {
       const place = places.states.get(id);
       if (place) place.height = height;

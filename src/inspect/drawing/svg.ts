@@ -3,9 +3,9 @@
  * reader's theme, and text in it is escaped.
  */
 import type { Chart } from '../chart.ts';
+import type { ChartLayout, DrawnArrow, DrawnState } from './drawn.ts';
 import type { Point } from './elkLevel.ts';
-import { placedLabels } from './labels.ts';
-import type { ChartLayout, DrawnArrow, DrawnState } from './layout.ts';
+import { drawnBox, HEIGHT, type LabelPlace, placedLabels } from './labels.ts';
 
 const STYLE = `
 text{font:500 12px Inter,system-ui,sans-serif;fill:#16181c}
@@ -31,12 +31,14 @@ function head(points: readonly Point[]): string {
   return `M${x} ${y}L${bx - uy * half} ${by + ux * half}L${bx + uy * half} ${by - ux * half}Z`;
 }
 
-function arrowSvg({ from, points, label }: DrawnArrow, place: Point | undefined): string {
+function arrowSvg({ from, points }: DrawnArrow, place: LabelPlace | undefined): string {
   const line = `<path class="line" d="M${points.map(([x, y]) => `${x} ${y}`).join('L')}"/><path class="head" d="${head(points)}"/>`;
   const [x, y] = points[0] ?? [0, 0];
   const dot = from === undefined ? `<circle class="head" cx="${x}" cy="${y}" r="4.2"/>` : '';
-  if (label === undefined || !place) return line + dot;
-  return `${line}${dot}<text class="label" x="${place[0]}" y="${place[1]}">${escaped(label)}</text>`;
+  const texts = place?.lines.map(
+    (text, index) => `<text class="label" x="${place.x}" y="${place.y + index * HEIGHT}">${escaped(text)}</text>`,
+  );
+  return line + dot + (texts ?? []).join('');
 }
 
 function stateSvg(state: DrawnState, children: number): string {
@@ -55,7 +57,8 @@ function stateSvg(state: DrawnState, children: number): string {
 
 /** The document, as text. */
 export function chartSvg(chart: Chart, layout: ChartLayout): string {
-  const { width, height, states, arrows } = layout;
+  const { states, arrows } = layout;
+  const { x, width, height } = drawnBox(layout);
   const places = placedLabels(layout);
   const counts = new Map<string, number>();
   const count = (state: Chart['root']): void => {
@@ -68,9 +71,9 @@ export function chartSvg(chart: Chart, layout: ChartLayout): string {
   const size = `${width + 2 * MARGIN} ${height + 2 * MARGIN}`;
   const [w, h] = size.split(' ');
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${-MARGIN} ${-MARGIN} ${size}" width="${w}" height="${h}" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${x - MARGIN} ${-MARGIN} ${size}" width="${w}" height="${h}" role="img">`,
     `<title>${escaped(chart.name)}</title><style>${STYLE}</style>`,
-    `<rect class="back" x="${-MARGIN}" y="${-MARGIN}" width="${w}" height="${h}"/>`,
+    `<rect class="back" x="${x - MARGIN}" y="${-MARGIN}" width="${w}" height="${h}"/>`,
     ...open.map(
       ({ x, y, width: wide, height: high, key }) =>
         `<rect class="open" x="${x}" y="${y}" width="${wide}" height="${high}" rx="9"/><text class="outer" x="${x + 11}" y="${y + 16.5}">${escaped(key)}</text>`,
