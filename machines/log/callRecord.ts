@@ -31,9 +31,9 @@ export interface CallRecord {
   /** Of its last start, until it is suspended: the key holds wherever that start is repeated. */
   idempotencyKey?: string;
   /** The first durable decision of each suspension. */
-  decisions: Map<number, Decision>;
+  decisions: ReadonlyMap<number, Decision>;
   /** The suspensions whose decision was acted on. */
-  used: Set<number>;
+  used: ReadonlySet<number>;
   settled?: 'ran' | 'didNotRun' | 'retry';
 }
 
@@ -54,6 +54,10 @@ export interface CallsKnown {
 const heldFor = ({ status, settled, decisions, used }: CallRecord): number =>
   status === 'ended' && settled !== 'retry' ? 0 : [...decisions.keys()].filter((number) => !used.has(number)).length;
 
+/** Of most calls. */
+const UNDECIDED: CallRecord['decisions'] = new Map();
+const UNUSED: CallRecord['used'] = new Set();
+
 export function learnCall(
   known: CallsKnown,
   runId: string | null,
@@ -70,8 +74,8 @@ export function learnCall(
     status: 'called',
     suspension: 0,
     reason: '',
-    decisions: new Map(),
-    used: new Set(),
+    decisions: UNDECIDED,
+    used: UNUSED,
   };
   known.calls.set(callId, argsText === undefined ? record : { ...record, argsText });
   known.open.add(callId);
@@ -95,9 +99,9 @@ export function learnExpired(known: CallsKnown, detail: Json | undefined) {
 }
 
 /** What was decided early has expired with the run that the call was cut off in: who has it retried is asked anew. */
-function forgetEarly(known: CallsKnown, { callId, suspension, decisions }: CallRecord) {
-  for (const number of decisions.keys()) if (number > suspension) decisions.delete(number);
-  known.early.delete(callId);
+function forgetEarly(known: CallsKnown, record: CallRecord) {
+  record.decisions = new Map([...record.decisions].filter(([number]) => number <= record.suspension));
+  known.early.delete(record.callId);
 }
 
 /** Nothing where they stay as they were. */
@@ -123,7 +127,7 @@ function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
         known.open.add(record.callId);
       }
       record.ran = true;
-      record.used.add(record.suspension);
+      record.used = new Set(record.used).add(record.suspension);
       record.idempotencyKey = entry.idempotencyKey;
       learnArgs(record, entry.args);
       return;
@@ -141,11 +145,12 @@ function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
       if (entry.args !== undefined && record.decisions.has(entry.suspension)) record.unseen = entry.suspension;
       return;
     case 'decision':
-      if (!record.decisions.has(entry.suspension)) record.decisions.set(entry.suspension, entry.decision);
+      if (!record.decisions.has(entry.suspension))
+        record.decisions = new Map(record.decisions).set(entry.suspension, entry.decision);
       if (entry.suspension > record.suspension) known.early.add(entry.callId);
       return;
     case 'decision-consumed':
-      record.used.add(entry.suspension);
+      record.used = new Set(record.used).add(entry.suspension);
       return;
     case 'tool-result':
       return learnResult(known, record, entry);

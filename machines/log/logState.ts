@@ -31,15 +31,17 @@ export interface LogState extends CallsKnown {
   cycleMs: number;
   /** Replies in all. */
   turns: number;
-  /** Without `results`: `countersOf` has both. */
+  /** Without what is `uncounted`: `countersOf` has both. */
   counters: Counters;
-  /** Of calls, since results were countUsage last: they are counted by the round, since a round may be long. */
-  results: { callId: string; print: string }[];
+  /** Since somebody asked last: most runs end without it, and results are counted by the round, which may be long. */
+  uncounted: (Counted | (Extract<LogEntry, { type: 'model-reply' }> & LogState['reply']))[];
   /** Of the reply under way: something to see, and its calls. */
   reply: { empty: boolean; calls: { callId: string }[] };
   /** The context window was last known to be fuller than the warning allows. */
   warned: boolean;
 }
+
+type Counted = Exclude<LogEntry, { type: 'model-reply' }>;
 
 const noReply = (): LogState['reply'] => ({ empty: true, calls: [] });
 
@@ -62,7 +64,7 @@ export const emptyLogState = (): LogState => ({
   cycleMs: 0,
   turns: 0,
   counters: freshCounters,
-  results: [],
+  uncounted: [],
   reply: noReply(),
   warned: false,
 });
@@ -110,10 +112,9 @@ function learnItem(logState: LogState, runId: string | null, item: AgentItem) {
 }
 
 /** A result that says that a call did not run, or that nobody knows, is none to compare. */
-function learnCounted(logState: LogState, { callId, outcome, ...result }: Extract<LogEntry, { type: 'tool-result' }>) {
-  const record = logState.calls.get(callId);
-  if (!record || (outcome !== 'succeeded' && outcome !== 'failed')) return;
-  logState.results.push({ callId, print: resultFingerprint(record.print, { outcome, ...result }) });
+function learnCounted({ calls, uncounted }: LogState, entry: Extract<LogEntry, { type: 'tool-result' }>) {
+  const { callId, outcome } = entry;
+  if (calls.has(callId) && (outcome === 'succeeded' || outcome === 'failed')) uncounted.push(entry);
 }
 
 /** Outside of every run a call goes on for nobody but itself; a run may take it up again. */
@@ -133,10 +134,17 @@ function learnOfItsCall(logState: LogState, entry: LogEntry) {
 
 /** What limits are held against. */
 export function countersOf(logState: LogState): Counters {
-  if (logState.results.length > 0) {
-    logState.counters = countResults(logState.counters, logState.results);
-    logState.results = [];
+  const results: { callId: string; print: string }[] = [];
+  let { counters } = logState;
+  for (const entry of logState.uncounted.splice(0)) {
+    if (entry.type === 'tool-result') {
+      const { callId } = entry;
+      results.push({ callId, print: resultFingerprint(logState.calls.get(callId)?.print ?? '', entry) });
+    } else if (entry.type === 'model-reply') {
+      counters = countReply(countResults(counters, results.splice(0)), entry);
+    } else counters = countUsage(counters, usageOf(entry));
   }
+  logState.counters = countResults(counters, results);
   return logState.counters;
 }
 
@@ -188,14 +196,14 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
       return learnItem(logState, entry.runId, entry.item);
     case 'model-reply':
       logState.turns += 1;
-      logState.counters = countReply(countersOf(logState), { ...entry, ...logState.reply });
+      logState.uncounted.push({ ...entry, ...logState.reply });
       logState.reply = noReply();
       return;
     case 'compaction':
     case 'context-warning':
     case 'extension':
       logState.warned = warnedBy(entry) ?? logState.warned;
-      logState.counters = countUsage(logState.counters, usageOf(entry));
+      logState.uncounted.push(entry);
       return;
     case 'diagnostic':
       if (entry.code === 'decision_expired') learnExpired(logState, entry.detail);

@@ -40,7 +40,8 @@ class Reconciler {
   readonly entries: NewEntry[] = [];
   readonly #logState: LogState;
   readonly #modelSpokeLast: boolean;
-  readonly #answered = new Set<string>();
+  /** Made with the first: most appends have none. */
+  #answered: Set<string> | undefined;
   #runId: string;
   #cycle: LogState['cycle'];
   /** The last end was left out. */
@@ -70,6 +71,7 @@ class Reconciler {
         break;
       case 'tool-result':
         if (!this.#awaited(entry.callId)) return;
+        this.#answered ??= new Set();
         this.#answered.add(entry.callId);
         this.entries.push(this.#hasStarted(entry.callId) ? entry : ofUnstarted(entry));
         return;
@@ -126,12 +128,12 @@ class Reconciler {
   /** The model spoke last, and nobody waits for a person: it has to be told to go on. */
   #leavesOff(): boolean {
     const { open, calls } = this.#logState;
-    const waits = [...open].some((id) => calls.get(id)?.status === 'suspended' && !this.#answered.has(id));
+    const waits = [...open].some((id) => calls.get(id)?.status === 'suspended' && !this.#answered?.has(id));
     return !waits && (this.#modelSpokeLast || this.entries.some(({ type }) => type === 'agent-output'));
   }
 
   #awaited(callId: string): boolean {
-    if (this.#answered.has(callId)) return false;
+    if (this.#answered?.has(callId)) return false;
     const record = this.#logState.calls.get(callId);
     if (!record) return this.entries.some((entry) => isCall(entry, callId));
     return record.status !== 'ended' || record.settled === 'retry';

@@ -28,6 +28,7 @@ import { type ToolCallInput, toolCallChart, toolCallMachine } from './toolCall.m
 type Outputs = readonly (ToolCallOutput | undefined)[];
 
 export function conflicts(outputs: Outputs): boolean {
+  if (!outputs.some((output) => output?.writes)) return false;
   const written = new Map<string, string>();
   for (const output of outputs) {
     for (const [key, value] of Object.entries(output?.writes ?? {})) {

@@ -203,7 +203,7 @@ class MessageList implements Transcript {
   #messages: Message[] = [];
   #seqs: number[] = [];
   #slots = new Map<string, Slot>();
-  #retried = new Set<string>();
+  #retried: Set<string> | undefined;
   #reply = 0;
   #open = new OpenReply();
   #seq = 0;
@@ -234,7 +234,7 @@ class MessageList implements Transcript {
       case 'tool-result':
         return this.#result(entry.callId, entry.outcome, entry.content);
       case 'call-settled':
-        if ('retry' in entry.how) this.#retried.add(entry.callId);
+        if ('retry' in entry.how) this.#retried = new Set(this.#retried).add(entry.callId);
         else if ('ran' in entry.how) this.#settle(entry.callId, 'succeeded', textPart(JSON.stringify(entry.how.ran)));
         else this.#settle(entry.callId, 'cancelled', textPart(DID_NOT_RUN));
         return;
@@ -324,7 +324,7 @@ class MessageList implements Transcript {
   #result(callId: string, outcome: ToolOutcome, content: StoredPart[]): void {
     const slot = this.#slots.get(callId);
     if (!slot) return;
-    if (slot.holds === 'result' && !this.#retried.delete(callId)) return;
+    if (slot.holds === 'result' && !this.#retried?.delete(callId)) return;
     this.#settle(callId, outcome, content);
   }
 

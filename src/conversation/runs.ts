@@ -15,7 +15,7 @@ export class Runs {
   readonly #receipts = new Receipts(this);
   readonly #returns: Returns;
   /** Runs that came to be one with another. */
-  readonly #joined = new WeakMap<RunHandle, RunHandle>();
+  #joined: WeakMap<RunHandle, RunHandle> | undefined;
   /** What was asked for and may still wait for its turn, by the run that it would start. */
   readonly #asked = new Map<RunHandle, StartingCommand>();
 
@@ -110,7 +110,7 @@ export class Runs {
    * leaves nothing in the log. `keepsQueue`: a message whose promotion is given up stays in the queue, and its run is to come.
    */
   async cancel(wanted: RunHandle | undefined = this.current, unseen = false, keepsQueue = unseen): Promise<void> {
-    const handle = wanted && (this.#joined.get(wanted) ?? wanted);
+    const handle = wanted && (this.#joined?.get(wanted) ?? wanted);
     if (handle?.ended) return;
     const command = handle && this.#asked.get(handle);
     if (handle && command && this.#runtime.commands.waits(command)) {
@@ -182,6 +182,7 @@ export class Runs {
 
   #join(handle: RunHandle, other: RunHandle): void {
     this.#handles.delete(handle.id);
+    this.#joined ??= new WeakMap();
     this.#joined.set(handle, other);
     void other.result.then((result) => handle.finish(result));
   }

@@ -95,7 +95,7 @@ export class Attempt {
   #usage: Usage = zeroUsage.usage;
   #finish: FinishReason | undefined;
   #extra: Json | undefined;
-  readonly #inputs = new Map<number, { index: number; name?: string; text: string }>();
+  #inputs: Map<number, { index: number; name?: string; text: string }> | undefined;
   #streamed = false;
   /** Made when it is read, and the same until more comes. */
   #inFlight: InFlight | null = null;
@@ -121,7 +121,7 @@ export class Attempt {
       runId: this.runId,
       text: this.#reply.textOf('assistant'),
       reasoning: this.#reply.textOf('reasoning'),
-      toolInputs: Object.freeze([...this.#inputs.values()].map((input) => Object.freeze({ ...input }))),
+      toolInputs: Object.freeze([...(this.#inputs?.values() ?? [])].map((input) => Object.freeze({ ...input }))),
     });
     return this.#inFlight;
   }
@@ -200,6 +200,7 @@ export class Attempt {
   }
 
   #input(index: number, name: string | undefined, text: string): void {
+    this.#inputs ??= new Map();
     const input = this.#inputs.get(index) ?? { index, text: '' };
     input.text += text;
     if (name !== undefined) input.name ??= name;

@@ -38,7 +38,7 @@ export class Driver {
   #entries: NewEntry[] = [];
   #acts: object[] = [];
   /** What the hosts of a failed step's acts are told, when its failure is delivered. */
-  readonly #refusals = new WeakMap<Completion, () => void>();
+  #refusals: WeakMap<Completion, () => void> | undefined;
   #stepping = false;
   readonly #appends: AppendQueue;
   readonly #deadline: CancelDeadline;
@@ -135,7 +135,7 @@ export class Driver {
       }
       case 'append.failed':
         if (this.root.getSnapshot().status === 'active') this.root.send(completion);
-        return this.#refusals.get(completion)?.();
+        return this.#refusals?.get(completion)?.();
       case 'effect.failed':
         this.#requests.close(completion.id);
         return this.root.send(completion);
@@ -178,6 +178,7 @@ export class Driver {
   #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
     for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#requests.close(request.id);
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
+    this.#refusals ??= new WeakMap();
     this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
     return failure;
   }

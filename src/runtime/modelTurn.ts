@@ -189,9 +189,9 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
 class FreshIds {
   readonly #logState: LogState;
   readonly #subAgents: SubAgents | undefined;
-  readonly #given = new Set<string>();
+  #given: Set<string> | undefined;
   /** The next number to try, by id. */
-  readonly #next = new Map<string, number>();
+  #next: Map<string, number> | undefined;
 
   constructor(logState: LogState, subAgents: SubAgents | undefined) {
     this.#logState = logState;
@@ -201,11 +201,13 @@ class FreshIds {
   take(wanted: string): string {
     const base = wanted === '' ? 'call' : wanted.slice(0, ID_LONGEST);
     const id = wanted !== '' && wanted === base && this.#free(wanted) ? wanted : this.#numbered(base);
+    this.#given ??= new Set();
     this.#given.add(id);
     return id;
   }
 
   #numbered(base: string): string {
+    this.#next ??= new Map();
     let count = this.#next.get(base) ?? (base === 'call' ? 1 : 2);
     while (!this.#free(`${base}_${count}`)) count += 1;
     this.#next.set(base, count + 1);
@@ -213,7 +215,7 @@ class FreshIds {
   }
 
   #free(id: string): boolean {
-    if (this.#given.has(id) || this.#logState.calls.has(id)) return false;
+    if (this.#given?.has(id) || this.#logState.calls.has(id)) return false;
     return this.#subAgents?.reserveCallId(id) ?? true;
   }
 }

@@ -1,6 +1,13 @@
 /** What a log says was spent: replies, and what sub-agents used; nothing of another form. */
 import { describe, expect, it } from 'vitest';
-import { applyEntry, emptyLogState, type LogEntry, subAgentUsageOf, usageOf } from '../../machines/internal.ts';
+import {
+  applyEntry,
+  countersOf,
+  emptyLogState,
+  type LogEntry,
+  subAgentUsageOf,
+  usageOf,
+} from '../../machines/internal.ts';
 
 const usage = { inputTokens: 3, outputTokens: 2, cachedInputTokens: 1, cacheWriteTokens: 0, reasoningTokens: 0 };
 const entry = (value: unknown, name = 'runchart.sub-agent-usage'): LogEntry =>
@@ -12,13 +19,14 @@ describe('what sub-agents used', () => {
     const logState = emptyLogState();
     applyEntry(logState, entry(counts));
     applyEntry(logState, { ...entry(counts), seq: 1 });
-    expect(logState).toMatchObject({ turns: 0, counters: { tokens: 10, costUsd: 1, turns: 0 } });
+    expect(logState.turns).toBe(0);
+    expect(countersOf(logState)).toMatchObject({ tokens: 10, costUsd: 1, turns: 0 });
   });
 
   it('of unknown price makes the cost unknown', () => {
     const logState = emptyLogState();
     applyEntry(logState, entry({ ...counts, costUsd: null }));
-    expect(logState.counters).toMatchObject({ tokens: 5, costUsd: null });
+    expect(countersOf(logState)).toMatchObject({ tokens: 5, costUsd: null });
   });
 
   it.each([null, 1, 'x', [], {}, { usage: [], costUsd: '1' }, { usage: { inputTokens: -1, outputTokens: '2' } }])(

@@ -5,21 +5,13 @@
 import * as counters from '../../machines/counters.ts';
 import * as fingerprint from '../../machines/fingerprint.ts';
 import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts';
-import {
-  applyEntry,
-  emptyLogState,
-  goesOn,
-  isCutOff,
-  isUnfinished,
-  modelMessages,
-  openCalls,
-} from '../../machines/internal.ts';
+import { goesOn, isCutOff, isUnfinished, modelMessages, openCalls } from '../../machines/internal.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import { defaultLimits, type Limits } from '../../machines/policies.ts';
 import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
 import { PRUNED, prunableIn } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { type Clause, drawn, type Fold } from './drawn.ts';
+import { type Clause, drawn, type Fold, knowledgeOf } from './drawn.ts';
 import { hold } from './invariants.ts';
 import { some, text } from './runs.ts';
 
@@ -204,11 +196,6 @@ function earlier(messages: readonly Message[]): LogEntry[] {
   eachEarlierEntry(historyOf(messages), (entry) => void entries.push(entry));
   return entries;
 }
-function knownOf(entries: readonly LogEntry[]) {
-  const logState = emptyLogState();
-  for (const entry of entries) applyEntry(logState, entry);
-  return logState;
-}
 
 const FOLDS: Record<string, Fold<Worth>> = {
   limits: ({ counted, limits }) => counters.limitReached(counted, limits),
@@ -266,12 +253,12 @@ const FOLDS: Record<string, Fold<Worth>> = {
   },
   summed: (_, draw) => modelMessages(summedUp(draw)),
   retried: (_, draw) => {
-    const known = knownOf(retried(draw));
+    const known = knowledgeOf(retried(draw));
     return [goesOn(known), isCutOff(known), isUnfinished(known), openCalls(known)];
   },
   earlier: ({ messages }) => [
     [earlier(messages)],
-    [knownOf([historyOf(messages)]), modelMessages([historyOf(messages)])],
+    [knowledgeOf([historyOf(messages)]), modelMessages([historyOf(messages)])],
   ],
 };
 
@@ -303,7 +290,7 @@ const clauses: readonly Clause<Worth>[] = [
   {
     says: 'history: a call of earlier messages never runs again, and no cycle of theirs is open',
     holds: ({ messages }) => {
-      const { suspended, reruns, kept } = openCalls(knownOf([historyOf(messages)]));
+      const { suspended, reruns, kept } = openCalls(knowledgeOf([historyOf(messages)]));
       hold(suspended.length + reruns.length + kept.length === 0, 'a call is open');
       const entries = earlier(messages);
       const count = (type: string): number => entries.filter((entry) => entry.type === type).length;

@@ -2,6 +2,7 @@
  * What pure functions say of many drawn subjects (logs, moments of a run): a hash for each, a digest of all, and the
  * clauses that hold of each. Rule: subjects are drawn from seeds alone; nothing in them depends on the code that is asked.
  */
+import { applyEntry, countersOf, emptyLogState, type LogEntry, type LogState } from '../../machines/internal.ts';
 import type { Chart } from '../../machines/verbs.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { hashOf } from './digest.ts';
@@ -15,6 +16,14 @@ export const json = (value: unknown): string =>
         ? ['collection', ...inner]
         : inner,
   );
+
+/** What a log says, with everything counted. */
+export function knowledgeOf(log: readonly LogEntry[]): LogState {
+  const logState = emptyLogState();
+  for (const entry of log) applyEntry(logState, entry);
+  countersOf(logState);
+  return logState;
+}
 
 export interface Moment {
   context: object;

@@ -4,13 +4,11 @@
  */
 import {
   addUsage,
-  applyEntry,
   canonical,
   createTranscript,
   type Decision,
   defaultPolicies,
   dueReplays,
-  emptyLogState,
   fingerprintOf,
   goesOn,
   isCutOff,
@@ -18,7 +16,6 @@ import {
   type Json,
   judgeDecision,
   type LogEntry,
-  type LogState,
   type Message,
   modelMessages,
   type NewEntry,
@@ -35,7 +32,7 @@ import {
 import { responseEventOf } from '../../machines/responseState.machine.ts';
 import { prunableOf, sizeOfTranscript } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/random.ts';
-import { type Clause, drawn, type Fold, json } from './drawn.ts';
+import { type Clause, drawn, type Fold, json, knowledgeOf } from './drawn.ts';
 import { hold } from './invariants.ts';
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
@@ -368,11 +365,6 @@ function stampedAs(seed: number, draw: Chance, made: readonly object[]): LogEntr
 }
 
 const settings = { conversationId: 'c', policies: defaultPolicies, phases: {} as never, models: ['m'] };
-function knowledgeOf(log: readonly LogEntry[]): LogState {
-  const logState = emptyLogState();
-  for (const entry of log) applyEntry(logState, entry);
-  return logState;
-}
 
 const isRead = (name: string): boolean => name === 'read';
 const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {

@@ -22,9 +22,10 @@ export class ChatReply {
   readonly #out: (part: ModelPart) => void;
   readonly #secrets: readonly string[];
   readonly #model: string;
-  readonly #assembly = new CallAssembly();
-  readonly #sentBack = new SentBack();
-  readonly #noted = new Map<string, number>();
+  /** Made with the first of each: most replies have none. */
+  #assembly: CallAssembly | undefined;
+  #sentBack: SentBack | undefined;
+  #noted: Map<string, number> | undefined;
   #phase: 'reading' | 'finished' | 'done' = 'reading';
   #finish: FinishReason | undefined;
   #usage: Partial<Usage> | undefined;
@@ -68,6 +69,7 @@ export class ChatReply {
   }
 
   note(code: string, detail?: Json): void {
+    this.#noted ??= new Map();
     const count = (this.#noted.get(code) ?? 0) + 1;
     this.#noted.set(code, count);
     if (count > DIAGNOSTICS_OF_A_KIND) return;
@@ -77,11 +79,12 @@ export class ChatReply {
   /** The stream has ended: calls and finish. */
   end(): void {
     if (this.#finish === undefined) throw incomplete(this.#chunks);
-    const calls = completeCalls(this.#assembly.calls, (code, detail) => this.note(code, detail));
+    const pieces = this.#assembly?.calls;
+    const calls = pieces ? completeCalls(pieces, (code, detail) => this.note(code, detail)) : [];
     for (const call of calls) this.#out(call);
     // Many servers say stop although they called tools: the calls count.
     const reason = this.#finish === 'stop' && calls.length > 0 ? 'tool-calls' : this.#finish;
-    const extra = this.#sentBack.extraFor(this.#model);
+    const extra = this.#sentBack?.extraFor(this.#model);
     this.#out({
       ...{ type: 'finish', reason },
       ...(this.#usage !== undefined && { usage: this.#usage }),
@@ -102,6 +105,7 @@ export class ChatReply {
     }
     if (chunk.sentBack !== undefined) {
       this.#grow(JSON.stringify(chunk.sentBack).length);
+      this.#sentBack ??= new SentBack();
       this.#sentBack.add(chunk.sentBack);
     }
     if (chunk.refusal !== '') this.#refusal(chunk.refusal);
@@ -118,6 +122,7 @@ export class ChatReply {
   }
 
   #calls(deltas: readonly CallDelta[]): void {
+    this.#assembly ??= new CallAssembly();
     this.#assembly.nextChunk();
     for (const delta of deltas) {
       const before = this.#assembly.calls.length;

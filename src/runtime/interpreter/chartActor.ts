@@ -66,13 +66,16 @@ function within(value: StateValue, wanted: StateValue): boolean {
   return Object.entries(wanted).every(([key, inner]) => value[key] !== undefined && within(value[key], inner));
 }
 
+/** Of most actors: a map of its own comes with the first child. */
+const CHILDLESS: Map<string, ChartActor> = new Map();
+
 export class ChartActor {
   readonly id: string;
   readonly sessionId: string;
   readonly system: ActorSystem;
   readonly plan: Plan;
   readonly parent: ChartActor | undefined;
-  readonly children = new Map<string, ChartActor>();
+  children = CHILDLESS;
   status: ChartSnapshot['status'] = 'active';
   context: Context;
   output: unknown = undefined;
@@ -277,6 +280,7 @@ export class ChartActor {
 
   #spawn({ src, id, input }: SpawnRequest): void {
     const child = new ChartActor(this.plan.childPlan(src), this.system, id, input, this);
+    if (this.children === CHILDLESS) this.children = new Map();
     this.children.set(id, child);
     this.#now(() => this.#deferred.push(() => child.#phase === 'stopped' || child.start()));
   }
