@@ -6,6 +6,7 @@ import { type Decision, type DecisionReceipt, judgeDecision, type PendingCall } 
 import { DecisionRefusedError, LimitError } from '../errors.ts';
 import { ownArgsJson } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
+import type { DecisionCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { field, fieldsOf, readCallId, refuse, textField } from './hostInput.ts';
 import { pendingCall } from './run.ts';
@@ -45,11 +46,9 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     mustBeOpen();
   }
   if (subAgents && found) return subAgents.decide(decision);
-  const command = { type: 'decision.proposed', decision } as const;
-  let meant = 0;
+  const command: DecisionCommand = { type: 'decision.proposed', decision };
   const receipt = (await runtime.commands.decisions.run(callId, () => {
-    const { receipt, suspension } = judgeDecision(logState.calls.get(callId), decision);
-    meant = suspension;
+    const { receipt } = judgeDecision(logState.calls.get(callId), decision);
     // Who says the same again is told so; another word would be one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
     if (isNew && logState.held + runtime.commands.countOf(command.type) >= most) {
@@ -58,7 +57,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     return runtime.submit(command);
   })) as DecisionReceipt;
   // An earlier one, whose append a cancel did not wait for, may have landed before it. Of what is stored secrets are gone.
-  const stored = logState.calls.get(callId)?.decisions.get(meant);
+  const stored = logState.calls.get(callId)?.decisions.get(command.suspension ?? 0);
   const isTaken = receipt === 'applied' || receipt === 'held';
   return isTaken && stored && stored.action !== decision.action ? 'conflict' : receipt;
 }

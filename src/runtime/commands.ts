@@ -40,12 +40,14 @@ export type Command =
   | { type: 'promotion.requested'; aborted?: boolean }
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
-  | { type: 'decision.proposed'; decision: Decision }
+  /** `suspension`: the one that it was for when it was delivered. */
+  | { type: 'decision.proposed'; decision: Decision; suspension?: number }
   | { type: 'settlement.proposed'; callId: string; how: Settlement }
   | SubAgentChange
   /** Somebody who watches threw, and is not to be ignored. */
   | { type: 'observer.failed'; error: Failure };
 
+export type DecisionCommand = Extract<Command, { type: 'decision.proposed' }>;
 export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
 /** Commands that start a run when their turn comes. */
 export type StartingCommand = Extract<Command, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
@@ -82,15 +84,17 @@ function takesNoAnswer(logState: LogState, { action, callId, suspension }: Decis
   return suspension === undefined || suspension === record.suspension;
 }
 
-function admitDecision(logState: LogState, decision: Decision): Admission {
+function admitDecision(logState: LogState, command: DecisionCommand): Admission {
+  const { decision } = command;
+  const { callId } = decision;
   if (takesNoAnswer(logState, decision)) {
-    const why = `the call ${decision.callId} waits for approval: it takes approve, deny or edit, not answer`;
+    const why = `the call ${callId} waits for approval: it takes approve, deny or edit, not answer`;
     return { events: [], refused: new InvalidDecisionError(why) };
   }
-  const { receipt, suspension } = judgeDecision(logState.calls.get(decision.callId), decision);
+  const { receipt, suspension } = judgeDecision(logState.calls.get(callId), decision);
   if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer: receipt };
-  const held = { callId: decision.callId, suspension, decision };
-  return { events: [{ type: 'decision.arrived', held }], answer: receipt };
+  command.suspension = suspension;
+  return { events: [{ type: 'decision.arrived', held: { callId, suspension, decision } }], answer: receipt };
 }
 
 function admitSettlement(logState: LogState, callId: string, how: Settlement): Admission {
@@ -129,7 +133,7 @@ export function admitCommand(
   const given = command as Command;
   switch (given.type) {
     case 'decision.proposed':
-      return admitDecision(logState, given.decision);
+      return admitDecision(logState, given);
     case 'settlement.proposed':
       return admitSettlement(logState, given.callId, given.how);
     case 'message.sent':
@@ -295,12 +299,12 @@ export class CommandQueue {
     return false;
   }
 
-  /** How many messages are on their way to the queue of the conversation: all but the one that starts a run. */
+  /** How many messages are on their way to the queue of the conversation: all but the one that starts a run, which none may do behind another. */
   get queueing(): number {
     let count = 0;
-    let starter: Command | undefined;
+    let started = false;
     for (const command of this.waiting) {
-      if (!starter && this.starts(command)) starter = command;
+      if (!started && !count && this.starts(command)) started = true;
       else if (command.type === 'message.sent') count += 1;
     }
     return count;

@@ -380,6 +380,19 @@ export const runtime = [
     edits: [["kind === 'direct' && !queueing;", "kind === 'direct';"]],
   },
   {
+    id: 'queue-overfull-behind-a-starter',
+    about: 'of two messages on their way to a cycle that waits, the second is held to begin a run and not counted',
+    witness: 'test/scenarios/receipts.test.ts',
+    edits: [['if (!started && !count && this.starts(command))', 'if (!started && this.starts(command))']],
+  },
+  {
+    id: 'told-conflict-though-applied',
+    about:
+      'a decision without a number, taken for the suspension that came meanwhile, is told to conflict with the one before',
+    witness: 'test/scenarios/decidedCalls.test.ts',
+    edits: [['decisions.get(command.suspension ?? 0)', 'decisions.get(1)']],
+  },
+  {
     id: 'cancel-waits-for-a-promotion',
     about: 'a cancel waits for the run of a message whose promotion it gave up',
     witness: 'test/simulation/regressions.test.ts',

@@ -1,10 +1,19 @@
 /** What a person's word does to one call, and to nothing else (run-lifecycle, Resume Gate). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Decision, defineTool, type Json, memoryStore, SessionBusyError, toolResult } from '../../src/index.ts';
+import {
+  type Decision,
+  defineTool,
+  type Json,
+  type LogStore,
+  memoryStore,
+  SessionBusyError,
+  toolResult,
+} from '../../src/index.ts';
 import { bench, entry, only, restart, resultText, storeWith } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { call, lines } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -96,8 +105,8 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     expect(ask.ran).toEqual(['c1']);
   });
 
-  it('what was approved of one suspension is not approved of the next', async () => {
-    const { plugin } = asks();
+  /** One call that is approved and asks once more. */
+  async function askedAgain(store?: LogStore, clock?: VirtualClock) {
     let asked = 0;
     const again = {
       name: 'again',
@@ -108,12 +117,31 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     };
     const ask = echoTool('ask');
     const { conversation } = await bench({
-      replies: [[call('c1', 'ask', args)], 'done'],
-      tools: [ask.tool],
-      plugins: [plugin, again],
+      ...{ replies: [[call('c1', 'ask', args)], 'done'], tools: [ask.tool], plugins: [asks().plugin, again] },
+      ...(store && { store }),
+      ...(clock && { clock }),
     });
     await conversation.send('hi').result;
     await conversation.decide(approve('c1'));
+    return { conversation, ask };
+  }
+
+  it('one without a number, given while the next suspension is written, is for that one and told to be applied', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const { conversation, ask } = await askedAgain(store, clock);
+    store.trouble(() => ({ afterMs: 1_000 }));
+    conversation.resume();
+    await clock.advance(1_500);
+    const edited = conversation.decide({ callId: 'c1', action: 'edit', args: { m: 'b' } });
+    await clock.advance(10_000);
+    expect(await edited).toBe('applied');
+    await conversation.resume().result;
+    expect(ask.ran).toEqual(['c1']);
+  });
+
+  it('what was approved of one suspension is not approved of the next', async () => {
+    const { conversation, ask } = await askedAgain();
     await conversation.resume().result;
     expect(conversation.pending.map(({ suspension }) => suspension)).toEqual([2]);
     expect(await conversation.decide({ ...approve('c1'), suspension: 1 })).toBe('stale');

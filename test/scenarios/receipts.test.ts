@@ -128,21 +128,28 @@ describe('a message while the conversation waits for a person', () => {
     expect((await later.result).text).toBe('answered');
   });
 
-  it('INV-7: one that would start a run counts against limits.queue where a message on its way before it resumes the cycle', async () => {
-    const clock = new VirtualClock();
-    const store = troubledStore({ clock });
-    const on = await bench({
-      ...{ replies: [[call('c1', 'ask', args)], 'resumed'], tools: [echoTool('ask').tool], plugins: [asks().plugin] },
-      ...{ clock, store, policies: { limits: { queue: 1 }, whileSuspended: 'denyAndRun' } },
-    });
-    await on.conversation.send('hi').result;
-    store.trouble(() => ({ afterMs: 1_000 }));
-    void on.conversation.decide(approve('c1'));
-    on.conversation.followUp('1');
-    expect(() => on.conversation.send('2')).toThrow(/queue holds 1/);
-    await clock.advance(10_000);
-    expect(only(on.conversation.log(), 'message-queued')).toHaveLength(1);
-  });
+  it.each([1, 2])(
+    'INV-7: one that would start a run counts against limits.queue %i where a message on its way before it resumes the cycle',
+    async (queue) => {
+      const clock = new VirtualClock();
+      const store = troubledStore({ clock });
+      const on = await bench({
+        ...{ replies: [[call('c1', 'ask', args)], 'resumed'], tools: [echoTool('ask').tool], plugins: [asks().plugin] },
+        ...{ clock, store, policies: { limits: { queue }, whileSuspended: 'denyAndRun' } },
+      });
+      await on.conversation.send('hi').result;
+      store.trouble(() => ({ afterMs: 1_000 }));
+      void on.conversation.decide(approve('c1'));
+      on.conversation.followUp('1');
+      if (queue === 1) expect(() => on.conversation.send('2')).toThrow(/queue holds 1/);
+      else {
+        on.conversation.send('2');
+        expect(() => on.conversation.steer('3')).toThrow(/queue holds 2/);
+      }
+      await clock.advance(10_000);
+      expect(only(on.conversation.log(), 'message-queued')).toHaveLength(queue);
+    },
+  );
 
   it('whileSuspended reject: it is refused, and the log is unchanged', async () => {
     const ask = echoTool('ask');

@@ -175,12 +175,12 @@ export class LogWatch {
     this.summedUpTo = upToSeq;
     world.facts.summaries.add(summary);
     world.reach('summaries', usage ? (summary.startsWith(SUMMARY) ? 'made' : 'useless') : 'failed');
+    if (usage) this.replies.push({ seq, tokens: tokensIn(entry) });
     if (world.facts.begun.size === 0 || !world.policies) return;
     const fault = usage ? usageFault({ usage, costUsd }, world.profile.priced) : undefined;
     if (fault) world.violate('USAGE', `a summary of ${runId} tells its use wrong: ${fault}`);
     const free = usage === undefined && summary.startsWith(SUMMARY);
     world.check(!free, 'USAGE', () => `a summary of ${runId} tells no use`);
-    if (usage) this.replies.push({ seq, tokens: tokensIn(entry) });
   }
 
   #learnReply(entry: LogEntry): void {
