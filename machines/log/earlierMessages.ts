@@ -58,7 +58,7 @@ export function eachEarlierEntry(
       take(extra === undefined || item !== items.at(-1) ? entry : { ...entry, extra });
     }
     replied?.();
-    for (const callId of toolCalls.length > 0 ? lacking(toolCalls, index) : []) {
+    for (const callId of lacking(toolCalls, index)) {
       const content = [{ type: 'text' as const, text: NO_EARLIER_RESULT }];
       take({
         seq,

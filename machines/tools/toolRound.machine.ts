@@ -28,11 +28,11 @@ import { type ToolCallInput, toolCallChart, toolCallMachine } from './toolCall.m
 type Outputs = readonly (ToolCallOutput | undefined)[];
 
 export function conflicts(outputs: Outputs): boolean {
-  if (!outputs.some((output) => output?.writes)) return false;
-  const written = new Map<string, string>();
+  let written: Map<string, string> | undefined;
   for (const output of outputs) {
-    for (const [key, value] of Object.entries(output?.writes ?? {})) {
+    for (const [key, value] of output?.writes ? Object.entries(output.writes) : []) {
       const form = canonical(value);
+      written ??= new Map();
       if ((written.get(key) ?? form) !== form) return true;
       written.set(key, form);
     }

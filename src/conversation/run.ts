@@ -214,9 +214,9 @@ export class RunFeed {
 
   /** What a sub-agent does is shown by the run that its call is open in. */
   #runOf(signal: Live): string | undefined {
+    if (!signal.path) return 'runId' in signal ? signal.runId : undefined;
     const { logState, runId } = this.#runtime;
-    if (signal.path) return logState.open.has(signal.path[0] ?? '') ? runId : undefined;
-    return 'runId' in signal ? signal.runId : undefined;
+    return logState.open.has(signal.path[0] ?? '') ? runId : undefined;
   }
 
   #tell(runId: string, item: Item): void {

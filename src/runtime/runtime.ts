@@ -261,7 +261,8 @@ export class Runtime {
   #settled(commands: readonly object[]): void {
     this.commands.settle(commands);
     this.commands.flush();
-    if (this.status !== 'cancelling') for (const resolve of this.#onCancelled.splice(0)) resolve();
+    if (this.#onCancelled.length > 0 && this.status !== 'cancelling')
+      for (const resolve of this.#onCancelled.splice(0)) resolve();
     this.#tell();
   }
 
