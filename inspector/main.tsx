@@ -13,8 +13,10 @@ import {
   entries,
   isMoving,
   isPast,
+  last,
   moveTo,
   open,
+  type PageState,
   playing,
   said,
   speed,
@@ -60,6 +62,15 @@ effect(() => {
   const [first] = waits;
   if (first) said.value = `${first.call.name} asks to run`;
   else if (said.peek().endsWith(' asks to run')) said.value = '';
+});
+/** What a run has come to is said once, of the conversation that is open. */
+let heard: { id: string | undefined; state: PageState } = { id: undefined, state: 'idle' };
+effect(() => {
+  const { id, source } = open.value ?? {};
+  const state = stateAt(last.value);
+  const isNews = heard.id === id && heard.state !== state && source === 'live';
+  heard = { id, state };
+  if (isNews && (state === 'completed' || state === 'failed' || state === 'cancelled')) said.value = `${id}: ${state}`;
 });
 effect(() => {
   document.documentElement.dataset.state = stateAt(cursor.value);

@@ -102,7 +102,6 @@ function runsOf({ facts }: LaneLog, place: (index: number) => number): Bar[] {
 
 /** Of one log: model, tools in as few lanes as run at once, you. */
 function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly Bar[] }[] {
-  const last = entries.length - 1;
   const model: Bar[] = [];
   for (const run of facts.runs) {
     for (const { turn, from, reply } of run.turns)
@@ -120,8 +119,8 @@ function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly B
   const tools: PackedLane[] = [];
   const you: PackedLane[] = [];
   for (const call of facts.calls.values()) {
-    for (const bar of workOf(call, facts)) pack(tools, bar, last);
-    for (const bar of waitsOf(call)) pack(you, bar, last);
+    for (const bar of workOf(call, facts)) pack(tools, bar);
+    for (const bar of waitsOf(call)) pack(you, bar);
   }
   const toolLanes = tools.length === 0 ? [[]] : tools.map(({ bars }) => bars);
   const yourLanes = you.length === 0 ? [[]] : you.map(({ bars }) => bars);
@@ -182,11 +181,14 @@ interface PackedLane {
   end: number;
 }
 
+/** What goes on ends behind all there is. */
+const endOf = ({ to = Number.POSITIVE_INFINITY }: Bar): number => to;
+
 /** Into the first lane in which nothing runs at the same time. */
-function pack(lanes: PackedLane[], bar: Bar, last: number): void {
-  const end = bar.to ?? last;
+function pack(lanes: PackedLane[], bar: Bar): void {
+  const end = endOf(bar);
   const free = lanes.find(
-    (lane) => lane.end <= bar.from || lane.bars.every((other) => (other.to ?? last) <= bar.from || end <= other.from),
+    (lane) => lane.end <= bar.from || lane.bars.every((other) => endOf(other) <= bar.from || end <= other.from),
   );
   if (!free) return void lanes.push({ bars: [bar], end });
   free.bars.push(bar);

@@ -12,7 +12,8 @@ export type Sent = { readonly state: 'sending' } | { readonly state: 'said'; rea
 export const sent = signal<ReadonlyMap<string, Sent>>(new Map());
 export const editing = signal<string | undefined>(undefined);
 export const giving = signal<{ readonly key: string; readonly what: 'reason' | 'answer' } | undefined>(undefined);
-export const chosenCard = signal(0);
+/** Key of the card that a digit, or the focus, has chosen among several. */
+export const chosenCard = signal<string | undefined>(undefined);
 export const cancelArmed = signal(0);
 
 const RECEIPTS: Readonly<Record<string, string>> = {
@@ -87,6 +88,8 @@ export async function decide({ call, suspension }: Card, answer: Answer): Promis
   const conversation = open.value?.id;
   if (conversation === undefined || !mayControl() || sent.value.get(key)?.state === 'sending') return undefined;
   put(key, { state: 'sending' });
+  // A second press of the same key is meant for this one, not for what comes to its place.
+  for (const other of cards()) firstSeen.set(cardKey(other.call, other.suspension), performance.now());
   const decision: Decision = { callId: call.callId, suspension: suspension.number, ...answer };
   try {
     const answered = await ask({ type: 'decide', conversation, decision });

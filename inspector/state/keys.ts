@@ -34,6 +34,7 @@ import {
   redactionsAreOpen,
   step,
   tab,
+  treeIsOpen,
   windowSize,
 } from './store.ts';
 import { crumbs, selectedKey } from './subject.ts';
@@ -49,22 +50,25 @@ function moveBy(direction: 1 | -1, event: KeyboardEvent): void {
   step(direction, event.shiftKey ? beginsCycle : event.altKey ? endsStep : undefined);
 }
 
-/** The card that keys act on. */
+const keyOf = ({ call, suspension }: Card): string => cardKey(call, suspension);
+
+/** The card that keys act on: the only one, or the one that was chosen. */
 function card(): Card | undefined {
   const all = cards();
-  const one = all.length === 1 ? all[0] : all[chosenCard.value];
-  return one && isSettled(cardKey(one.call, one.suspension), performance.now()) ? one : undefined;
+  const one = all.length === 1 ? all[0] : all.find((each) => keyOf(each) === chosenCard.value);
+  return one && isSettled(keyOf(one), performance.now()) ? one : undefined;
 }
 
 function onCard(event: KeyboardEvent): boolean {
   if (!mayControl() || cards().length === 0) return false;
   if (/^[1-9]$/.test(event.key)) {
-    chosenCard.value = Math.min(cards().length, Number(event.key)) - 1;
+    const named = cards()[Number(event.key) - 1];
+    if (named) chosenCard.value = keyOf(named);
     return true;
   }
   const one = card();
   if (!one) return false;
-  const key = cardKey(one.call, one.suspension);
+  const key = keyOf(one);
   switch (event.key) {
     case 'a':
       void decide(one, { action: 'approve' });
@@ -96,7 +100,8 @@ function crumbBy(direction: 1 | -1): void {
 
 const focusOn = (id: string): void => {
   const panel = document.getElementById(id);
-  const inner = panel?.querySelector<HTMLElement>('[tabindex="0"], button, input');
+  const inner =
+    panel?.querySelector<HTMLElement>('[tabindex="0"]') ?? panel?.querySelector<HTMLElement>('button, input');
   (inner ?? panel)?.focus();
 };
 
@@ -139,7 +144,10 @@ const ACTS: Readonly<Record<string, (event: KeyboardEvent) => void>> = {
   '+': () => zoomBy(1.2),
   '-': () => zoomBy(1 / 1.2),
   '0': () => zoomBy(0),
-  '/': () => document.getElementById('search')?.focus(),
+  '/': () => {
+    treeIsOpen.value = windowSize.value.width < 1360;
+    requestAnimationFrame(() => document.getElementById('search')?.focus());
+  },
   c: () => {
     coverage.value = !coverage.value;
   },
@@ -166,6 +174,7 @@ function onKey(event: KeyboardEvent): void {
   if (event.key === 'Escape') {
     helpIsOpen.value = false;
     redactionsAreOpen.value = false;
+    treeIsOpen.value = false;
     chosenState.value = undefined;
     editing.value = undefined;
     giving.value = undefined;

@@ -139,6 +139,7 @@ export const follow = (): void => {
 export function openConversation(id: string): void {
   if (openId.value === id) return;
   openId.value = id;
+  said.value = '';
   chosen.value = undefined;
   chosenState.value = undefined;
   held.value = undefined;

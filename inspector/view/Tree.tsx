@@ -101,7 +101,9 @@ function Row({ row }: { row: TreeRow }) {
       tabIndex={isSelected ? 0 : -1}
       class={`tree-row${isSelected ? ' is-selected' : ''}${row.isLater ? ' is-later' : ''}`}
       style={{ '--depth': row.depth }}
+      aria-label={[row.machine, row.name, row.fact, row.icon ? '' : row.mark].filter(Boolean).join(', ')}
       onClick={() => {
+        treeIsOpen.value = false;
         if (row.icon === 'branch') {
           const child = row.child === undefined ? undefined : conversationNamed(row.child);
           if (child) openConversation(child.id);
@@ -160,7 +162,9 @@ function OpenConversation({ conversation, isReached }: { conversation: Conversat
       aria-level={1}
       tabIndex={isReached ? 0 : -1}
       class={isSelected ? 'tree-row is-selected' : 'tree-row'}
+      aria-label={`${conversation.id}, ${mark}`}
       onClick={() => {
+        treeIsOpen.value = false;
         // An app has no chart above its actors'.
         chosen.value = isApp ? undefined : 'conversation';
       }}
@@ -174,7 +178,11 @@ function OpenConversation({ conversation, isReached }: { conversation: Conversat
 }
 
 function OtherConversation({ other, isReached }: { other: Conversation; isReached: boolean }) {
-  const show = (): void => openConversation(other.id);
+  const mark = markOfOther(other);
+  const show = (): void => {
+    treeIsOpen.value = false;
+    openConversation(other.id);
+  };
   const runs = other.of === 'xstate' ? 0 : factsOf(other.entries).runs.filter(({ isResumed }) => !isResumed).length;
   return (
     <div
@@ -184,11 +192,12 @@ function OtherConversation({ other, isReached }: { other: Conversation; isReache
       aria-level={1}
       tabIndex={isReached ? 0 : -1}
       class="tree-row"
+      aria-label={`${other.id}, ${mark}`}
       onClick={show}
       onKeyDown={(event) => onRowKey(event, (isOpen) => isOpen && show())}
     >
       <Chevron isOpen={false} isNone={false} toggle={show} />
-      <Mark name={markOfOther(other)} />
+      <Mark name={mark} />
       <span class="tree-name">{other.id}</span>
       <span class="fact">{runs || ''}</span>
     </div>
@@ -209,6 +218,16 @@ export function Tree() {
   return (
     <nav class={treeIsOpen.value ? 'tree is-open' : 'tree'} id="tree" aria-label="Conversations">
       <div class="panel-head">
+        <button
+          type="button"
+          class="quiet-button fold-tree"
+          aria-label="Fold the conversations"
+          onClick={() => {
+            treeIsOpen.value = false;
+          }}
+        >
+          <Icon name="previous" size={12} />
+        </button>
         <b>Conversations</b>
         <label class="search">
           <Icon name="search" size={12} />

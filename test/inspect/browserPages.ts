@@ -1,6 +1,6 @@
 /**
  * The page in a real browser for tests: one browser and one build a file. Rule: what was opened is closed behind each test,
- * and a page that asks another host, or throws, fails it.
+ * and a page that asks another host, throws, or is refused something, fails it.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -100,6 +100,8 @@ export function inspectedPages() {
     opened.push(context);
     const page = await context.newPage();
     page.on('pageerror', (error) => faults.push(`${error.stack}`));
+    // What the browser refuses (a style, a script, a request) it says there.
+    page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())));
     return page;
   }
 
@@ -114,7 +116,6 @@ export function inspectedPages() {
       const { protocol } = new URL(request.url());
       if (!['file:', 'data:', 'blob:'].includes(protocol)) faults.push(`asked ${request.url()}`);
     });
-    page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())));
     await page.goto(`file://${outDir}/inspector.html`);
     return page;
   }

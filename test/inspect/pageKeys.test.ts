@@ -195,4 +195,60 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.locator('.pill').getByText('completed').waitFor();
     expect(JSON.stringify(conversation.log())).toContain('だめ');
   });
+
+  it('stays at the end of the steps, numbers the cards that wait, and brings the one into view that a digit chooses', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const notes = ['a', 'b', 'c'].map((callId) => call(callId, 'note', { text: `${callId}\n`.repeat(20) }));
+    const conversation = await agentOf([...Array(12).fill('Line.\n'.repeat(4)), notes], observed.observe).open('live');
+    for (let request = 1; request <= 13; request++) await conversation.send(`Request ${request}`).result;
+    const cards = page.getByRole('group', { name: 'note asks to run' });
+    await cards.nth(2).waitFor();
+    const isIn = (place: number) =>
+      cards.nth(place).evaluate((card) => {
+        const [{ top, bottom }, panel] = [
+          card.getBoundingClientRect(),
+          card.closest('.steps')?.getBoundingClientRect(),
+        ];
+        return panel !== undefined && top >= panel.top - 1 && bottom <= panel.bottom + 1;
+      });
+    await expect.poll(() => isIn(2)).toBe(true);
+    expect(await cards.locator('header kbd').allTextContents()).toEqual(['1', '2', '3']);
+    const press = async (...keys: string[]): Promise<void> => {
+      // A key does nothing just behind a new card.
+      await page.waitForTimeout(450);
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    await press('d');
+    await press('1');
+    await expect.poll(() => isIn(0)).toBe(true);
+    const left = () => conversation.pending.map(({ callId }) => callId);
+    expect(left()).toEqual(['a', 'b', 'c']);
+    await press('d', 'd');
+    await expect.poll(() => cards.count()).toBe(2);
+    await press('d');
+    expect(left()).toEqual(['b', 'c']);
+    await press('2', 'd', 'd');
+    await expect.poll(() => cards.count()).toBe(1);
+    expect(left()).toEqual(['b']);
+  });
+
+  it('opens the tree over the chart of a narrower window to search in it, and folds it again when a row is chosen', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.waitForFunction(() => document.querySelector('.tree')?.getBoundingClientRect().width === 48);
+    expect(await page.getByRole('treeitem', { name: 'made.jsonl, done' }).count()).toBe(1);
+    await page.keyboard.press('/');
+    await page.keyboard.type('note');
+    const row = page.getByRole('treeitem', { name: /^note,/ });
+    await row.first().click();
+    await page.locator('[data-state="TOOL_CALL.Succeeded"]').waitFor();
+    expect(await page.locator('.tree.is-open').count()).toBe(0);
+    await page.getByRole('button', { name: 'Conversations' }).click();
+    await page.getByRole('button', { name: 'Fold the conversations' }).click();
+    expect(await page.locator('.tree.is-open').count()).toBe(0);
+  });
 });

@@ -291,6 +291,21 @@ describe('lanes', () => {
   });
 });
 
+describe('lanes of calls that wait together', () => {
+  it('are as many as wait, however short a time ago the last one began', async () => {
+    const wait = (callId: string) =>
+      ({ type: 'tool-call', callId, name: approvedTool.name, args: '{"text":"x"}' }) as const;
+    const both = { parts: [wait('a'), wait('b'), wait('c'), { type: 'finish', reason: 'tool-calls' }] } as const;
+    const { entries } = await observed([both], async (c) => void (await c.send('Hi').result));
+    const asked = entries.filter(({ type }) => type === 'tool-suspended').map(({ seq }) => seq);
+    const lanesAt = (index: number) => {
+      const known = entries.slice(0, index + 1);
+      return lanesOf(known, foldLog(known)).filter(({ bars }) => bars[0]?.kind === 'person').length;
+    };
+    expect(asked.map(lanesAt)).toEqual([1, 2, 3]);
+  });
+});
+
 describe('lanes of sub-agents', () => {
   it('have a bar a run among the entries of the parent by time, their waits, and unfold into lanes of their own', async () => {
     const store = memoryStore();

@@ -1,6 +1,6 @@
 /** The one card of the page: a call that asks, with its arguments and what a person may say. */
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';
 import type { CallFacts } from '../../model/facts.ts';
 import { duration } from '../../model/words.ts';
@@ -30,21 +30,31 @@ export function Decision({ card, ms }: { card: Card; ms: number }) {
   useEffect(() => seeCard(key, performance.now()), [key]);
   const said = sent.value.get(key);
   const all = cards();
-  const isChosen = all.length > 1 && all[chosenCard.value]?.call.callId === call.callId;
+  const at = all.findIndex((one) => one.call.callId === call.callId);
+  const isChosen = all.length > 1 && chosenCard.value === key;
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (isChosen) place.current?.scrollIntoView({ block: 'nearest' });
+  }, [isChosen]);
   const asks = suspension.reason === 'permission' ? 'asks to run' : 'asks';
   return (
     // biome-ignore lint/a11y/useSemanticElements: a group of controls, no field set of a form.
     <section
+      ref={place}
       class={isChosen ? 'decision is-chosen' : 'decision'}
       role="group"
       aria-label={`${call.name} ${asks}`}
       data-call={call.callId}
+      onFocusCapture={() => {
+        chosenCard.value = key;
+      }}
     >
       <header>
         <Mark name="waiting" size={14} />
         <Icon name={groupIcon(call.group)} />
         <b>{call.name}</b> <span>{asks}</span>
         <span class="time">{ms > 0 ? duration(ms) : ''}</span>
+        {all.length > 1 && mayControl() && at >= 0 && at < 9 && <Key>{`${at + 1}`}</Key>}
       </header>
       <div class="body">
         {editing.value === key ? (
@@ -160,6 +170,15 @@ function Words({ card, what }: { card: Card; what: 'reason' | 'answer' }) {
       />
       <button type="submit" class="button primary">
         {what === 'reason' ? 'Deny' : 'Answer'}
+      </button>
+      <button
+        type="button"
+        class="quiet-button"
+        onClick={() => {
+          giving.value = undefined;
+        }}
+      >
+        Cancel <Key>esc</Key>
       </button>
       {refused !== '' && <p class="refused">{refused}</p>}
     </form>

@@ -1,5 +1,5 @@
 /** The conversation as a document: requests, what the model said, calls with their results, and decisions in their place. */
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CallFacts } from '../../model/facts.ts';
 import { waitingAt } from '../../model/facts.ts';
 import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
@@ -15,6 +15,8 @@ const CYCLES = 40;
 const ROWS = 240;
 /** Of one cycle. */
 const ROWS_MAX = 300;
+/** Pixels from the end that are no distance. */
+const NEAR_END = 24;
 
 export function Steps() {
   const [times, show] = useState(1);
@@ -23,20 +25,54 @@ export function Steps() {
   const shown = cycles.slice(cycles.length - latestShown(cycles, most));
   const hidden = cycles.length - shown.length;
   const waits = isPast.value ? [] : cards();
+  const { box, content } = useEnd();
   return (
-    <div class="steps" id="steps">
-      {hidden > 0 && (
-        <button type="button" class="quiet-button more" onClick={() => show(times + 1)}>
-          {plural(hidden, 'earlier request')} · load more
-        </button>
-      )}
-      {shown.map((cycle, index) => (
-        <Cycle key={cycle.id} cycle={cycle} isLast={index === shown.length - 1} waits={waits.length} />
-      ))}
-      {cycles.length === 0 && open.value && <p class="panel-empty">No request yet.</p>}
-      {open.value && <QueuedMessages />}
+    <div class="steps" id="steps" ref={box}>
+      <div ref={content}>
+        {hidden > 0 && (
+          <button type="button" class="quiet-button more" onClick={() => show(times + 1)}>
+            {plural(hidden, 'earlier request')} · load more
+          </button>
+        )}
+        {shown.map((cycle, index) => (
+          <Cycle key={cycle.id} cycle={cycle} isLast={index === shown.length - 1} waits={waits.length} />
+        ))}
+        {cycles.length === 0 && open.value && <p class="panel-empty">No request yet.</p>}
+        {open.value && <QueuedMessages />}
+      </div>
     </div>
   );
+}
+
+/** At its end the panel stays at its end as the run goes on, but not where somebody unfolds what stands there. */
+function useEnd() {
+  const box = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const [panel, inner] = [box.current, content.current];
+    if (!panel || !inner) return;
+    let isAtEnd = true;
+    const look = (): void => {
+      isAtEnd = panel.scrollTop + panel.clientHeight >= panel.scrollHeight - NEAR_END;
+    };
+    const leave = (): void => {
+      isAtEnd = false;
+    };
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd) panel.scrollTop = panel.scrollHeight;
+      else look();
+    });
+    observer.observe(inner);
+    observer.observe(panel);
+    panel.addEventListener('scroll', look);
+    inner.addEventListener('click', leave);
+    return () => {
+      observer.disconnect();
+      panel.removeEventListener('scroll', look);
+      inner.removeEventListener('click', leave);
+    };
+  }, []);
+  return { box, content };
 }
 
 function QueuedMessages() {
@@ -255,7 +291,7 @@ function StopRow({ row }: { row: StepRow | undefined }) {
         {row.state}
       </span>
       <span class="quiet">{duration(row.ms)}</span>
-      {row.cause !== '' && row.cause !== 'end_turn' && <span class="quiet mono">{row.cause}</span>}
+      {!['', 'end_turn', row.state].includes(row.cause) && <span class="quiet mono">{row.cause}</span>}
       {row.why !== '' && <Failure why={row.why} />}
     </footer>
   );
