@@ -1,6 +1,6 @@
 /**
  * Counts of a cycle against its limits, and usage and cost of entries, those of sub-agents included. Rule: an unknown price stays
- * unknown, and what is not stored is not counted.
+ * unknown, what is not stored is not counted, and the counts of a living run are those that its log gives.
  */
 import type { ToolCallOutput } from './calls.ts';
 import type { Limits } from './policies.ts';

@@ -1,9 +1,8 @@
 /**
  * What an inspector costs a run: CPU of a run of ten turns with a tool call each, without one, with one that nobody
- * watches, and with a page that takes everything until it has all of it, in turns. Each is measured in a process of its
- * own that has run some before: a collection that finds no conversation alive throws away what was compiled for them, and
- * a process that does all three in turns, collecting in between, compiles most of the time. Prints the least of each,
- * since what else runs on a machine only adds. Needs a build.
+ * watches, and with a page that takes everything until it has all of it. The first two run in one process, in slices in
+ * turn, main thread alone where Node tells it: two processes differ by more than what is asked for. A page is measured in a
+ * process of its own, beside one without an inspector, since it takes what it is sent at its own pace. Needs a build.
  *
  * It exaggerates: model, tool and store answer within microtasks, so hundreds of runs a second are observed, what an
  * inspector does is held against nothing but runchart's own work, and a page is sent tens of megabytes a second. A run with
@@ -18,7 +17,11 @@ import { startInspector } from '../../dist/src/inspect/index.js';
 
 const WARM = 600;
 const RUNS = 800;
-const ROUNDS = 9;
+const ROUNDS = 5;
+/** Runs of a slice, and slices in turn, of which the first are not counted. */
+const SLICE = 20;
+const SLICES = 80;
+const WARM_SLICES = 40;
 const TURNS = 10;
 
 const tool = defineTool({
@@ -73,11 +76,36 @@ async function watched(inspector) {
   return { hasAll: said, stop: () => page.kill() };
 }
 
-/** CPU of a run, in ms. */
-async function measure(mode) {
-  const inspector = mode === 'off' ? undefined : await startInspector();
-  const page = mode === 'watched' ? await watched(inspector) : undefined;
-  const agent = createAgent({ model: model(), tools: [tool], ...(inspector && { inspect: inspector.observe }) });
+const agentWith = (inspector) =>
+  createAgent({ model: model(), tools: [tool], ...(inspector && { inspect: inspector.observe }) });
+
+/** CPU of a run in ms, without an inspector and with one that nobody watches. */
+async function inTurn() {
+  const cpu = () => {
+    const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
+    return (user + system) / 1000;
+  };
+  const inspector = await startInspector();
+  const agents = [agentWith(undefined), agentWith(inspector)];
+  const sums = [0, 0];
+  for (let slice = -WARM_SLICES; slice < SLICES; slice += 1) {
+    for (const offset of [0, 1]) {
+      const at = (slice + WARM_SLICES + offset) % 2;
+      const before = cpu();
+      await runs(agents[at], SLICE);
+      if (slice >= 0) sums[at] += cpu() - before;
+    }
+  }
+  for (const agent of agents) await agent.close();
+  await inspector.close();
+  return sums.map((sum) => sum / SLICES / SLICE);
+}
+
+/** CPU of a run in ms, of the whole process. */
+async function apart(isWatched) {
+  const inspector = isWatched ? await startInspector() : undefined;
+  const page = inspector && (await watched(inspector));
+  const agent = agentWith(inspector);
   let before = process.cpuUsage();
   for (const count of [WARM, RUNS]) {
     const hasAll = page?.hasAll();
@@ -92,19 +120,23 @@ async function measure(mode) {
   return (user + system) / 1000 / RUNS;
 }
 
+const self = fileURLToPath(import.meta.url);
+const inProcess = (mode) => JSON.parse(execFileSync(process.execPath, [self, mode], { encoding: 'utf8' }));
+const sum = (values) => values.reduce((all, value) => all + value, 0);
+const told = (off, on) =>
+  `${off.toFixed(2)} ms without an inspector, ${on.toFixed(2)} ms with it: ${((on / off - 1) * 100).toFixed(0)} % more`;
+
 function compare() {
-  const costs = { off: [], on: [], watched: [] };
-  const self = fileURLToPath(import.meta.url);
-  for (let round = 0; round < ROUNDS; round += 1)
-    for (const [mode, list] of Object.entries(costs))
-      list.push(Number(execFileSync(process.execPath, [self, mode], { encoding: 'utf8' })));
-  const [off, on, watched] = Object.values(costs).map((list) => Math.min(...list));
-  const more = (cost) => `${cost.toFixed(2)} ms, ${((cost / off - 1) * 100).toFixed(0)} % more`;
-  console.log(`CPU of a run of ${TURNS} turns: ${off.toFixed(2)} ms without an inspector`);
-  console.log(`with one that nobody watches: ${more(on)}`);
-  console.log(`with a page that takes everything: ${more(watched)}`);
+  const pairs = Array.from({ length: ROUNDS }, () => inProcess('inTurn'));
+  const [off, on] = [0, 1].map((at) => sum(pairs.map((pair) => pair[at])) / ROUNDS);
+  const shares = pairs.map(([one, other]) => `${((other / one - 1) * 100).toFixed(0)}`);
+  console.log(`CPU of a run of ${TURNS} turns that nobody watches: ${told(off, on)} (${shares.join(', ')})`);
+  const rounds = Array.from({ length: ROUNDS }, () => [inProcess('off'), inProcess('watched')]);
+  // What else runs on a machine only adds.
+  const [least, watchedLeast] = [0, 1].map((at) => Math.min(...rounds.map((round) => round[at])));
+  console.log(`with a page that takes everything: ${told(least, watchedLeast)}`);
 }
 
 const [mode] = process.argv.slice(2);
 if (mode === undefined) compare();
-else console.log(await measure(mode));
+else console.log(JSON.stringify(await (mode === 'inTurn' ? inTurn() : apart(mode === 'watched'))));

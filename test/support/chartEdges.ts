@@ -28,7 +28,7 @@ function firstOf(root: Node, documented: ReadonlySet<string>): string {
 
 export interface ChartEdge {
   edge: Edge;
-  /** It holds for all states inside the source. */
+  /** It holds for all states inside the source, which stands for no state of the document itself. */
   superstate: boolean;
 }
 
@@ -40,7 +40,8 @@ export function chartEdges(machine: AnyStateMachine, documented: ReadonlySet<str
       for (const taken of list) {
         for (const target of (taken.target as readonly Node[] | undefined) ?? []) {
           const to = nameOf(target, documented);
-          if (from !== to) edges.push({ edge: [from, to], superstate: !documented.has(from) });
+          if (from !== to)
+            edges.push({ edge: [from, to], superstate: !documented.has(from) && Object.keys(node.states).length > 0 });
         }
       }
     }
