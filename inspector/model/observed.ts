@@ -19,6 +19,8 @@ export interface ActorView {
   readonly leaves: readonly string[];
   readonly path: readonly Move[];
   readonly error?: string;
+  /** The state whose last transition led nowhere else, and when. */
+  readonly stayed?: { readonly state: string; readonly at: number };
   /** Index of the last entry that was known when it stopped. */
   readonly endedAt?: number;
 }
@@ -93,12 +95,14 @@ export class Observing {
       return;
     }
     const legs = legsOf(fact.taken);
+    const stay = fact.taken.find(({ source, targets }) => targets.every((target) => target === source));
+    if (stay) this.#actors.set(known.id, { ...known, stayed: { state: stay.source, at: fact.at } });
     if (legs.length === 0) return;
     const path = this.#pathOf(known);
     // Microsteps of one event are one step.
     const before = fact.step > 0 ? path.pop() : undefined;
     path.push({ ...move, legs: before ? [...before.legs, ...legs] : legs });
-    this.#actors.set(known.id, { ...known, leaves });
+    this.#actors.set(known.id, { ...(this.#actors.get(known.id) ?? known), leaves });
   }
 
   result(): Observed {

@@ -20,9 +20,20 @@ export interface Axis {
 }
 
 const LONG_WORDS = 46;
+/** Room for the cross of what could not be read. */
+const CROSS = 22;
 
-/** `tail`: milliseconds since the last entry, in which something goes on. */
-export function axisOf(entries: readonly LogEntry[], width: number, head: number, tail: number): Axis {
+/**
+ * `tail`: milliseconds since the last entry, in which something goes on. `broken`: indexes of the entries before which lines
+ * of the file could not be read.
+ */
+export function axisOf(
+  entries: readonly LogEntry[],
+  width: number,
+  head: number,
+  tail: number,
+  broken: ReadonlySet<number> = new Set(),
+): Axis {
   const fits = Math.max(2, Math.floor(width / LEAST) - 12);
   const isWindow = entries.length > fits;
   const from = isWindow ? Math.max(0, Math.min(head - Math.floor(fits / 2), entries.length - fits)) : 0;
@@ -34,15 +45,16 @@ export function axisOf(entries: readonly LogEntry[], width: number, head: number
   const isLast = to === entries.length - 1;
   if (isLast && tail > 0) gaps.push(tail);
   const most = width / 5;
-  const total = (perMs: number): number =>
-    gaps.reduce((sum, gap) => sum + Math.max(LEAST, Math.min(most, gap * perMs)), 0);
+  const pixelsOfGap = (gap: number, index: number, perMs: number): number =>
+    Math.max(broken.has(from + 1 + index) ? CROSS : LEAST, Math.min(most, gap * perMs));
+  const total = (perMs: number): number => gaps.reduce((sum, gap, index) => sum + pixelsOfGap(gap, index, perMs), 0);
   let perMs = MOST_PER_MS;
   for (let tries = 0; tries < 24 && total(perMs) > width - 24; tries++) perMs *= 0.8;
   const x: number[] = [0];
   const words: Axis['gaps'][number][] = [];
   let now = 0;
   for (const [index, gap] of gaps.entries()) {
-    const pixels = Math.max(LEAST, Math.min(most, gap * perMs));
+    const pixels = pixelsOfGap(gap, index, perMs);
     const left = x[index] ?? 0;
     if (isLast && tail > 0 && index === gaps.length - 1) now = pixels;
     else {

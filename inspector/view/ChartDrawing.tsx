@@ -29,6 +29,8 @@ export interface ChartLook {
   readonly hovered: string | undefined;
   readonly focused: string | undefined;
   readonly selected: string | undefined;
+  /** What was taken last led nowhere else: its border flashes once. */
+  readonly stayed: { readonly state: string; readonly at: number } | undefined;
   onHover(id: string | undefined): void;
   onSelect(id: string): void;
   onFold(id: string): void;
@@ -214,7 +216,7 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
     isActive ? `is-active tone-${toneOf[look.mark]}` : '',
     count > 0 ? 'is-entered' : '',
     look.selected === state.id ? 'is-selected' : '',
-    look.hovered !== undefined && look.hovered !== state.id && !isNear(look, state.id) ? 'is-far' : '',
+    isFar(look, state.id) ? 'is-far' : '',
   ];
   const children = look.drawing.tree.states.get(state.id)?.states ?? [];
   const inner = isActive
@@ -225,6 +227,7 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
   const label = [state.key, status, inner?.key ?? '', times(count), `${plural(ways, 'way')} on`]
     .filter((part) => part !== '')
     .join(', ');
+  const stayed = hasStayed(look, state.id) ? look.stayed : undefined;
   if (shape === 'end') return <EndRing state={state} look={look} isReached={count > 0} />;
   return (
     <g class={classes.join(' ')} {...itemOf(look, state, label)}>
@@ -233,6 +236,7 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
       )}
       {isActive && <rect class="halo" x={x - 2} y={y - 2} width={width + 4} height={height + 4} rx="7.5" />}
       <rect class="box" x={x} y={y} width={width} height={height} rx="5.5" />
+      {stayed && <rect key={stayed.at} class="flash" x={x} y={y} width={width} height={height} rx="5.5" />}
       {shape === 'final' && (
         <rect class="inner" x={x + 2.5} y={y + 2.5} width={width - 5} height={height - 5} rx="3.5" />
       )}
@@ -250,12 +254,21 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
   );
 }
 
+const FLASH_MS = 1000;
+/** Just now: what is drawn anew later does not flash again. */
+const hasStayed = ({ drawing, stayed }: ChartLook, id: string): boolean =>
+  stayed !== undefined && Date.now() - stayed.at < FLASH_MS && shownFor(drawing, stayed.state)?.id === id;
+
 /** The name, and the count behind it. */
 const hasRoom = ({ key, width }: DrawnState, isMarked: boolean): boolean =>
   key.length * 6.4 + (isMarked ? 26 : 10) + 26 < width;
 
-const isNear = ({ drawing, hovered }: ChartLook, id: string): boolean =>
-  drawing.layout.arrows.some(({ from, to }) => (from === hovered && to === id) || (to === hovered && from === id));
+/** Not connected with the state that is pointed at. */
+function isFar({ drawing, hovered, focused }: ChartLook, id: string): boolean {
+  const at = hovered ?? focused;
+  const joins = ({ from, to }: DrawnArrow): boolean => (from === at && to === id) || (to === at && from === id);
+  return at !== undefined && at !== id && !drawing.layout.arrows.some(joins);
+}
 
 function Folded(props: { state: DrawnState; look: ChartLook; active: string | undefined; name: string | undefined }) {
   const { state, look, active, name } = props;

@@ -173,6 +173,7 @@ export function ChartPanel() {
               hovered={hovered.value}
               focused={focused.value}
               selected={chosenState.value}
+              stayed={coverage.value ? undefined : one?.actor?.stayed}
               onHover={(id) => {
                 hovered.value = id;
               }}

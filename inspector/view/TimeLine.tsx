@@ -1,11 +1,11 @@
 /** The player and the time line: ruler, lanes and the head, which is the cursor. */
-import { computed, signal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { runStateAt } from '../model/facts.ts';
-import { type Bar, type Lane, lanesOf } from '../model/lanes.ts';
-import { type Axis, axisOf, pixelsOf } from '../model/timeAxis.ts';
+import { type Lane, lanesOf } from '../model/lanes.ts';
 import { markOfRun } from '../model/tree.ts';
 import { count, duration } from '../model/words.ts';
+import { axis, brokenBefore, LEFT, room, width, xOf } from '../state/axis.ts';
 import { exportTest, forkHere } from '../state/exporting.ts';
 import { sizes } from '../state/preferences.ts';
 import {
@@ -32,20 +32,13 @@ import {
   step,
   windowSize,
 } from '../state/store.ts';
+import { INDENT, LaneView, WordsBehind } from './Lanes.tsx';
 import { Icon, Key, MarkAt } from './marks.tsx';
 import { latestWords } from './panels/Events.tsx';
 
-const LEFT = 84;
 const LANE = 22;
 const PLAYER = 34;
-const BAR = 15;
 const RULER = 34;
-const INDENT = 8;
-const width = signal(1300);
-
-const room = computed(() => Math.max(200, width.value - LEFT - 24));
-const tail = computed(() => (isMoving.value ? Math.max(0, now.value - (entries.value.at(-1)?.at ?? 0)) : 0));
-const axis = computed(() => axisOf(entries.value, room.value, cursor.value, tail.value));
 const hasAgents = computed(() => [...facts.value.calls.values()].some(({ children }) => children.length > 0));
 const lanes = computed(() => {
   if (!hasAgents.value) return lanesOf(entries.value, facts.value);
@@ -60,10 +53,6 @@ const lanes = computed(() => {
 });
 const laneFold = (child: string): string => `lane ${child}`;
 
-const xOf = (one: Axis, place: number): number => {
-  const pixels = pixelsOf(one, place);
-  return pixels === undefined ? -20 : LEFT + pixels;
-};
 const headX = (): number => xOf(axis.value, cursor.value) + (isMoving.value ? axis.value.now : 0);
 
 export function Player() {
@@ -244,6 +233,13 @@ function Overview() {
   );
 }
 
+/** In the gap before an entry; beside the first and the last one, where nothing is on the other side. */
+function crossX(index: number): number {
+  const [before, behind] = [xOf(axis.value, index - 1), xOf(axis.value, index)];
+  if (index <= axis.value.from) return behind - 12;
+  return index > axis.value.to ? before + 12 : (before + behind) / 2;
+}
+
 function Ruler() {
   const { from, to, gaps } = axis.value;
   const ticks: number[] = [];
@@ -280,6 +276,11 @@ function Ruler() {
           {duration(ms)}
         </text>
       ))}
+      {[...brokenBefore.value]
+        .filter((index) => index >= from && index <= to + 1)
+        .map((index) => (
+          <path key={`broken ${index}`} class="cross" d={`M${crossX(index) - 4} 21l8 8m0-8-8 8`} />
+        ))}
       {ticks.map((index) => {
         const x = xOf(axis.value, index);
         const isLater = index > cursor.value ? ' is-later' : '';
@@ -290,100 +291,6 @@ function Ruler() {
       })}
     </g>
   );
-}
-
-/** As much of a name as its column takes. */
-const shortName = (name: string, most: number): string => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
-
-function LaneView({ lane: { name, bars, depth, agent }, y }: { lane: Lane; y: number }) {
-  return (
-    <g class="lane">
-      {name !== '' && <path class="hairline" d={`M${LEFT} ${y + 0.5}H${width.value}`} />}
-      <text class={agent ? 'lane-name is-agent' : 'lane-name'} x={(agent ? 18 : 12) + depth * INDENT} y={y + 15}>
-        {shortName(name, 10 - depth)}
-      </text>
-      {inView(bars).map((bar) => (
-        <BarView key={keyOf(bar)} bar={bar} y={y} />
-      ))}
-    </g>
-  );
-}
-
-const keyOf = ({ kind, from, label }: Bar): string => `${kind} ${from} ${label}`;
-const inView = (bars: readonly Bar[]): Bar[] => {
-  const { from, to } = axis.value;
-  return bars.filter((bar) => bar.from <= to && (bar.to ?? to) >= from);
-};
-
-const LETTER = 5.9;
-
-/** Where the bar behind this one begins. */
-function nextOf(bars: readonly Bar[], bar: Bar): number {
-  const [next] = bars.filter(({ from }) => from > bar.from).sort((a, b) => a.from - b.from);
-  return next ? xOf(axis.value, Math.min(next.from, axis.value.to + 1)) : Number.POSITIVE_INFINITY;
-}
-
-/** Where the bars before this one end. */
-const endBefore = (bars: readonly Bar[], bar: Bar): number =>
-  Math.max(LEFT, ...bars.filter(({ from }) => from < bar.from).map((other) => placeOf(other).right));
-
-/** Where a bar is drawn, and whether its label fits into it. */
-function placeOf(bar: Bar) {
-  const left = xOf(axis.value, Math.max(bar.from, axis.value.from));
-  const end = bar.to ?? last.value;
-  const right =
-    bar.to === undefined ? xOf(axis.value, last.value) + axis.value.now : xOf(axis.value, Math.min(end, axis.value.to));
-  const wide = Math.max(5, right - left);
-  const isLater = bar.from >= cursor.value && cursor.value !== last.value;
-  const label =
-    bar.kind === 'model' && bar.to === undefined && open.value?.inFlight?.text ? `${bar.label} · streaming` : bar.label;
-  return { left, right, wide, isLater, label, fits: label.length * LETTER + 12 < wide };
-}
-
-function BarView({ bar, y }: { bar: Bar; y: number }) {
-  const { left, right, wide, isLater, label, fits } = placeOf(bar);
-  const isOpen = bar.to === undefined || (bar.to > cursor.value && bar.from < cursor.value);
-  const looks = ['bar', `is-${bar.kind}`, isLater ? 'is-later' : '', isOpen && !isLater ? 'is-open' : ''];
-  return (
-    <g class={looks.join(' ')}>
-      <rect x={left} y={y + 4} width={wide} height={BAR} rx="3.5" />
-      {bar.kind === 'person' && <rect class="hatched" x={left} y={y + 4} width={wide} height={BAR} rx="3.5" />}
-      {fits && (
-        <text x={left + 7} y={y + 15}>
-          {label}
-        </text>
-      )}
-      {bar.note && (
-        <path class={bar.isDenied ? 'said-mark is-denied' : 'said-mark'} d={`M${right} ${y + 5.5}l6 6-6 6-6-6Z`} />
-      )}
-    </g>
-  );
-}
-
-/** What stands behind a bar: its label, where that is wider, and what was said of it. Drawn over the head, which it may cross. */
-function WordsBehind({ lane: { bars }, y }: { lane: Lane; y: number }) {
-  return inView(bars).map((bar) => {
-    const { left, right, isLater, label, fits } = placeOf(bar);
-    const words = [fits ? '' : label, bar.note ?? ''].filter((part) => part !== '').join(' · ');
-    const long = words.length * LETTER;
-    const look = isLater ? 'behind is-later' : 'behind';
-    if (words === '') return null;
-    // At the edge of the window it stands before its bar.
-    const isBefore = right + 14 + long > width.value;
-    if (isBefore ? left - 14 - long < endBefore(bars, bar) : !fits && right + 14 + long > nextOf(bars, bar))
-      return null;
-    return (
-      <text
-        key={keyOf(bar)}
-        class={look}
-        x={isBefore ? left - 6 : right + (bar.note ? 11 : 6)}
-        y={y + 15}
-        text-anchor={isBefore ? 'end' : 'start'}
-      >
-        {words}
-      </text>
-    );
-  });
 }
 
 function Head({ height }: { height: number }) {

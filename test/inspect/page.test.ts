@@ -114,6 +114,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     await page.getByText('1 broken line').waitFor();
     await page.getByRole('tab', { name: 'Events' }).click();
     await page.locator('.event.is-broken', { hasText: 'line 4' }).waitFor();
+    expect(await page.locator('.time-line .cross').count()).toBe(1);
   });
 
   it('turns the path into a test that uses runchart/testing', async () => {
@@ -383,6 +384,8 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
       await page.locator('#context').getByText('level').waitFor();
       app.send({ type: 'SWITCH' });
       app.send({ type: 'SWITCH', level: 9 });
+      app.send({ type: 'DIM', level: 1 });
+      await page.locator('[data-state="lamp.on"] .flash').waitFor({ state: 'attached' });
       await page.locator('.changes .removed').getByText('7').waitFor();
       await page.locator('.changes .added').getByText('9').waitFor();
       await page.getByRole('button', { name: 'earlier moment' }).click();

@@ -251,4 +251,34 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.getByRole('button', { name: 'Fold the conversations' }).click();
     expect(await page.locator('.tree.is-open').count()).toBe(0);
   });
+
+  it('shows streamed text as one row of the events, and leaves who looks elsewhere where they are', async () => {
+    const { server, observed } = await inspector();
+    const page = await open(server);
+    let goOn = (): void => {};
+    const slow: Reply = async function* () {
+      yield { type: 'text-delta', text: 'Said slowly' };
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      yield { type: 'finish', reason: 'stop' };
+    };
+    const conversation = await agentOf([...Array(10).fill('Line.'), slow], observed.observe).open('live');
+    for (let request = 0; request < 10; request++) await conversation.send('Go on').result;
+    await page.getByRole('tab', { name: 'Events' }).click();
+    const run = conversation.send('Slowly');
+    await page.locator('.event.is-streamed').getByText('Said slowly').waitFor();
+    const scroll = page.locator('.events .scroll');
+    const top = () => scroll.evaluate((box) => [box.scrollTop, box.scrollHeight - box.clientHeight - box.scrollTop]);
+    await expect.poll(async () => ((await top())[1] ?? 99) < 24).toBe(true);
+    await scroll.evaluate((box) => box.scrollTo(0, 100));
+    goOn();
+    await run.result;
+    await page.locator('.pill').getByText('completed').waitFor();
+    expect((await top())[0]).toBe(100);
+    expect(await page.locator('.event.is-streamed').count()).toBe(0);
+    await page.keyboard.press('Home');
+    await page.keyboard.press('End');
+    await expect.poll(async () => ((await top())[1] ?? 99) < 24).toBe(true);
+  });
 });

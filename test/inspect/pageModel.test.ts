@@ -245,6 +245,16 @@ describe('the time line', () => {
     expect(gaps[2]).toBe(200);
   });
 
+  it('leaves a gap where lines of a file are broken', () => {
+    const entries = [0, 0, 1, 1].map(entry);
+    const gapsOf = (broken: readonly number[]) => {
+      const { x } = axisOf(entries, 1000, 3, 0, new Set(broken));
+      return x.slice(1).map((right, index) => right - (x[index] ?? 0));
+    };
+    expect(gapsOf([])).toEqual([7, 7, 7]);
+    expect(gapsOf([0, 2, 4])).toEqual([7, 22, 7]);
+  });
+
   it('shows a window around the head where not all entries fit', () => {
     const entries = Array.from({ length: 10_000 }, (_, seq) => entry(seq, seq));
     const { from, to, isWindow, x } = axisOf(entries, 1300, 5000, 0);

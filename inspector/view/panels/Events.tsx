@@ -6,7 +6,7 @@ import type { EventRow as AppEvent } from '../../model/observed.ts';
 import { count, oneLine, plural, since, summary } from '../../model/words.ts';
 import { copy } from '../../state/files.ts';
 import { ask } from '../../state/live.ts';
-import { cursor, entries, facts, isFollowing, moveTo, open, openId, said } from '../../state/store.ts';
+import { cursor, entries, facts, isFollowing, isPast, moveTo, open, openId, said } from '../../state/store.ts';
 import { actorName } from '../../state/subject.ts';
 import { Icon } from '../marks.tsx';
 import { valueText } from './Steps.tsx';
@@ -145,8 +145,10 @@ function place(top: number): number {
 
 export function Events() {
   const box = useRef<HTMLDivElement>(null);
-  const totalBefore = useRef(0);
-  const { list, tops, total, hidden } = rows.value;
+  const before = useRef({ total: 0, isFollowing: false });
+  const { list, tops, total: written, hidden } = rows.value;
+  const streamed = isPast.value ? undefined : open.value?.inFlight;
+  const total = streamed ? written + ROW : written;
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -159,12 +161,15 @@ export function Events() {
   useLayoutEffect(() => {
     const element = box.current;
     const at = list.findIndex((row) => row.kind === 'entry' && row.index === cursor.value);
-    const wasAtEnd = element && element.scrollTop + element.clientHeight >= totalBefore.current - ROW;
-    totalBefore.current = total;
+    const wasAtEnd = element && element.scrollTop + element.clientHeight >= before.current.total - ROW;
+    const goesOn = isFollowing.value && before.current.isFollowing;
+    before.current = { total, isFollowing: isFollowing.value };
     if (element && open.value?.of === 'xstate' && wasAtEnd) element.scrollTop = total;
     if (!element || at < 0) return;
     const top = tops[at] ?? 0;
     const isIn = top >= element.scrollTop && top + ROW <= element.scrollTop + element.clientHeight;
+    // Who looks elsewhere is left there.
+    if (goesOn && !wasAtEnd) return;
     if (isFollowing.value) element.scrollTop = total;
     else if (!isIn) element.scrollTop = top - element.clientHeight / 2;
   }, [cursor.value, total]);
@@ -183,6 +188,16 @@ export function Events() {
           {list.slice(from, to + 1).map((row, offset) => (
             <EventRow key={from + offset} row={row} top={tops[from + offset] ?? 0} />
           ))}
+          {streamed && (
+            <li class="event is-streamed" style={{ top: `${written}px`, height: `${ROW}px` }}>
+              <span class="seq mono">…</span>
+              <span class="icon-place">
+                <Icon name="model" />
+              </span>
+              <span class="type mono">streaming</span>
+              <span class="words">{oneLine(streamed.text || streamed.reasoning, 400)}</span>
+            </li>
+          )}
         </ul>
       </div>
       {open.value?.rest && (
