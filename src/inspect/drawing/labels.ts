@@ -195,6 +195,6 @@ const boxOf = ({ x, y, lines }: LabelPlace): Box => ({ x, y: y - ASCENT, ...size
 export function drawnBox(layout: ChartLayout): Box {
   const boxes = [...placedLabels(layout).values()].map(boxOf);
   const left = Math.floor(Math.min(0, ...boxes.map(({ x }) => x)));
-  const right = Math.ceil(Math.max(layout.width, ...boxes.map(({ x, width }) => x + width)));
+  const right = Math.max(layout.width, ...boxes.map(({ x, width }) => Math.ceil(x + width)));
   return { x: left, y: 0, width: right - left, height: layout.height };
 }
