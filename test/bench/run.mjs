@@ -1,7 +1,7 @@
 /**
  * `npm run bench [names]`: what a run of runchart costs against a hand-written loop on the vendor's client, and against
  * fetch alone. T: all in one process, in slices of some 20 ms in turn, CPU of the main thread where Node tells it (24), else of
- * the process. H: each in a process of its own, in turn, CPU of the process, peak memory and stored bytes. Last the aims,
+ * the process; behind a few rounds of warm-up, and once more when V8 has compiled what is run (`steady`). H: each in a process of its own, in turn, CPU of the process, peak memory and stored bytes. Last the aims,
  * with simulated lives a second of CPU. `BENCH_ROUNDS` sets how often; docs/performance.md says how to read it.
  */
 import { execFileSync } from 'node:child_process';
@@ -14,7 +14,9 @@ const BYTES_AIM = 3;
 const LIVES_AIM = 150;
 const LIVES = 300;
 const CONTENDERS = ['floor', 'runchart', 'bareFetch'];
+/** Rounds of T before it is measured, and before it is measured as steady. */
 const WARM_ROUNDS = 15;
+const STEADY_ROUNDS = 100;
 const wanted = process.argv.slice(2).filter((name) => name in scenarios);
 const names = wanted.length > 0 ? wanted : Object.keys(scenarios);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 7);
@@ -26,7 +28,7 @@ const cpuMs = () => {
   return (user + system) / 1000;
 };
 
-/** All contenders in turn in this process: milliseconds a run, of sums. */
+/** All contenders in turn in this process: milliseconds a run, of sums, after a short warm-up and after a long one. */
 async function inTurn(name) {
   const { slice, together } = scenarios[name];
   const runs = [];
@@ -34,19 +36,25 @@ async function inTurn(name) {
     const { makeContender } = await import(`./${contender}.mjs`);
     runs.push(makeContender(scenarios[name]));
   }
-  const sums = runs.map(() => 0);
-  const warm = Math.min(WARM_ROUNDS, 2 * rounds);
   const count = together ? Math.ceil(slice / 10) : slice;
-  for (let round = -warm; round < 2 * rounds; round++) {
-    for (let offset = 0; offset < runs.length; offset++) {
-      const at = (round + warm + offset) % runs.length;
-      const before = cpuMs();
-      if (together) await Promise.all(Array.from({ length: count }, () => runs[at]()));
-      else for (let i = 0; i < count; i++) await runs[at]();
-      if (round >= 0) sums[at] += cpuMs() - before;
+  let round = 0;
+  async function measured(until) {
+    const sums = runs.map(() => 0);
+    for (; round < until; round++) {
+      for (let offset = 0; offset < runs.length; offset++) {
+        const at = (round + offset) % runs.length;
+        const before = cpuMs();
+        if (together) await Promise.all(Array.from({ length: count }, () => runs[at]()));
+        else for (let i = 0; i < count; i++) await runs[at]();
+        sums[at] += cpuMs() - before;
+      }
     }
+    return sums.map((sum) => sum / (2 * rounds * count));
   }
-  return sums.map((sum) => sum / (2 * rounds * count));
+  await measured(Math.min(WARM_ROUNDS, 2 * rounds));
+  const soon = await measured(round + 2 * rounds);
+  await measured(Math.min(STEADY_ROUNDS, 15 * rounds));
+  return { soon, steady: await measured(round + 2 * rounds) };
 }
 
 const script = fileURLToPath(new URL('./contend.mjs', import.meta.url));
@@ -67,12 +75,18 @@ async function livesASecond() {
 
 const reached = [];
 const head = 'scenario                          floor ms    ratio  bare fetch      aim';
-console.log(`T  ${head}   (${process.threadCpuUsage ? 'main thread' : 'process'}, Node ${process.versions.node})`);
+console.log(
+  `T  ${head}   steady   (${process.threadCpuUsage ? 'main thread' : 'process'}, Node ${process.versions.node})`,
+);
 for (const name of names) {
-  const [floor, ours, bare] = await inTurn(name);
+  const { soon, steady } = await inTurn(name);
+  const [floor, ours, bare] = soon;
+  const late = steady[1] / steady[0];
   const about = `${name} ${scenarios[name].about}`.padEnd(32);
-  console.log(`T  ${about}${cell(floor, 3)}${cell(ours / floor)}${cell(bare / floor, 2, 12)}${cell(AIM[name])}`);
-  if (AIM[name]) reached.push([name, (ours / floor).toFixed(2), `<= ${AIM[name]}`]);
+  console.log(
+    `T  ${about}${cell(floor, 3)}${cell(ours / floor)}${cell(bare / floor, 2, 12)}${cell(AIM[name])}${cell(late)}`,
+  );
+  if (AIM[name]) reached.push([name, (ours / floor).toFixed(2), late.toFixed(2), `<= ${AIM[name]}`]);
 }
 console.log(`\nH  ${head}   min-max      MiB floor/ours   bytes floor/ours`);
 for (const name of names) {
@@ -85,13 +99,14 @@ for (const name of names) {
   const memory = `${of(0, 'rssMiB').toFixed(0)}/${of(1, 'rssMiB').toFixed(0)}`.padStart(14);
   const bytes = of(1, 'bytes') > 0 ? `   ${of(0, 'bytes')}/${of(1, 'bytes')}` : '';
   if (scenarios[name].log) {
-    reached.push([`bytes of ${name}`, (of(1, 'bytes') / of(0, 'bytes')).toFixed(2), `<= ${BYTES_AIM}`]);
+    reached.push([`bytes of ${name}`, (of(1, 'bytes') / of(0, 'bytes')).toFixed(2), '', `<= ${BYTES_AIM}`]);
   }
   const bare = of(2, 'cpuMs') / of(0, 'cpuMs');
   console.log(
     `H  ${about}${cell(of(0, 'cpuMs'), 3)}${cell(median(ratios))}${cell(bare, 2, 12)}${cell(AIM[name])}${spread}${memory}${bytes}`,
   );
 }
-if (wanted.length === 0) reached.push(['lives a second', (await livesASecond()).toFixed(0), `>= ${LIVES_AIM}`]);
-console.log('\nT against its aims');
-for (const [what, value, aim] of reached) console.log(`${what.padEnd(16)}${value.padStart(8)}   ${aim}`);
+if (wanted.length === 0) reached.push(['lives a second', (await livesASecond()).toFixed(0), '', `>= ${LIVES_AIM}`]);
+console.log('\nT, T steady, and the aims');
+for (const [what, value, steady, aim] of reached)
+  console.log(`${what.padEnd(16)}${value.padStart(8)}${steady.padStart(8)}   ${aim}`);

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { createAgent, defineTool, memoryStore } from '../../dist/src/index.js';
 import { openai } from '../../dist/src/models/openai/openai.js';
-import { jsonlStore } from '../../dist/src/node.js';
 import { scriptedFetch } from './scripts.mjs';
 
 const echo = defineTool({
@@ -51,6 +50,7 @@ async function turn(conversation) {
 
 /** What the file store keeps of one run. */
 export async function storedBytes(scenario) {
+  const { jsonlStore } = await import('../../dist/src/node.js');
   const directory = await mkdtemp(join(tmpdir(), 'runchart-bench-'));
   try {
     const model = openai('bench', {
