@@ -32,7 +32,7 @@ export function forkHere(): void {
   const kept = entries.value.slice(0, cursor.value + 1);
   batch(() => {
     download(logText(cursor.value), `${name}.jsonl`);
-    put({ id: name, source: 'file', of: 'runchart', entries: kept, broken: [] });
+    put({ id: name, source: 'file', of: 'runchart', entries: kept, broken: [], isFork: true });
     openConversation(name);
     said.value = `${name}.jsonl saved: the log up to here`;
   });

@@ -134,10 +134,21 @@ function take(): void {
       if ('n' in message) record(message, arrivals);
       else pass(message, arrivals);
     }
+    settle(messages.some((message) => 'n' in message && message.type === 'transition'));
     const changed = arrivals.result();
     if (changed.size > 0) conversations.value = new Map([...conversations.value, ...changed]);
     show(changed);
   });
+}
+
+const MOVES_A_SECOND = 10;
+let moved: number[] = [];
+/** Where more moves come than one could follow, the page shows them without motion. */
+function settle(isMove: boolean): void {
+  const at = performance.now();
+  moved = moved.filter((one) => at - one < 1000);
+  if (isMove) moved.push(at);
+  document.documentElement.toggleAttribute('data-busy', moved.length > MOVES_A_SECOND);
 }
 
 /** A page in the background gets no pictures, and lives all the same. */

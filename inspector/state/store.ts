@@ -23,6 +23,8 @@ export interface Conversation {
   readonly status?: ConversationState;
   readonly parent?: { readonly conversation: string; readonly callId: string };
   readonly inFlight?: Pick<InFlight, 'text' | 'reasoning'>;
+  /** Made here, of what stands before an entry of another. */
+  readonly isFork?: true;
   /** Its actors take events from here. */
   readonly takesEvents?: true;
   /** Actors and transitions as they were told, live only. */

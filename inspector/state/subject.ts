@@ -217,6 +217,10 @@ export function stateWord(one: Subject): string {
   return one.chart === 'CONVERSATION' ? (parts[1] ?? '') : keyOf(one.chart, leaf);
 }
 
+/** An actor that is in a state of its chart runs, whatever it waits for; CONVERSATION alone waits for a person. */
+export const activeMark = ({ chart, mark }: Subject): MarkName =>
+  chart === 'CONVERSATION' || mark === 'cancelled' || mark === 'failed' || mark === 'idle' ? mark : 'running';
+
 const OUTCOMES: Readonly<Record<string, MarkName>> = {
   NaturalEnd: 'done',
   Succeeded: 'done',

@@ -9,7 +9,7 @@ import { type Drawing, drawingOf, shownFor } from '../model/litPath.ts';
 import { covered } from '../state/covered.ts';
 import { charts, layoutOf, toggleState } from '../state/layouts.ts';
 import { chartView, chosenState, coverage, entries } from '../state/store.ts';
-import { outcomeOf, standing, subject } from '../state/subject.ts';
+import { activeMark, outcomeOf, standing, subject } from '../state/subject.ts';
 import { ChartDrawing, nodeId } from './ChartDrawing.tsx';
 import { StateCard } from './StateCard.tsx';
 
@@ -168,7 +168,7 @@ export function ChartPanel() {
               drawing={made}
               standing={at}
               outcome={outcome}
-              mark={one?.mark === 'idle' || one === undefined ? 'idle' : outcome ? outcome.mark : runningMark(one.mark)}
+              mark={outcome?.mark ?? (one ? activeMark(one) : 'idle')}
               active={active}
               hovered={hovered.value}
               focused={focused.value}
@@ -193,7 +193,3 @@ export function ChartPanel() {
     </section>
   );
 }
-
-/** An actor that is in a state of its chart runs, whatever it waits for; CONVERSATION alone waits for a person. */
-const runningMark = (mark: 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued') =>
-  shownChart.value === 'CONVERSATION' || mark === 'cancelled' || mark === 'failed' ? mark : 'running';

@@ -23,7 +23,7 @@ import {
   open,
   seqOf,
 } from '../state/store.ts';
-import { crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/subject.ts';
+import { activeMark, crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/subject.ts';
 import { type Box, type Corner, cornerFor, type Drawn } from './corner.ts';
 import { Mark } from './marks.tsx';
 
@@ -146,13 +146,7 @@ export function StateCard({ drawing }: { drawing: Drawing }) {
     charts.value.get(one.chart)?.walker.tree.parents.has(parent.id);
   const ms = isActive ? now.value - (at?.since ?? now.value) : (at?.spent.get(state.id) ?? 0);
   const count = at?.entered.get(state.id) ?? 0;
-  const mark: MarkName = isActive
-    ? one.chart === 'CONVERSATION'
-      ? one.mark
-      : (outcomeOf(one)?.mark ?? 'running')
-    : count > 0
-      ? 'queued'
-      : 'idle';
+  const mark: MarkName = isActive ? (outcomeOf(one)?.mark ?? activeMark(one)) : count > 0 ? 'queued' : 'idle';
   const numbers = isPast.value
     ? [isActive ? `at entry ${seqOf(cursor.value)}` : count > 0 ? `×${count}` : 'never entered']
     : [

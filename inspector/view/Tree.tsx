@@ -171,7 +171,7 @@ function OpenConversation({ conversation, isReached }: { conversation: Conversat
       onKeyDown={(event) => onRowKey(event, fold)}
     >
       <Chevron isOpen={isOpen} isNone={false} toggle={() => fold(!isOpen)} />
-      <Mark name={mark} />
+      {conversation.isFork ? <Icon name="branch" /> : <Mark name={mark} />}
       <b class="tree-name">{conversation.id}</b>
     </div>
   );
@@ -197,7 +197,7 @@ function OtherConversation({ other, isReached }: { other: Conversation; isReache
       onKeyDown={(event) => onRowKey(event, (isOpen) => isOpen && show())}
     >
       <Chevron isOpen={false} isNone={false} toggle={show} />
-      <Mark name={mark} />
+      {other.isFork ? <Icon name="branch" /> : <Mark name={mark} />}
       <span class="tree-name">{other.id}</span>
       <span class="fact">{runs || ''}</span>
     </div>

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
+import { createActor, createMachine } from 'xstate';
 import { createAgent } from '../../src/index.ts';
 import { call, type Reply, scripted } from '../support/model.ts';
 import { proves } from '../support/tier.ts';
@@ -127,6 +128,10 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
     await page.keyboard.press(']');
     await page.locator('[data-state="RUN.RunEnd"]').waitFor();
+    await page.keyboard.press('k');
+    await page.getByRole('button', { name: 'Fork here' }).click();
+    await page.getByRole('treeitem', { name: /^made at \d+/ }).waitFor();
+    expect(await page.locator('.tree-row .icon:not(.chevron .icon)').count()).toBe(1);
   });
 
   it('shows the calls and the messages that wait for their turn with their mark', async () => {
@@ -280,5 +285,25 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.keyboard.press('Home');
     await page.keyboard.press('End');
     await expect.poll(async () => ((await top())[1] ?? 99) < 24).toBe(true);
+  });
+
+  it('shows moves without motion where more come than one could follow', async () => {
+    const { server, observed } = await inspector();
+    const page = await open(server, (made) => made.emulateMedia({ reducedMotion: 'no-preference' }));
+    const lamp = createMachine({
+      initial: 'off',
+      states: { off: { on: { SWITCH: 'on' } }, on: { on: { SWITCH: 'off' } } },
+    });
+    const app = createActor(lamp, { inspect: observed.observe }).start();
+    const motion = () =>
+      page.evaluate(() => getComputedStyle(document.querySelector('.lit .shaft') ?? document.body).animationName);
+    app.send({ type: 'SWITCH' });
+    await expect.poll(motion).toBe('run-over');
+    const timer = setInterval(() => app.send({ type: 'SWITCH' }), 30);
+    await expect.poll(motion).toBe('none');
+    clearInterval(timer);
+    await page.waitForTimeout(1100);
+    app.send({ type: 'SWITCH' });
+    await expect.poll(motion).toBe('run-over');
   });
 });
