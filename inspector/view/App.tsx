@@ -47,9 +47,10 @@ function Right({ isWide }: { isWide: boolean }) {
       </section>
     );
   }
-  const names: readonly Tab[] = isXstate ? ['events', 'context'] : (Object.keys(NAMES) as Tab[]);
-  const shown =
-    isWide && tab.value === 'events' ? 'steps' : names.includes(tab.value) ? tab.value : (names[0] ?? 'events');
+  const all: readonly Tab[] = isXstate ? ['events', 'context'] : (Object.keys(NAMES) as Tab[]);
+  // In a wide window they have a column of their own.
+  const names = isWide ? all.filter((name) => name !== 'events') : all;
+  const shown = names.includes(tab.value) ? tab.value : (names[0] ?? 'events');
   return (
     <section class="right-panel" aria-label={NAMES[shown]}>
       <div class="panel-head">

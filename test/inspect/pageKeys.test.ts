@@ -238,7 +238,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(left()).toEqual(['b']);
   });
 
-  it('opens the tree over the chart of a narrower window to search in it, and folds it again when a row is chosen', async () => {
+  it('opens the tree over the chart of a narrower window to search in it, folds it when a row is chosen, and has no tab for what has a column', async () => {
     const { server } = await inspector();
     const page = await open(server);
     await drop(page, await madeLog());
@@ -255,6 +255,9 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.getByRole('button', { name: 'Conversations' }).click();
     await page.getByRole('button', { name: 'Fold the conversations' }).click();
     expect(await page.locator('.tree.is-open').count()).toBe(0);
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    await page.locator('.events-panel').waitFor();
+    expect(await page.getByRole('tab').allTextContents()).toEqual(['Steps', 'Sequence', 'Context']);
   });
 
   it('shows streamed text as one row of the events, and leaves who looks elsewhere where they are', async () => {
