@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine } from 'xstate';
 import { createAgent, subAgents } from '../../src/index.ts';
+import { ModelError } from '../../src/models/model.ts';
 import { byTask, spawn } from '../support/family.ts';
 import { scripted } from '../support/model.ts';
 import { proves, volume } from '../support/tier.ts';
@@ -115,6 +116,17 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     await page.getByRole('tab', { name: 'Events' }).click();
     await page.locator('.event.is-broken', { hasText: 'line 4' }).waitFor();
     expect(await page.locator('.time-line .cross').count()).toBe(1);
+  });
+
+  it.skipIf(!proves)('tells the first line of an error under the stop, and the whole of it when asked', async () => {
+    const { server, observed } = await inspector();
+    const page = await open(server);
+    const failure = new ModelError({ code: 'auth', message: 'No such key\nAsk for one', retryable: false });
+    await (await agentOf([failure], observed.observe).open('live')).send('Hi').result;
+    const stop = page.locator('.stop');
+    await stop.getByText('auth: No such key', { exact: true }).waitFor();
+    await stop.getByRole('button', { name: 'whole error' }).click();
+    await stop.getByText('Ask for one').waitFor();
   });
 
   it('turns the path into a test that uses runchart/testing', async () => {
