@@ -5,6 +5,7 @@
  */
 import {
   type CallRecord,
+  countersOf,
   type Decision,
   type DecisionReceipt,
   type LogState,
@@ -190,7 +191,7 @@ export class SubAgentRegistry implements SubAgents {
     const makeSubAgents: MakeSubAgents = (owner) => new SubAgentRegistry({ ...owner, callIds, spawns: new Map() });
     const uncounted = () =>
       [...this.#groups.values()].flatMap(({ children }) => children.flatMap((child) => child.uncounted ?? []));
-    const isOverBudget = (): boolean => overBudget(policies.limits, this.#logState.counters, uncounted);
+    const isOverBudget = (): boolean => overBudget(policies.limits, countersOf(this.#logState), uncounted);
     return new SubAgent({
       task,
       record: this.#records.of(callId, id),

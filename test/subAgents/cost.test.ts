@@ -99,6 +99,29 @@ describe('the cost of sub-agents', () => {
     expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual(['run-stop completed max_budget']);
   });
 
+  it.each([{ costUsd: 10 }, { tokens: 20 }])(
+    '%o: what the parent spent in the run under way is gone for its sub-agents',
+    async (limits) => {
+      const echo = echoTool();
+      const model = byTask(
+        {
+          alpha: [
+            [call('1', 'echo', { m: 'x' }), uses(4)],
+            [submit('s', 'A'), uses(4)],
+          ],
+        },
+        { prices },
+      );
+      const { conversation } = await bench({
+        model: scripted([[spawn('p', 'alpha'), uses(9)]], { prices }),
+        tools: [echo.tool, subAgents({ model })],
+        policies: { limits },
+      });
+      expect((await conversation.send('hi').result).costUsd).toBe(13);
+      expect(model.of('alpha').calls).toHaveLength(1);
+    },
+  );
+
   it('of one that waits is counted when it begins to wait, and never twice', async () => {
     const ask = echoTool('ask');
     const model = byTask(
