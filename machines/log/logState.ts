@@ -112,9 +112,8 @@ function learnItem(logState: LogState, runId: string | null, item: AgentItem) {
 }
 
 /** A result that says that a call did not run, or that nobody knows, is none to compare. */
-function learnCounted({ calls, uncounted }: LogState, entry: Extract<LogEntry, { type: 'tool-result' }>) {
-  const { callId, outcome } = entry;
-  if (calls.has(callId) && (outcome === 'succeeded' || outcome === 'failed')) uncounted.push(entry);
+function learnCounted({ uncounted }: LogState, entry: Extract<LogEntry, { type: 'tool-result' }>) {
+  if (entry.outcome === 'succeeded' || entry.outcome === 'failed') uncounted.push(entry);
 }
 
 /** Outside of every run a call goes on for nobody but itself; a run may take it up again. */
@@ -139,7 +138,8 @@ export function countersOf(logState: LogState): Counters {
   for (const entry of logState.uncounted.splice(0)) {
     if (entry.type === 'tool-result') {
       const { callId } = entry;
-      results.push({ callId, print: resultFingerprint(logState.calls.get(callId)?.print ?? '', entry) });
+      const call = logState.calls.get(callId);
+      if (call) results.push({ callId, print: resultFingerprint(call.print, entry) });
     } else if (entry.type === 'model-reply') {
       counters = countReply(countResults(counters, results.splice(0)), entry);
     } else counters = countUsage(counters, usageOf(entry));

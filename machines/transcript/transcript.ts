@@ -280,7 +280,6 @@ class MessageList implements Transcript {
 
   /** A reply without calls. */
   #spoken(content: StoredPart[]): void {
-    this.#close();
     this.#reply += 1;
     this.#add({ role: 'assistant', content, toolCalls: [] });
   }

@@ -197,6 +197,13 @@ function earlier(messages: readonly Message[]): LogEntry[] {
   return entries;
 }
 
+/** A call before them, and its result behind them. */
+const answeredLate = (messages: readonly Message[]): Message[] => [
+  { role: 'assistant', content: [], toolCalls: [{ callId: 'z', name: 'read', args: {} }] },
+  ...messages,
+  { role: 'tool', callId: 'z', content: text('late'), isError: false },
+];
+
 const FOLDS: Record<string, Fold<Worth>> = {
   limits: ({ counted, limits }) => counters.limitReached(counted, limits),
   cycle: ({ counted }) => [counters.newCycle(counted), counters.newCycle(counted) === counted],
@@ -259,6 +266,7 @@ const FOLDS: Record<string, Fold<Worth>> = {
   earlier: ({ messages }) => [
     [earlier(messages)],
     [knowledgeOf([historyOf(messages)]), modelMessages([historyOf(messages)])],
+    modelMessages([historyOf(answeredLate(messages))]),
   ],
 };
 

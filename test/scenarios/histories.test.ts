@@ -119,6 +119,14 @@ it('a history whose calls all have results is taken over as it is', async () => 
   expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 succeeded']);
 });
 
+it('a result of a history behind which the model has spoken again is told as a later word', async () => {
+  const { conversation } = await opened([user('q'), calls('', 'c1'), calls('in between'), told('c1'), calls('ok')]);
+  const shown = conversation.messages();
+  expect(shown.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user', 'assistant']);
+  expect(shown[2]).toMatchObject({ callId: 'c1', isError: true });
+  expect(JSON.stringify(shown[4])).toContain('c1 is paid');
+});
+
 it('messages of the model that follow one another in a history stay separate, with what the provider sent beside each', async () => {
   const signed: Message = {
     role: 'assistant',
