@@ -1,8 +1,8 @@
 /**
  * Decisions from the page. Rule: one is sent with its suspension, once; what became of it is said in words where the buttons
- * stood; keys do nothing for a moment after a card has appeared.
+ * stood; keys do nothing for a moment after a card has appeared or gone.
  */
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
 import { type CallFacts, type LogFacts, type Suspension, waitingAt } from '../model/facts.ts';
 import { ask } from './live.ts';
@@ -72,6 +72,14 @@ export function isSettled(key: string, at: number): boolean {
 export const seeCard = (key: string, at: number): void => {
   if (!firstSeen.has(key)) firstSeen.set(key, at);
 };
+let waiting: ReadonlySet<string> = new Set();
+effect(() => {
+  const left = new Set(cards().map(({ call, suspension }) => cardKey(call, suspension)));
+  // A second press was meant for the card that has gone, not for what comes to its place.
+  if ([...waiting].some((key) => !left.has(key)))
+    for (const key of left) if (firstSeen.has(key)) firstSeen.set(key, performance.now());
+  waiting = left;
+});
 
 const put = (key: string, state: Sent): void => {
   sent.value = new Map(sent.value).set(key, state);
@@ -88,8 +96,6 @@ export async function decide({ call, suspension }: Card, answer: Answer): Promis
   const conversation = open.value?.id;
   if (conversation === undefined || !mayControl() || sent.value.get(key)?.state === 'sending') return undefined;
   put(key, { state: 'sending' });
-  // A second press of the same key is meant for this one, not for what comes to its place.
-  for (const other of cards()) firstSeen.set(cardKey(other.call, other.suspension), performance.now());
   const decision: Decision = { callId: call.callId, suspension: suspension.number, ...answer };
   try {
     const answered = await ask({ type: 'decide', conversation, decision });

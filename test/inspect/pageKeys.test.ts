@@ -238,6 +238,42 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(left()).toEqual(['b']);
   });
 
+  it('has keys do nothing just behind a card that has gone, however slowly it was decided', async () => {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const replies: Reply[] = [[call('a', 'note', { text: 'a' }), call('b', 'note', { text: 'b' })]];
+    const authorize = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      return true;
+    };
+    const agent = kept(
+      createAgent({ model: scripted(replies), tools: [approvedTool], authorize, inspect: observed.observe }),
+    );
+    const conversation = await agent.open('live');
+    await conversation.send('Take two notes').result;
+    const cards = page.getByRole('group', { name: 'note asks to run' });
+    await cards.nth(1).waitFor();
+    await page.waitForTimeout(450);
+    await page.keyboard.press('1');
+    // At once behind the card: the impatient second press.
+    await page.evaluate(() => {
+      const isOne = (): boolean => document.querySelectorAll('.decision').length === 1;
+      const press = (): void =>
+        void document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true }));
+      const observer = new MutationObserver(() => {
+        if (!isOne()) return;
+        observer.disconnect();
+        press();
+        document.body.dataset.pressed = 'again';
+      });
+      observer.observe(document.body, { childList: true, subtree: true });
+      press();
+    });
+    await page.locator('body[data-pressed]').waitFor();
+    await page.waitForTimeout(800);
+    expect(conversation.pending.map(({ callId }) => callId)).toEqual(['b']);
+  });
+
   it('opens the tree over the chart of a narrower window to search in it, folds it when a row is chosen, and has no tab for what has a column', async () => {
     const { server } = await inspector();
     const page = await open(server);
