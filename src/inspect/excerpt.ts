@@ -32,10 +32,21 @@ interface Copying {
   above: Set<object>;
 }
 
+/** Characters behind a cut in which the end of a credential is looked for. */
+const REACH = 500;
+
 function textOf(text: string, { limits }: Copying): string {
-  const kept = text.length > limits.text ? text.slice(0, limits.text) : text;
-  const clean = kept.replace(SECRET_SHAPE, REDACTED);
-  return kept === text ? clean : `${clean}… ${text.length - limits.text} more characters`;
+  if (text.length <= limits.text) return text.replace(SECRET_SHAPE, REDACTED);
+  const head = text.slice(0, limits.text + REACH);
+  let clean = '';
+  let from = 0;
+  // One that the cut goes through is known by its whole.
+  for (const { index, 0: found } of head.matchAll(SECRET_SHAPE)) {
+    if (index >= limits.text) break;
+    clean += head.slice(from, index) + REDACTED;
+    from = index + found.length;
+  }
+  return `${clean}${head.slice(from, limits.text)}… ${text.length - limits.text} more characters`;
 }
 
 function isActor(value: object): value is { sessionId: string; id?: unknown } {

@@ -6,7 +6,7 @@ import { assign, createActor, createMachine, fromPromise } from 'xstate';
 import { createAgent, subAgents } from '../../src/index.ts';
 import { chartOfConfig } from '../../src/inspect/apps.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
-import { excerpt } from '../../src/inspect/excerpt.ts';
+import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
 import { startInspector, statelyInspector } from '../../src/inspect/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { type Channel, PageConnection } from '../../src/inspect/page.ts';
@@ -488,6 +488,9 @@ describe('an excerpt', () => {
       tokens: 12,
       text: '[redacted]',
     });
+    const key = ` sk-${'a'.repeat(40)} `;
+    for (let before = 3_930; before < 4_000; before++)
+      expect(excerpt('x'.repeat(before) + key + 'y'.repeat(100), CONTEXT)).not.toContain('sk-');
     const large = Array.from({ length: 300 }, () => ({ text: 'x'.repeat(10_000), more: Array(200).fill({ a: 1 }) }));
     expect(JSON.stringify(excerpt(large)).length).toBeLessThan(200_000);
     expect(JSON.stringify(excerpt(JSON.parse('{"__proto__":{"evil":1}}')))).toBe('{"__proto__":{"evil":1}}');
