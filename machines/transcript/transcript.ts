@@ -234,8 +234,10 @@ class MessageList implements Transcript {
       case 'tool-result':
         return this.#result(entry.callId, entry.outcome, entry.content);
       case 'call-settled':
-        if ('retry' in entry.how) this.#retried = new Set(this.#retried).add(entry.callId);
-        else if ('ran' in entry.how) this.#settle(entry.callId, 'succeeded', textPart(JSON.stringify(entry.how.ran)));
+        if ('retry' in entry.how) {
+          this.#retried ??= new Set();
+          this.#retried.add(entry.callId);
+        } else if ('ran' in entry.how) this.#settle(entry.callId, 'succeeded', textPart(JSON.stringify(entry.how.ran)));
         else this.#settle(entry.callId, 'cancelled', textPart(DID_NOT_RUN));
         return;
       case 'compaction':

@@ -1,6 +1,6 @@
 /** The fold of a log into messages: how large they are, and which results can make room. */
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   applyEntry,
   createTranscript,
@@ -202,6 +202,19 @@ describe('how large the messages are', () => {
         expect(sizeOfTranscript(once).characters).toBe(shown.join('').length);
       }),
     );
+  });
+
+  it('what was learnt is copied for no entry: a thousand calls that are retried cost no more each than one', () => {
+    const ids = Array.from({ length: 1_000 }, (_, index) => `c${index}`);
+    const settled = ids.map((callId): Entry => ({ type: 'call-settled', callId, how: { retry: true } }));
+    const made = transcript([user(), ...calls(...ids), ...ids.map((callId) => result(callId, 1))]);
+    const added = vi.spyOn(Set.prototype, 'add');
+    for (const entry of of(settled)) made.push(entry);
+    const count = added.mock.calls.length;
+    added.mockRestore();
+    expect(count).toBeLessThanOrEqual(ids.length);
+    for (const entry of of([result('c0', 9), result('c0', 8)])) made.push(entry);
+    expect(made.messages()[2]?.content).toEqual(text(9));
   });
 
   it('an image counts as 1,600 tokens, whatever its data', () => {
