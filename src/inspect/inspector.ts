@@ -70,7 +70,7 @@ export async function startLogInspector(options: InspectorOptions = {}): Promise
     },
     show(name, entries, unread) {
       records.add({ type: 'conversation', conversation: name, of: 'file', ...(unread.length > 0 && { unread }) });
-      for (const entry of entries) records.add({ type: 'entry', conversation: name, entry });
+      for (const entry of entries) records.entry(name, entry);
     },
     async close() {
       observed.close();

@@ -263,7 +263,7 @@ export class Observed {
       // Who comes while an append is told has taken what it was told already.
       if (entry.seq < next) return;
       next = entry.seq + 1;
-      this.#records.add({ n: 0, at: 0, type: 'entry', conversation: id, entry });
+      this.#records.entry(id, entry);
       if (entry.type.startsWith('run-')) status();
     };
     for (const entry of log.entries.slice(next)) take(entry);

@@ -3,7 +3,7 @@
  * Rule: keeping one makes no text, no copy and, for what comes most, no object: a record is made of it when somebody reads.
  * Of what is kept, events and transitions go first, since the log and the living actors tell where a run stands without them.
  */
-import type { Json } from '../../machines/vocabulary.ts';
+import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
 import { ENTRY, excerpt } from './excerpt.ts';
 import {
@@ -82,7 +82,8 @@ export class RecordLog {
 
   /** The fact becomes the record: what is handed over is nobody else's any more. */
   add(fact: NewRecord): void {
-    this.#at = this.#now();
+    // Actors come and go behind an event, or as one of many: a clock asked for each costs as much as the record.
+    if (fact.type !== 'actor' && fact.type !== 'stopped') this.#at = this.#now();
     if (fact.type === 'event') return this.#move(EVENT, fact.actor, fact.event, fact.from, undefined);
     if (fact.type === 'settled') return this.#move(SETTLED, fact.actor, fact.event, fact.status, fact.value);
     if (fact.type === 'transition') return this.#move(fact.step, fact.actor, fact.event, fact.taken, fact.value);
@@ -92,6 +93,13 @@ export class RecordLog {
     this.#next += 1;
     if (isLasting(fact)) this.#lasting.push(record);
     else this.#keep(record);
+    this.#tell();
+  }
+
+  entry(conversation: string, entry: LogEntry): void {
+    this.#at = this.#now();
+    this.#keep({ n: this.#next, at: this.#at, type: 'entry', conversation, entry });
+    this.#next += 1;
     this.#tell();
   }
 

@@ -12,7 +12,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
-import { createAgent, defineTool } from '../../dist/src/index.js';
+import { createAgent, defineTool, memoryStore } from '../../dist/src/index.js';
 import { startInspector } from '../../dist/src/inspect/index.js';
 
 const WARM = 600;
@@ -47,12 +47,14 @@ function model() {
   };
 }
 
-async function runs(agent, count) {
+/** What is over is forgotten: a store that keeps it all would be collected most of the time. */
+async function runs({ agent, store }, count) {
   for (let run = 0; run < count; run += 1) {
     const conversation = await agent.open();
     const { reason } = await conversation.send('Go.').result;
     if (reason !== 'completed') throw new Error(`a run ended as ${reason}: ${conversation.log().at(-2)?.cause}`);
     await conversation.close();
+    await store.delete(conversation.id);
     await new Promise(setImmediate);
   }
 }
@@ -76,8 +78,11 @@ async function watched(inspector) {
   return { hasAll: said, stop: () => page.kill() };
 }
 
-const agentWith = (inspector) =>
-  createAgent({ model: model(), tools: [tool], ...(inspector && { inspect: inspector.observe }) });
+function agentWith(inspector) {
+  const store = memoryStore();
+  const inspect = inspector && { inspect: inspector.observe };
+  return { store, agent: createAgent({ model: model(), tools: [tool], store, ...inspect }) };
+}
 
 /** CPU of a run in ms, without an inspector and with one that nobody watches. */
 async function inTurn() {
@@ -96,7 +101,7 @@ async function inTurn() {
       if (slice >= 0) sums[at] += cpu() - before;
     }
   }
-  for (const agent of agents) await agent.close();
+  for (const { agent } of agents) await agent.close();
   await inspector.close();
   return sums.map((sum) => sum / SLICES / SLICE);
 }
@@ -105,17 +110,17 @@ async function inTurn() {
 async function apart(isWatched) {
   const inspector = isWatched ? await startInspector() : undefined;
   const page = inspector && (await watched(inspector));
-  const agent = agentWith(inspector);
+  const observed = agentWith(inspector);
   let before = process.cpuUsage();
   for (const count of [WARM, RUNS]) {
     const hasAll = page?.hasAll();
     before = process.cpuUsage();
-    await runs(agent, count);
+    await runs(observed, count);
     await hasAll;
   }
   const { user, system } = process.cpuUsage(before);
   page?.stop();
-  await agent.close();
+  await observed.agent.close();
   await inspector?.close();
   return (user + system) / 1000 / RUNS;
 }
