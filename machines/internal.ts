@@ -18,7 +18,7 @@ export {
 } from './counters.ts';
 export { canonical, fingerprintOf, hash } from './fingerprint.ts';
 export * from './index.ts';
-export type { CallRecord } from './log/callRecord.ts';
+export type { CallRecord, Judgement } from './log/callRecord.ts';
 export { judgeDecision, rerunOf } from './log/callRecord.ts';
 export {
   applyEntry,

@@ -2,11 +2,10 @@
  * Reads, authorizes and routes decisions of a host. Rule: nothing from outside reaches a chart unparsed;
  * each is about one call, of this conversation or of a sub-agent within it; the answer is true once it is durable there.
  */
-import { type Decision, type DecisionReceipt, judgeDecision, type PendingCall } from '../../machines/internal.ts';
+import { type Decision, type Judgement, judgeDecision, type PendingCall } from '../../machines/internal.ts';
 import { DecisionRefusedError, LimitError } from '../errors.ts';
 import { ownArgsJson } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
-import type { DecisionCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { field, fieldsOf, readCallId, refuse, textField } from './hostInput.ts';
 import { pendingCall } from './run.ts';
@@ -46,8 +45,8 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     mustBeOpen();
   }
   if (subAgents && found) return subAgents.decide(decision);
-  const command: DecisionCommand = { type: 'decision.proposed', decision };
-  const receipt = (await runtime.commands.decisions.run(callId, () => {
+  const command = { type: 'decision.proposed', decision } as const;
+  const { receipt, suspension } = (await runtime.commands.decisions.run(callId, () => {
     const { receipt } = judgeDecision(logState.calls.get(callId), decision);
     // Who says the same again is told so; another word would be one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
@@ -55,9 +54,9 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
       throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
     }
     return runtime.submit(command);
-  })) as DecisionReceipt;
+  })) as Judgement;
   // An earlier one, whose append a cancel did not wait for, may have landed before it. Of what is stored secrets are gone.
-  const stored = logState.calls.get(callId)?.decisions.get(command.suspension ?? 0);
+  const stored = logState.calls.get(callId)?.decisions.get(suspension);
   const isTaken = receipt === 'applied' || receipt === 'held';
   return isTaken && stored && stored.action !== decision.action ? 'conflict' : receipt;
 }

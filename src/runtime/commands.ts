@@ -9,11 +9,11 @@ import {
   type ConversationEvent,
   countersOf,
   type Decision,
-  type DecisionReceipt,
   type EffectRequest,
   type Failure,
   goesOn,
   type Json,
+  type Judgement,
   judgeDecision,
   type LogState,
   type NewEntry,
@@ -40,14 +40,12 @@ export type Command =
   | { type: 'promotion.requested'; aborted?: boolean }
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
-  /** `suspension`: the one that it was for when it was delivered. */
-  | { type: 'decision.proposed'; decision: Decision; suspension?: number }
+  | { type: 'decision.proposed'; decision: Decision }
   | { type: 'settlement.proposed'; callId: string; how: Settlement }
   | SubAgentChange
   /** Somebody who watches threw, and is not to be ignored. */
   | { type: 'observer.failed'; error: Failure };
 
-export type DecisionCommand = Extract<Command, { type: 'decision.proposed' }>;
 export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
 /** Commands that start a run when their turn comes. */
 export type StartingCommand = Extract<Command, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
@@ -56,7 +54,7 @@ export interface Admission {
   /** Events for the chart, in order. */
   events: readonly ConversationEvent[];
   /** What the host is told once the events' entries are durable. */
-  answer?: DecisionReceipt | 'applied' | 'unknown' | 'returned';
+  answer?: Judgement | 'applied' | 'unknown' | 'returned';
   /** The command is refused; nothing changes. */
   refused?: Error;
   /** What is only put on record. */
@@ -84,17 +82,16 @@ function takesNoAnswer(logState: LogState, { action, callId, suspension }: Decis
   return suspension === undefined || suspension === record.suspension;
 }
 
-function admitDecision(logState: LogState, command: DecisionCommand): Admission {
-  const { decision } = command;
+function admitDecision(logState: LogState, decision: Decision): Admission {
   const { callId } = decision;
   if (takesNoAnswer(logState, decision)) {
     const why = `the call ${callId} waits for approval: it takes approve, deny or edit, not answer`;
     return { events: [], refused: new InvalidDecisionError(why) };
   }
-  const { receipt, suspension } = judgeDecision(logState.calls.get(callId), decision);
-  if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer: receipt };
-  command.suspension = suspension;
-  return { events: [{ type: 'decision.arrived', held: { callId, suspension, decision } }], answer: receipt };
+  const answer = judgeDecision(logState.calls.get(callId), decision);
+  const { receipt, suspension } = answer;
+  if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer };
+  return { events: [{ type: 'decision.arrived', held: { callId, suspension, decision } }], answer };
 }
 
 function admitSettlement(logState: LogState, callId: string, how: Settlement): Admission {
@@ -133,7 +130,7 @@ export function admitCommand(
   const given = command as Command;
   switch (given.type) {
     case 'decision.proposed':
-      return admitDecision(logState, given);
+      return admitDecision(logState, given.decision);
     case 'settlement.proposed':
       return admitSettlement(logState, given.callId, given.how);
     case 'message.sent':

@@ -390,7 +390,7 @@ export const runtime = [
     about:
       'a decision without a number, taken for the suspension that came meanwhile, is told to conflict with the one before',
     witness: 'test/scenarios/decidedCalls.test.ts',
-    edits: [['decisions.get(command.suspension ?? 0)', 'decisions.get(1)']],
+    edits: [['decisions.get(suspension)', 'decisions.get(1)']],
   },
   {
     id: 'cancel-waits-for-a-promotion',

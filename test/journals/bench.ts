@@ -1,6 +1,6 @@
 /**
  * A run that is recorded, and the same run played again. Rule: the recording passes through JSON text, as it would
- * through a file, and the replay gets a model and plugins that fail when they are called.
+ * through a file, and is frozen; the replay gets a model and plugins that fail when they are called.
  */
 import { expect } from 'vitest';
 import {
@@ -42,7 +42,8 @@ export async function recorded(options: AgentOptions, id = 'c'): Promise<Recorde
   const agent = createAgent({ ...options, ports: { ...options.ports, journal } });
   const conversation = await agent.open(id);
   const entries = conversation.log();
-  const recording = (): RecordedDelivery[] => lines.map((line) => JSON.parse(line) as RecordedDelivery);
+  const recording = (): RecordedDelivery[] =>
+    lines.map((line) => JSON.parse(line, (_, value) => Object.freeze(value)) as RecordedDelivery);
   const logged = (): string => JSON.stringify(conversation.log());
   const { policies, plugins = [], model } = options;
   const replayed = (): string =>
