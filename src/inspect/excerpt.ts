@@ -30,23 +30,25 @@ interface Copying {
   limits: ExcerptLimits;
   left: number;
   above: Set<object>;
+  clean: (text: string) => string;
 }
 
 /** Characters behind a cut in which the end of a credential is looked for. */
 const REACH = 500;
 
-function textOf(text: string, { limits }: Copying): string {
+function textOf(whole: string, { limits, clean }: Copying): string {
+  const text = clean(whole);
   if (text.length <= limits.text) return text.replace(SECRET_SHAPE, REDACTED);
   const head = text.slice(0, limits.text + REACH);
-  let clean = '';
+  let shown = '';
   let from = 0;
   // One that the cut goes through is known by its whole.
   for (const { index, 0: found } of head.matchAll(SECRET_SHAPE)) {
     if (index >= limits.text) break;
-    clean += head.slice(from, index) + REDACTED;
+    shown += head.slice(from, index) + REDACTED;
     from = index + found.length;
   }
-  return `${clean}${head.slice(from, limits.text)}… ${text.length - limits.text} more characters`;
+  return `${shown}${head.slice(from, limits.text)}… ${text.length - limits.text} more characters`;
 }
 
 function isActor(value: object): value is { sessionId: string; id?: unknown } {
@@ -82,7 +84,7 @@ function fieldsOf(value: object, copying: Copying, depth: number): Json {
     }
     const hidden = typeof field === 'string' && field !== '' && SECRET_KEY.test(name);
     const copied = hidden ? REDACTED : copyOf(field, copying, depth + 1);
-    if (copied !== undefined) Object.defineProperty(fields, name, { value: copied, enumerable: true });
+    if (copied !== undefined) Object.defineProperty(fields, copying.clean(name), { value: copied, enumerable: true });
   }
   if (names.length > copying.limits.items) fields['…'] = `${names.length - copying.limits.items} more`;
   return fields;
@@ -127,10 +129,12 @@ function copyOf(value: unknown, copying: Copying, depth: number): Json | undefin
   }
 }
 
-/** Never throws. */
-export function excerpt(value: unknown, limits: ExcerptLimits = EVENT): Json {
+const asIs = (text: string): string => text;
+
+/** Never throws. `clean` takes secrets out of each text before it is cut. */
+export function excerpt(value: unknown, limits: ExcerptLimits = EVENT, clean: Copying['clean'] = asIs): Json {
   try {
-    return copyOf(value, { limits, left: limits.values, above: new Set() }, 0) ?? null;
+    return copyOf(value, { limits, left: limits.values, above: new Set(), clean }, 0) ?? null;
   } catch {
     return '[cannot be read]';
   }

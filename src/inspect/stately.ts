@@ -1,12 +1,14 @@
 /**
  * Conversations in the inspector of `@statelyai/inspect`, or in any observer of XState's inspection. Rule: contexts and
- * events go out as excerpts without credentials, since that inspector hands on whatever it gets, by default to a page on
+ * events go out as excerpts without credentials and secrets, since that inspector hands on whatever it gets, by default to a page on
  * another host. Names are given where the conversation is opened: roots are called as it is.
  */
+import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../errors.ts';
+import { redactor } from '../log/redact.ts';
 import type { InspectObserver } from '../options.ts';
 import { hasMethods } from '../validation.ts';
-import { CONTEXT, excerpt } from './excerpt.ts';
+import { CONTEXT, type ExcerptLimits, excerpt } from './excerpt.ts';
 
 interface Snapshot {
   readonly status?: unknown;
@@ -31,37 +33,44 @@ interface Told {
   readonly snapshot?: Snapshot;
 }
 
-const shownSnapshot = ({ status, value, context, output, error }: Snapshot): Snapshot => ({
-  status,
-  value,
-  context: excerpt(context, CONTEXT),
-  ...(output !== undefined && { output: excerpt(output) }),
-  ...(error !== undefined && { error: excerpt(error) }),
-});
-
 /** An inspector, or the observer that it gives. */
 export type StatelyInspector = { next?(event: never): void } | { inspect: { next?(event: never): void } };
 
-/** As `inspect` of `createAgent`: `inspect: statelyInspector(createWebSocketInspector())`. Throws ConfigurationError. */
-export function statelyInspector(inspector: StatelyInspector): InspectObserver {
+/**
+ * As `inspect` of `createAgent`: `inspect: statelyInspector(createWebSocketInspector(), { secrets })`; the agent's own `secrets`
+ * are taken out of all that it is told. Throws ConfigurationError.
+ */
+export function statelyInspector(
+  inspector: StatelyInspector,
+  { secrets = [] }: { secrets?: readonly string[] } = {},
+): InspectObserver {
   const found: unknown = 'inspect' in inspector ? inspector.inspect : inspector;
   if (!hasMethods(found, 'next'))
     throw new ConfigurationError(
       'statelyInspector needs an inspector of @statelyai/inspect, or an observer with next (@xstate/inspect is for XState 4)',
     );
   const observer = found as { next(event: Told): void };
+  const redact = redactor(secrets);
+  const shown = (one: unknown, limits?: ExcerptLimits): Json => excerpt(one, limits, redact);
+  const shownSnapshot = ({ status, value, context, output, error }: Snapshot): Snapshot => ({
+    status,
+    value,
+    context: shown(context, CONTEXT),
+    ...(output !== undefined && { output: shown(output) }),
+    ...(error !== undefined && { error: shown(error) }),
+  });
   const refs = new WeakMap<Ref, Ref>();
   const shownRef = (ref: Ref): Ref => {
     const known = refs.get(ref);
     if (known) return known;
     const { logic, _parent } = ref;
-    const shown: Ref = Object.create(ref, {
+    const copy: Ref = Object.create(ref, {
       logic: { value: logic },
       _parent: { get: () => _parent && shownRef(_parent) },
       getSnapshot: { value: () => shownSnapshot(ref.getSnapshot()) },
     });
-    refs.set(ref, shown);
-    return shown;
+    refs.set(ref, copy);
+    return copy;
   };
   return {
     next(event) {
@@ -73,7 +82,7 @@ export function statelyInspector(inspector: StatelyInspector): InspectObserver {
         ...(rootId !== undefined && { rootId }),
         actorRef: shownRef(actorRef),
         ...(sourceRef && { sourceRef: shownRef(sourceRef) }),
-        ...(sent && { event: excerpt(sent) as unknown as { type: string } }),
+        ...(sent && { event: shown(sent) as unknown as { type: string } }),
         ...(snapshot && { snapshot: shownSnapshot(snapshot) }),
       });
     },

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Arrivals, type Fact, type Growing, NOTHING_OBSERVED, Observing } from '../../inspector/model/observed.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { SECRET } from './approved.ts';
 
@@ -131,5 +132,57 @@ describe('what comes to a page', () => {
     expect(arrivals.result().get('c')?.inFlight).toEqual({ text: 'so far', reasoning: '' });
     arrivals.entry('c', entryOf(0, 'agent-output'));
     expect(arrivals.result().get('c')).toEqual({ entries: [entryOf(0, 'agent-output')] });
+  });
+});
+
+describe('an excerpt', () => {
+  it('copies whatever an app holds, within bounds and without credentials', () => {
+    const cyclic: { self?: object; list: unknown[] } = { list: [] };
+    cyclic.self = cyclic;
+    expect(excerpt(cyclic)).toEqual({ list: [], self: '[circular]' });
+    const odd = {
+      get bad(): never {
+        throw new Error('no');
+      },
+      run: () => 1,
+      big: 10n,
+      when: new Date(0),
+      bytes: new Uint8Array(3),
+      map: new Map([['a', 1]]),
+      error: new TypeError('wrong'),
+      none: undefined,
+      endless: Number.POSITIVE_INFINITY,
+    };
+    expect(excerpt(odd)).toEqual({
+      bad: '[cannot be read]',
+      run: '[function run]',
+      big: '10',
+      when: '1970-01-01T00:00:00.000Z',
+      bytes: '[3 bytes]',
+      map: [['a', 1]],
+      error: { name: 'TypeError', message: 'wrong' },
+      endless: 'Infinity',
+    });
+    const keys = {
+      Authorization: 'Bearer abcdefghijklmnop',
+      apiKey: 'x',
+      nextToken: 'y',
+      tokens: 12,
+      text: 'sk-abcdefghijklmnopqrst',
+    };
+    expect(excerpt(keys)).toEqual({
+      Authorization: '[redacted]',
+      apiKey: '[redacted]',
+      nextToken: '[redacted]',
+      tokens: 12,
+      text: '[redacted]',
+    });
+    const key = ` sk-${'a'.repeat(40)} `;
+    for (let before = 3_930; before < 4_000; before++)
+      expect(excerpt('x'.repeat(before) + key + 'y'.repeat(100), CONTEXT)).not.toContain('sk-');
+    const large = Array.from({ length: 300 }, () => ({ text: 'x'.repeat(10_000), more: Array(200).fill({ a: 1 }) }));
+    expect(JSON.stringify(excerpt(large)).length).toBeLessThan(200_000);
+    expect(JSON.stringify(excerpt(JSON.parse('{"__proto__":{"evil":1}}')))).toBe('{"__proto__":{"evil":1}}');
+    expect({}).not.toHaveProperty('evil');
   });
 });
