@@ -72,11 +72,15 @@ interface End {
   output?: unknown;
 }
 
-/** What went wrong, with its code where it has one. */
+/** What went wrong, with its code where it has one. An app's output may throw when it is read: that is no end of the app. */
 function wordsOf({ error, output }: End): string | undefined {
-  if (error instanceof Error) return error.message;
-  const { code, message } = Object(Object(Object(output).end).error) as { code?: unknown; message?: unknown };
-  return typeof code === 'string' && typeof message === 'string' ? `${code}: ${message}` : undefined;
+  try {
+    if (error instanceof Error) return error.message;
+    const { code, message } = Object(Object(Object(output).end).error) as { code?: unknown; message?: unknown };
+    return typeof code === 'string' && typeof message === 'string' ? `${code}: ${message}` : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export interface ActorsOptions {

@@ -390,6 +390,24 @@ describe('apps of XState', () => {
     ).toEqual(['xstate']);
   });
 
+  it('end as they would unobserved, whatever their outputs do when they are read', () => {
+    const records = new RecordLog(() => 0);
+    const odd = {
+      get end(): never {
+        throw new Error('not now');
+      },
+    };
+    const brief = createMachine({
+      initial: 'on',
+      states: { on: { on: { GO: 'off' } }, off: { type: 'final' } },
+      output: () => odd,
+    });
+    const app = createActor(brief, { inspect: new Observed(records).observe }).start();
+    app.send({ type: 'GO' });
+    expect(app.getSnapshot().status).toBe('done');
+    expect(of(records, 'stopped').map(({ status }) => status)).toEqual(['done']);
+  });
+
   it('whose configuration came as JSON are drawn as the machine itself is', () => {
     const drawn = chartOfConfig(JSON.parse(JSON.stringify(light.config)));
     expect(drawn).toEqual(chartOf(light));
