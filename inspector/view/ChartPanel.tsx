@@ -29,6 +29,11 @@ export const drawing = computed((): Drawing | undefined => {
   const known = charts.value.get(shownChart.value);
   return layout && known && drawingOf(layout, known.walker.tree);
 });
+/** Another chart may have come meanwhile, in which there is no such state. */
+const shownOf = (id: string | undefined): string | undefined =>
+  id !== undefined && drawing.value?.states.has(id) ? id : undefined;
+const pointedAt = computed(() => shownOf(hovered.value));
+const reached = computed(() => shownOf(focused.value));
 
 /** The state that is in view where the chart does not fit. */
 function activeBox(made: Drawing) {
@@ -115,12 +120,12 @@ const insideOf = (made: Drawing, id: string | undefined): string | undefined => 
 function onKey(event: KeyboardEvent): void {
   const made = drawing.peek();
   if (!made) return;
-  const from = focused.peek() ?? activeBox(made)?.id ?? insideOf(made, made.layout.states[0]?.id);
+  const from = reached.peek() ?? activeBox(made)?.id ?? insideOf(made, made.layout.states[0]?.id);
   if (event.key === 'Enter' && from !== undefined) {
     if (made.states.get(from)?.shape === 'folded') toggleState(shownChart.peek(), from);
     else chosenState.value = from;
   } else if (event.key.startsWith('Arrow') && from !== undefined) {
-    const to = focused.peek() === undefined ? from : insideOf(made, neighbour(made, from, event.key));
+    const to = reached.peek() === undefined ? from : insideOf(made, neighbour(made, from, event.key));
     if (to !== undefined) {
       focused.value = to;
       chosenState.value = to;
@@ -149,7 +154,7 @@ export function ChartPanel() {
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: its states are items of a tree, drawn.
         role="tree"
         aria-label={name}
-        aria-activedescendant={focused.value === undefined ? undefined : nodeId(focused.value)}
+        aria-activedescendant={reached.value === undefined ? undefined : nodeId(reached.value)}
         tabIndex={0}
         onKeyDown={onKey}
         onBlur={() => {
@@ -170,8 +175,8 @@ export function ChartPanel() {
               outcome={outcome}
               mark={outcome?.mark ?? (one ? activeMark(one) : 'idle')}
               active={active}
-              hovered={hovered.value}
-              focused={focused.value}
+              hovered={pointedAt.value}
+              focused={reached.value}
               selected={chosenState.value}
               stayed={coverage.value ? undefined : one?.actor?.stayed}
               onHover={(id) => {

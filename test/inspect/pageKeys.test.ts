@@ -126,6 +126,9 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.state .focus-ring').count()).toBe(1);
     await page.keyboard.press('[');
     await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
+    // What was reached in one chart is nowhere in another.
+    expect(await page.locator('.canvas[aria-activedescendant], .state.is-far').count()).toBe(0);
+    expect(await told('ArrowDown')).toMatch(/^ready, .*ways? on$/);
     await page.keyboard.press(']');
     await page.locator('[data-state="RUN.RunEnd"]').waitFor();
     await page.keyboard.press('k');
