@@ -135,12 +135,7 @@ export const runtime = [
     id: 'queue-limit',
     about: 'the queue takes one message more than it may',
     witness: 'test/scenarios/receipts.test.ts',
-    edits: [
-      [
-        'this.#runtime.commands.queueing >= policies.limits.queue',
-        'this.#runtime.commands.queueing > policies.limits.queue',
-      ],
-    ],
+    edits: [['this.#queued() + queueing >= queue', 'this.#queued() + queueing > queue']],
   },
   {
     id: 'iterator-return',
@@ -390,7 +385,7 @@ export const runtime = [
     about:
       'a decision without a number, taken for the suspension that came meanwhile, is told to conflict with the one before',
     witness: 'test/scenarios/decidedCalls.test.ts',
-    edits: [['decisions.get(suspension)', 'decisions.get(1)']],
+    edits: [['calls.get(callId)?.decisions.get(suspension)', 'calls.get(callId)?.decisions.get(1)']],
   },
   {
     id: 'cancel-waits-for-a-promotion',
