@@ -242,8 +242,8 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        "if (slot.holds === 'result' && !this.#retried.delete(callId))",
-        "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried.delete(callId)))",
+        "if (slot.holds === 'result' && !this.#retried?.delete(callId))",
+        "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried?.delete(callId)))",
       ],
     ],
   },
@@ -280,7 +280,7 @@ export const defects = [
     id: 'repeated-id-merged',
     about: 'a call with an id that was there before passes for that call',
     fault: 'a repeated id',
-    edits: [['if (this.#given.has(id) || this.#logState.calls.has(id))', 'if (id === undefined)']],
+    edits: [['if (this.#given?.has(id) || this.#logState.calls.has(id))', 'if (id === undefined)']],
   },
   {
     id: 'listener-left',
