@@ -14,7 +14,7 @@ export interface RoundCall {
   /** Known before any gate: the call cannot run. */
   refused?: { code: string; text: string };
   /** Stands for name and arguments when rounds are compared. */
-  print: string;
+  fingerprint: string;
 }
 
 export type ToolResultEntry = Extract<NewEntry, { type: 'tool-result' }>;
@@ -26,7 +26,7 @@ export interface ToolCallOutput {
   code?: string;
   /** Set where the tool itself failed: it was executed, and that is how its last execution ended. */
   failure?: Failure;
-  print: string;
+  fingerprint: string;
   writes?: { [key: string]: Json };
   /** Number of the last suspension. */
   suspension: number;

@@ -15,7 +15,7 @@ export interface UsageCost {
 /** The calls of one reply: those without a result, and what the others came to. */
 export interface Round {
   open: readonly string[];
-  prints: readonly string[];
+  fingerprints: readonly string[];
 }
 
 /** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
@@ -23,7 +23,7 @@ export interface Counters {
   turns: number;
   emptyReplies: number;
   /** Of the last round before `rounds`: for how many rounds in a row each of its calls came with the same result. */
-  streaks: readonly { print: string; count: number }[];
+  streaks: readonly { fingerprint: string; count: number }[];
   /** From the first round on that has a call without a result. */
   rounds: readonly Round[];
   tokens: number;
@@ -87,29 +87,29 @@ export function countReply(
     ...countUsage(counters, reply),
     turns: turns + 1,
     emptyReplies: empty ? emptyReplies + 1 : 0,
-    rounds: calls.length > 0 ? [...rounds, { open: calls.map(({ callId }) => callId), prints: [] }] : rounds,
+    rounds: calls.length > 0 ? [...rounds, { open: calls.map(({ callId }) => callId), fingerprints: [] }] : rounds,
   };
 }
 
 /** Behind one more round: what came in it as in the one before goes on, and nothing else does. */
-function withRound(streaks: Counters['streaks'], { prints }: Round): Counters['streaks'] {
-  const before = new Map(streaks.map(({ print, count }) => [print, count]));
-  return [...new Set(prints)].map((print) => ({ print, count: (before.get(print) ?? 0) + 1 }));
+function withRound(streaks: Counters['streaks'], { fingerprints }: Round): Counters['streaks'] {
+  const before = new Map(streaks.map(({ fingerprint, count }) => [fingerprint, count]));
+  return [...new Set(fingerprints)].map((fingerprint) => ({ fingerprint, count: (before.get(fingerprint) ?? 0) + 1 }));
 }
 
 /** A call that waits for more rounds than these is not compared any more. */
 const ROUNDS_MOST = 64;
 
 /** Counts results in the rounds of their calls, in whatever order they come; a call that waits has none. */
-export function countResults(counters: Counters, results: readonly Pick<ToolCallOutput, 'callId' | 'print'>[]) {
+export function countResults(counters: Counters, results: readonly Pick<ToolCallOutput, 'callId' | 'fingerprint'>[]) {
   if (results.length === 0 || counters.rounds.length === 0) return counters;
-  const prints = new Map(results.map(({ callId, print }) => [callId, print]));
+  const fingerprints = new Map(results.map(({ callId, fingerprint }) => [callId, fingerprint]));
   let { streaks } = counters;
   const rounds: Round[] = [];
   for (const [index, round] of counters.rounds.entries()) {
-    const open = round.open.filter((callId) => !prints.has(callId));
-    const ended = round.open.flatMap((callId) => prints.get(callId) ?? []);
-    const now = ended.length > 0 ? { open, prints: [...round.prints, ...ended] } : round;
+    const open = round.open.filter((callId) => !fingerprints.has(callId));
+    const ended = round.open.flatMap((callId) => fingerprints.get(callId) ?? []);
+    const now = ended.length > 0 ? { open, fingerprints: [...round.fingerprints, ...ended] } : round;
     const isOver = open.length === 0 || counters.rounds.length - index > ROUNDS_MOST;
     if (isOver && rounds.length === 0) streaks = withRound(streaks, now);
     else rounds.push(now);

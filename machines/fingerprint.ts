@@ -29,11 +29,11 @@ export function hash(text: string): string {
 
 /** A call with its result, as it is logged. */
 export const resultFingerprint = (
-  print: string,
+  fingerprint: string,
   { outcome, code = '', content }: { outcome: ToolOutcome; code?: string; content: readonly StoredPart[] },
 ): string => {
   const parts = content.map((part) => (part.type === 'text' ? part.text : part.data));
-  return `${print}:${hash([outcome, code, ...parts].join('\n'))}`;
+  return `${fingerprint}:${hash([outcome, code, ...parts].join('\n'))}`;
 };
 
 export const fingerprintOf = (name: string, args: Json): string => hash(`${name} ${canonical(args)}`);

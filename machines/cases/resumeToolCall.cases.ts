@@ -6,7 +6,7 @@ import type { ResumeToolCallContext, ResumeToolCallInput } from '../tools/resume
 import { type Cases, type Surroundings, surroundings } from './cases.ts';
 import { noPhases } from './toolRound.cases.ts';
 
-const callOf = (callId: string) => ({ callId, name: 'write', gated: true, readOnly: false, print: callId });
+const callOf = (callId: string) => ({ callId, name: 'write', gated: true, readOnly: false, fingerprint: callId });
 const approved = (callId: string): Replay => ({
   call: callOf(callId),
   suspension: 1,
@@ -40,7 +40,7 @@ const inputs: readonly ResumeToolCallInput[] = [
 ];
 
 const outputsOf = (callId: string): ToolCallOutput[] => {
-  const base = { callId, name: 'write', print: callId, suspension: 1 };
+  const base = { callId, name: 'write', fingerprint: callId, suspension: 1 };
   return [
     { ...base, outcome: 'succeeded', writes: { [callId]: true } },
     { ...base, outcome: 'failed', code: 'error' },

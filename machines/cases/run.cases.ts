@@ -43,7 +43,7 @@ const outputOf = (callId: string, outcome: ToolCallOutput['outcome'], suspension
   callId,
   name: 'write',
   outcome,
-  print: `${callId}:${outcome}`,
+  fingerprint: `${callId}:${outcome}`,
   suspension,
 });
 const failedOf = (callId: string, suspension = 0): ToolCallOutput => ({

@@ -16,7 +16,7 @@ export const callOf = (callId: string): RoundCall => ({
   name: 'write',
   gated: true,
   readOnly: false,
-  print: callId,
+  fingerprint: callId,
 });
 export const steer = (messageId: string): QueuedMessage => ({ messageId, kind: 'steer', content: [] });
 

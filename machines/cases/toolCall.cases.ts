@@ -7,7 +7,7 @@ import type { GateValue, ToolValue } from '../ports.ts';
 import type { ToolCallContext, ToolCallInput } from '../tools/toolCall.machine.ts';
 import type { Cases } from './cases.ts';
 
-const call = { callId: 'a', name: 'read', gated: false, readOnly: true, print: 'a' };
+const call = { callId: 'a', name: 'read', gated: false, readOnly: true, fingerprint: 'a' };
 const plain: ToolCallInput = {
   conversationId: 'c',
   runId: 'r',

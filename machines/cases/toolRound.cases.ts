@@ -17,7 +17,7 @@ export const noPhases: Phases = {
   preCompact: false,
   runEnd: false,
 };
-const callOf = (callId: string) => ({ callId, name: 'read', gated: false, readOnly: true, print: callId });
+const callOf = (callId: string) => ({ callId, name: 'read', gated: false, readOnly: true, fingerprint: callId });
 const round = (calls: string, window: number, sequential = false): ToolRoundInput => ({
   conversationId: 'c',
   runId: 'r',
@@ -39,7 +39,7 @@ const inputs: readonly ToolRoundInput[] = [
 ];
 
 const outputsOf = (callId: string): ToolCallOutput[] => {
-  const base = { callId, name: 'read', print: callId, suspension: 0 };
+  const base = { callId, name: 'read', fingerprint: callId, suspension: 0 };
   return [
     { ...base, outcome: 'succeeded' },
     { ...base, outcome: 'failed', code: 'error' },

@@ -14,7 +14,7 @@ export interface CallRecord {
   /** The suspension that was decided before it was known which arguments it is about. */
   unseen?: number;
   /** Stands for the name and the arguments that the model wrote. */
-  print: string;
+  fingerprint: string;
   /** The run whose reply made it. */
   runId: string | null;
   status: 'called' | 'started' | 'suspended' | 'ended';
@@ -69,7 +69,7 @@ export function learnCall(
     callId,
     name,
     args,
-    print: fingerprintOf(name, argsText ?? args),
+    fingerprint: fingerprintOf(name, argsText ?? args),
     runId,
     status: 'called',
     suspension: 0,
@@ -218,8 +218,8 @@ export function judgeDecision(record: CallRecord | undefined, decision: Decision
 }
 
 /** A call as gates and replays see it: it always passes the gates again. */
-export function replayable({ callId, name, print }: CallRecord): RoundCall {
-  return { callId, name, gated: true, readOnly: false, print };
+export function replayable({ callId, name, fingerprint }: CallRecord): RoundCall {
+  return { callId, name, gated: true, readOnly: false, fingerprint };
 }
 
 /** The call as it runs once more. Nobody is asked again for what was decided already. */

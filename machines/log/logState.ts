@@ -133,13 +133,13 @@ function learnOfItsCall(logState: LogState, entry: LogEntry) {
 
 /** What limits are held against. */
 export function countersOf(logState: LogState): Counters {
-  const results: { callId: string; print: string }[] = [];
+  const results: { callId: string; fingerprint: string }[] = [];
   let { counters } = logState;
   for (const entry of logState.uncounted.splice(0)) {
     if (entry.type === 'tool-result') {
       const { callId } = entry;
       const call = logState.calls.get(callId);
-      if (call) results.push({ callId, print: resultFingerprint(call.print, entry) });
+      if (call) results.push({ callId, fingerprint: resultFingerprint(call.fingerprint, entry) });
     } else if (entry.type === 'model-reply') {
       counters = countReply(countResults(counters, results.splice(0)), entry);
     } else counters = countUsage(counters, usageOf(entry));

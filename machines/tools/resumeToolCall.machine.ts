@@ -52,20 +52,20 @@ function denial(replay: Replay): StoredPart[] {
 function denied({ context }: Args): Partial<ResumeToolCallContext> {
   const [replay] = context.rest;
   if (!replay) return {};
-  const { callId, name, print } = replay.call;
+  const { callId, name, fingerprint } = replay.call;
   const { suspension } = replay;
   const [result] = denialOf(context);
-  const as = result ? resultFingerprint(print, result) : print;
-  const output: ToolCallOutput = { callId, name, outcome: 'failed', code: 'denied', print: as, suspension };
+  const as = result ? resultFingerprint(fingerprint, result) : fingerprint;
+  const output: ToolCallOutput = { callId, name, outcome: 'failed', code: 'denied', fingerprint: as, suspension };
   return { outputs: [...context.outputs, output] };
 }
 
 /** A plugin has changed what is logged of a denial. */
 function shown(args: Args): Partial<ResumeToolCallContext> {
   const { outputs, rest } = args.context;
-  const [last, [result], print] = [outputs.at(-1), deniedResult(args), rest[0]?.call.print ?? ''];
+  const [last, [result], fingerprint] = [outputs.at(-1), deniedResult(args), rest[0]?.call.fingerprint ?? ''];
   return last && result
-    ? { outputs: [...outputs.slice(0, -1), { ...last, print: resultFingerprint(print, result) }] }
+    ? { outputs: [...outputs.slice(0, -1), { ...last, fingerprint: resultFingerprint(fingerprint, result) }] }
     : {};
 }
 

@@ -124,8 +124,8 @@ function contentOf({ context, event }: Args): StoredPart[] {
 /** What the deciding event makes of the call, once it has decided; a transition may decide and end in one step. */
 function outputOf({ context, event }: Args): ToolCallOutput {
   if (context.output) return context.output;
-  const { callId, name, print, refused } = context.call;
-  const base = { callId, name, print, suspension: context.suspension };
+  const { callId, name, fingerprint, refused } = context.call;
+  const base = { callId, name, fingerprint, suspension: context.suspension };
   const value = answerOf(event);
   if (!value) {
     const code = refused?.code ?? 'error';
@@ -148,11 +148,11 @@ const decided = (args: Args): Partial<ToolCallContext> => ({ output: outputOf(ar
 const nextExecution = ({ context }: Args): Partial<ToolCallContext> => ({ attempt: context.attempt + 1 });
 
 function suspended({ context, event }: Args): Partial<ToolCallContext> {
-  const { callId, name, print } = context.call;
+  const { callId, name, fingerprint } = context.call;
   const value = answerOf(event);
   const reason = value && 'reason' in value ? value.reason : '';
   const suspension = context.suspension + 1;
-  return { output: { callId, name, outcome: 'suspended', print, suspension, reason } };
+  return { output: { callId, name, outcome: 'suspended', fingerprint, suspension, reason } };
 }
 
 function started({ context, event }: Args): NewEntry[] {
@@ -210,7 +210,7 @@ function resultEntries(args: Args): ToolResultEntry[] {
 function concludedOf(args: Args): ToolCallOutput {
   const [result] = resultEntries(args);
   const output = outputOf(args);
-  return result ? { ...output, print: resultFingerprint(args.context.call.print, result) } : output;
+  return result ? { ...output, fingerprint: resultFingerprint(args.context.call.fingerprint, result) } : output;
 }
 
 function suspendedEntries({ context, event }: Args): NewEntry[] {

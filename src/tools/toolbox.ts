@@ -125,14 +125,14 @@ function specOf(tool: Tool): ToolSpec {
 /** How the round sees a call. `pluginGates`: some plugin takes part in BeforeToolExecute. */
 export function roundCall(call: ToolCall, preparation: Preparation, pluginGates: boolean): RoundCall {
   const { callId, name } = call;
-  const print = fingerprintOf(name, call.argsText ?? call.args);
+  const fingerprint = fingerprintOf(name, call.argsText ?? call.args);
   if (preparation.kind === 'refused') {
     const { code, text } = preparation;
-    return { callId, name, gated: false, readOnly: false, refused: { code, text }, print };
+    return { callId, name, gated: false, readOnly: false, refused: { code, text }, fingerprint };
   }
   const { needsApproval, readOnly } = preparation.prepared.definition;
   const gated = pluginGates || (needsApproval !== undefined && needsApproval !== false);
-  return { callId, name, gated, readOnly: readOnly === true, print };
+  return { callId, name, gated, readOnly: readOnly === true, fingerprint };
 }
 
 /** Bytes of unreadable arguments that are kept. */

@@ -198,8 +198,8 @@ export const charts = [
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
       [
-        'return [...new Set(prints)].map((print) => ({ print, count: (before.get(print) ?? 0) + 1 }));',
-        'const kept = streaks.filter(({ print }) => !prints.includes(print));\n  return [...kept, ...[...new Set(prints)].map((print) => ({ print, count: (before.get(print) ?? 0) + 1 }))];',
+        'return [...new Set(fingerprints)].map((fingerprint) => ({ fingerprint, count: (before.get(fingerprint) ?? 0) + 1 }));',
+        'const kept = streaks.filter(({ fingerprint }) => !fingerprints.includes(fingerprint));\n  return [...kept, ...[...new Set(fingerprints)].map((fingerprint) => ({ fingerprint, count: (before.get(fingerprint) ?? 0) + 1 }))];',
       ],
     ],
   },

@@ -1,5 +1,5 @@
 /**
- * What counts, prices, prints and earlier messages are worth: functions over plain values, asked of drawn ones. Rule: values
+ * What counts, prices, fingerprints and earlier messages are worth: functions over plain values, asked of drawn ones. Rule: values
  * lie at the bounds that are in force, and are also such as nobody would write.
  */
 import * as counters from '../../machines/counters.ts';
@@ -31,10 +31,10 @@ function countedOf(draw: Chance): counters.Counters {
   return {
     turns: draw.below(most),
     emptyReplies: draw.below(most),
-    streaks: fresh ? [] : some(draw, 0.5, PRINTS).map((print) => ({ print, count: 1 + draw.below(3) })),
+    streaks: fresh ? [] : some(draw, 0.5, PRINTS).map((fingerprint) => ({ fingerprint, count: 1 + draw.below(3) })),
     rounds: Array.from({ length: fresh ? 0 : draw.one([0, 1, 2, 3, 63, 64, 65, 66]) }, () => ({
       open: some(draw, 0.3, ['a', 'b', 's']),
-      prints: some(draw, 0.6, PRINTS),
+      fingerprints: some(draw, 0.6, PRINTS),
     })),
     tokens: draw.below(4) * 10,
     costUsd: draw.one([0, 0.5, 1, null]),
@@ -213,7 +213,7 @@ const FOLDS: Record<string, Fold<Worth>> = {
     const results = some(draw, 0.5, ['a', 'b', 's', 'x']).map((callId) => ({
       callId,
       name: 'write',
-      print: `${callId}:${draw.below(2)}`,
+      fingerprint: `${callId}:${draw.below(2)}`,
       suspension: 0,
       outcome: draw.one(outcomes),
     }));
@@ -243,7 +243,7 @@ const FOLDS: Record<string, Fold<Worth>> = {
       ...(draw.odds(0.5) && { phase: draw.one(['started', 'ended']) }),
       ...(draw.odds(0.5) && { spent: { ...spent, upTo: draw.below(3) } }),
     }),
-  prints: ({ value, messages }) => [
+  fingerprints: ({ value, messages }) => [
     fingerprint.canonical(value),
     fingerprint.fingerprintOf('read', value),
     messages.map(({ content }) =>

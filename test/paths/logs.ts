@@ -417,7 +417,7 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
   responses: (log) => log.map(responseEventOf),
   frozen: (log) => modelMessages(log).map((message) => Object.isFrozen(message)),
   spent: (log) => log.map((entry) => [usageOf(entry), subAgentUsageOf(entry), addUsage(usageOf(entry) ?? none, none)]),
-  prints: (log) =>
+  fingerprints: (log) =>
     log.map((entry) => [
       canonical(entry as unknown as Json).length,
       fingerprintOf(entry.type, { seq: entry.seq, a: [entry.at] }),

@@ -18,7 +18,7 @@ const call = (callId: string, gated: boolean): RoundCall => ({
   name: 'write',
   gated,
   readOnly: false,
-  print: callId,
+  fingerprint: callId,
 });
 /** A reply that makes these calls; a capital letter is a gated one. Without calls it ends the turn. */
 export function reply(calls = ''): ModelValue {

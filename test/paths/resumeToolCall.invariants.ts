@@ -221,5 +221,8 @@ function holdOutput(
 ): void {
   if (output) return same(call.callId, is, output);
   same('denied', [is?.outcome, is?.code, is?.name, is?.suspension], ['failed', 'denied', call.name, suspension]);
-  hold(is?.print.startsWith(call.print) === true && is.print !== call.print, `the print is ${is?.print}`);
+  hold(
+    is?.fingerprint.startsWith(call.fingerprint) === true && is.fingerprint !== call.fingerprint,
+    `the fingerprint is ${is?.fingerprint}`,
+  );
 }

@@ -43,7 +43,7 @@ export function input(policies: Partial<ChartPolicies> = {}, open: Partial<OpenC
 export const resumed = (run: RunInput): RunInput => ({ ...run, trigger: { kind: 'resume', of: 'q' } });
 export const waiting = (...ids: string[]) =>
   ids.map((callId) => ({
-    call: { callId, name: 'write', gated: true, readOnly: false, print: callId },
+    call: { callId, name: 'write', gated: true, readOnly: false, fingerprint: callId },
     suspension: 1,
   }));
 

@@ -50,7 +50,7 @@ export function callOf(draw: Chance, callId: string): RoundCall {
     name: 'write',
     gated: draw.odds(0.6),
     readOnly: draw.odds(0.5),
-    print: `p${draw.below(2)}`,
+    fingerprint: `p${draw.below(2)}`,
     ...refused,
   };
 }
@@ -64,7 +64,7 @@ export function outputOfCall(
     callId,
     name: 'write',
     outcome,
-    print: `${callId}:${draw.below(2)}`,
+    fingerprint: `${callId}:${draw.below(2)}`,
     suspension: suspended ? 1 + draw.below(2) : draw.below(3),
     ...(outcome === 'failed' && draw.odds(0.6) && { failure: { code: 'error', message: `${callId} broke` } }),
     ...(!suspended && draw.odds(0.4) && { writes: { mode: draw.below(2), [callId]: 1 } }),
@@ -99,14 +99,14 @@ export function slotOf(draw: Chance, call: RoundCall): Slot {
 }
 
 function countersOf(draw: Chance) {
-  const print = () => `${draw.one(['a', 'b'])}:${draw.below(2)}`;
+  const fingerprint = () => `${draw.one(['a', 'b'])}:${draw.below(2)}`;
   return {
     turns: draw.below(4),
     emptyReplies: draw.below(4),
-    streaks: some(draw, 0.5, ['a:0', 'b:1']).map((each) => ({ print: each, count: 1 + draw.below(4) })),
+    streaks: some(draw, 0.5, ['a:0', 'b:1']).map((each) => ({ fingerprint: each, count: 1 + draw.below(4) })),
     rounds: Array.from({ length: draw.odds(0.1) ? 66 : draw.below(4) }, () => ({
       open: some(draw, 0.4, ['a', 'b', 's']),
-      prints: [print(), print()].slice(draw.below(2)),
+      fingerprints: [fingerprint(), fingerprint()].slice(draw.below(2)),
     })),
     tokens: draw.below(100),
     costUsd: draw.one([0, 0.5, 1, null]),
@@ -395,7 +395,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
     const { usage, costUsd } = spentOf(draw);
     const reply = { usage, costUsd, empty: draw.odds(0.5), calls: some(draw, 0.5, [{ callId: 'n' }]) };
     const after = counters.countReply(counters.countOutputs(before, results), reply);
-    const limits = [before, after, counters.countResults(after, [{ callId: 'n', print: 'n:0' }])].map((each) =>
+    const limits = [before, after, counters.countResults(after, [{ callId: 'n', fingerprint: 'n:0' }])].map((each) =>
       counters.limitReached(each, settings.policies.limits),
     );
     return [after, limits, counters.newCycle(after), counters.countResults(before, [])];

@@ -182,7 +182,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       hold(output.outcome === due.outcome, `${output.outcome}, and ${due.outcome} is due`);
       hold(output.code === (due.outcome === 'suspended' ? undefined : due.code), `code ${output.code}`);
       hold(output.callId === call.callId && output.name === call.name, 'the output is of this call');
-      hold(output.print.startsWith(call.print), 'the print tells the call');
+      hold(output.fingerprint.startsWith(call.fingerprint), 'the fingerprint tells the call');
       hold(output.suspension === suspension + (due.outcome === 'suspended' ? 1 : 0), `suspension ${output.suspension}`);
       if (due.outcome === 'suspended') hold(output.reason === due.reason, `waits for ${output.reason}`);
       const value = outcomeOf(trace);
@@ -197,13 +197,13 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 16: a call is identical when its result is: another result is another print',
+    says: 'semantics 16: a call is identical when its result is: another result is another fingerprint',
     holds: (trace) => {
       const output = outputOf(trace);
       const [result] = trace.all('tool-result');
       if (!output || !result) return;
-      const told = resultFingerprint(inputOf(trace).call.print, result);
-      hold(output.print === told, `${output.print} is not ${told}, the print of what is logged`);
+      const told = resultFingerprint(inputOf(trace).call.fingerprint, result);
+      hold(output.fingerprint === told, `${output.fingerprint} is not ${told}, the fingerprint of what is logged`);
     },
   },
   {

@@ -149,8 +149,11 @@ describe('what counts as identical', () => {
 /** The counts of a log, and those of a chart, in one order. */
 const ordered = ({ streaks, rounds, ...rest }: Counters) => ({
   ...rest,
-  streaks: streaks.map(({ print, count }) => `${print} ${count}`).sort(),
-  rounds: rounds.map(({ open, prints }) => ({ open: open.slice().sort(), prints: prints.slice().sort() })),
+  streaks: streaks.map(({ fingerprint, count }) => `${fingerprint} ${count}`).sort(),
+  rounds: rounds.map(({ open, fingerprints }) => ({
+    open: open.slice().sort(),
+    fingerprints: fingerprints.slice().sort(),
+  })),
 });
 function reloaded(log: readonly LogEntry[]) {
   const logState = emptyLogState();

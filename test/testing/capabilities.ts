@@ -18,7 +18,13 @@ import type { AgentModel, Behaviour } from '../../src/testing/agentPaths/search/
 import { reachableIn } from '../../src/testing/agentPaths/search/cover.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
 
-const call = (name: string, gated = false): RoundCall => ({ callId: '', name, gated, readOnly: false, print: name });
+const call = (name: string, gated = false): RoundCall => ({
+  callId: '',
+  name,
+  gated,
+  readOnly: false,
+  fingerprint: name,
+});
 const done: EffectValue = { kind: 'succeeded', content: [{ type: 'text', text: 'done' }] };
 const tool = (name: string, answers: Record<string, EffectValue>, changes: Partial<Behaviour> = {}): Behaviour => ({
   tool: name,
