@@ -108,6 +108,8 @@ export class RestChecks {
     const { stop, stoppedInProcess, messages, replies } = this.#store.watchOf(CONVERSATION);
     if (!stop || stop.cause === 'crash' || stoppedInProcess !== world.processId) return;
     if (conversation.status === 'waiting') return;
+    // Where what it gives back is refused, a conversation that was closed has messages left, and promotes none.
+    if (world.facts.hasLost((entry) => entry.type === 'message-returned' && entry.why === 'closed')) return;
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
     // A steer behind the last reply came too late for the run.
     const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
@@ -158,8 +160,14 @@ export class RestChecks {
     }
   }
 
+  /** What the next process has to read; nothing where a store lied, since memory is behind what is durable then. */
+  readingBeforeCrash(conversation: Conversation): string | undefined {
+    const isBehind = conversation.status === 'error' || this.#store.falselyRefused.size > 0;
+    return isBehind ? undefined : this.#readingOf(conversation);
+  }
+
   /** Everything that can be read of a conversation, as one text. */
-  readingOf(conversation: Conversation): string {
+  #readingOf(conversation: Conversation): string {
     const { status, pending, unsettled, queue, state } = conversation;
     const messages = conversation.messages();
     return JSON.stringify({ messages, status, pending, unsettled, queue, state: sorted(state) });
@@ -169,7 +177,7 @@ export class RestChecks {
   checkReload(conversation: Conversation, before: string, entries: number): void {
     // Where the opening wrote entries, there is more to read.
     if (this.#store.falselyRefused.size > 0 || conversation.log().length !== entries) return;
-    const now = this.readingOf(conversation);
+    const now = this.#readingOf(conversation);
     this.#world.check(now === before, 'RELOAD', () => `before a restart it reads ${differing(before, now)}`);
   }
 

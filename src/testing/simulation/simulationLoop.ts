@@ -114,8 +114,7 @@ export class SimulationLoop {
     }
     if (world.tape.next(2) === 1) await this.#sendAnother();
     const { conversation } = this.#host;
-    const before =
-      conversation && conversation.status !== 'error' ? this.#restChecks.readingOf(conversation) : undefined;
+    const before = conversation && this.#restChecks.readingBeforeCrash(conversation);
     const entries = conversation?.log().length ?? 0;
     this.#crash();
     await flush();
