@@ -82,8 +82,8 @@ export class RecordLog {
 
   /** The fact becomes the record: what is handed over is nobody else's any more. */
   add(fact: NewRecord): void {
-    // Actors come and go behind an event, or as one of many: a clock asked for each costs as much as the record.
-    if (fact.type !== 'actor' && fact.type !== 'stopped') this.#at = this.#now();
+    // An actor comes behind an event or with its conversation: a clock asked for each costs as much as the record.
+    if (fact.type !== 'actor') this.#at = this.#now();
     if (fact.type === 'event') return this.#move(EVENT, fact.actor, fact.event, fact.from, undefined);
     if (fact.type === 'settled') return this.#move(SETTLED, fact.actor, fact.event, fact.status, fact.value);
     if (fact.type === 'transition') return this.#move(fact.step, fact.actor, fact.event, fact.taken, fact.value);

@@ -126,6 +126,15 @@ export function inspectedPages() {
     return made;
   };
 
+  /** A page that may act, and a conversation whose call it is asked about. */
+  async function asked() {
+    const { server, observed } = await inspector(true);
+    const page = await open(server);
+    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
+    await conversation.send('Take a note').result;
+    return { server, page, conversation };
+  }
+
   /** The log of a request whose call was allowed. */
   async function madeLog(text = 'a note'): Promise<string> {
     const conversation = await agentOf([asks(text), `Done. ${EVIL}`]).open('made');
@@ -143,5 +152,5 @@ export function inspectedPages() {
     opened.push(one);
     return one;
   };
-  return { inspector, open, openFile, agentOf, madeLog, kept };
+  return { inspector, open, openFile, agentOf, asked, madeLog, kept };
 }

@@ -14,7 +14,7 @@ import { approvedTool } from './approved.ts';
 import { asks, CHROMIUM, drop, EVIL, inspectedPages } from './browserPages.ts';
 
 describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
-  const { inspector, open, openFile, agentOf, madeLog, kept } = inspectedPages();
+  const { inspector, open, openFile, agentOf, asked, madeLog, kept } = inspectedPages();
 
   it('shows the chart that will run, and opens a file that is dropped; what models and tools said is text (H-310)', async () => {
     const { server } = await inspector();
@@ -155,10 +155,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
   });
 
   it('decides, resumes and shows the end where control is allowed; a second page that came late sees the same', async () => {
-    const { server, observed } = await inspector(true);
-    const page = await open(server);
-    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
-    await conversation.send('Take a note').result;
+    const { server, page, conversation } = await asked();
     await page.getByText('asks to run').first().waitFor();
     await page.getByRole('button', { name: 'Edit' }).click();
     await page.getByLabel('Arguments as JSON').fill('{ "text": "[redacted]" }');
@@ -176,10 +173,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
   });
 
   it('shows the edit of arguments as one diff that one types in, with what is refused under its line', async () => {
-    const { server, observed } = await inspector(true);
-    const page = await open(server);
-    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
-    await conversation.send('Take a note').result;
+    const { page, conversation } = await asked();
     await page.getByRole('button', { name: 'Edit' }).click();
     const box = page.getByLabel('Arguments as JSON');
     const rows = (): Promise<string[][]> =>

@@ -49,7 +49,7 @@ async function focused(page: Page): Promise<Focused | undefined> {
 }
 
 describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => {
-  const { inspector, open, agentOf, madeLog, kept } = inspectedPages();
+  const { inspector, open, agentOf, asked, madeLog, kept } = inspectedPages();
 
   it('leads Tab to controls of which each has a name, a ring and room for a finger', async () => {
     const { server, observed } = await inspector(true);
@@ -156,10 +156,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
   });
 
   it('leaves the keys of a composition to it: none of them sends or leaves an edit', async () => {
-    const { server, observed } = await inspector(true);
-    const page = await open(server);
-    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
-    await conversation.send('Take a note').result;
+    const { page, conversation } = await asked();
     await page.getByRole('button', { name: 'Edit' }).click();
     const box = page.getByLabel('Arguments as JSON');
     await box.locator('div').nth(1).click();
@@ -188,10 +185,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
   });
 
   it('leaves those of a reason alone, too', async () => {
-    const { server, observed } = await inspector(true);
-    const page = await open(server);
-    const conversation = await agentOf([asks(), 'Done.'], observed.observe).open('live');
-    await conversation.send('Take a note').result;
+    const { page, conversation } = await asked();
     await page.getByRole('button', { name: 'Reason…' }).click();
     const reason = page.getByLabel('Reason for the denial');
     await reason.fill('だめ');

@@ -108,18 +108,21 @@ export class RestChecks {
     const { stop, stoppedInProcess, messages, replies } = this.#store.watchOf(CONVERSATION);
     if (!stop || stop.cause === 'crash' || stoppedInProcess !== world.processId) return;
     if (conversation.status === 'waiting') return;
-    // Where what it gives back is refused, a conversation that was closed has messages left, and promotes none.
-    if (world.facts.hasLost((entry) => entry.type === 'message-returned' && entry.why === 'closed')) return;
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
     // A steer behind the last reply came too late for the run.
     const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
     // The log alone knows about a call whose entry was refused: a promotion waits for the next command.
     const isBehindLoss = world.facts.hasLost((entry) => 'callId' in entry && entry.runId === stop.runId);
     for (const { messageId, kind } of conversation.queue) {
-      const stays = kind === 'steer' ? (messages.queuedAt.get(messageId) ?? 0) > natural : !promotes || isBehindLoss;
+      const queuedAt = messages.queuedAt.get(messageId) ?? 0;
+      const stays = kind === 'steer' ? queuedAt > natural : !promotes || isBehindLoss;
+      // Where what it gives back is refused, a conversation that was closed keeps the messages that it had.
+      const isOfClosed = world.facts.hasLost(
+        (entry) => entry.type === 'message-returned' && entry.why === 'closed' && entry.seq > queuedAt,
+      );
       // A message whose delivery the store refused is queued again, and promoted behind the next command.
       world.check(
-        stays || world.facts.hasLostMessage(messageId),
+        stays || isOfClosed || world.facts.hasLostMessage(messageId),
         'I29',
         () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`,
       );
