@@ -7,6 +7,7 @@ import {
   type CallRecord,
   type Decision,
   type DecisionReceipt,
+  type LogEntry,
   type LogState,
   openCalls,
   type PendingCall,
@@ -48,6 +49,8 @@ export class SubAgent {
   #phase: 'unknown' | 'started' | 'ended';
   #upTo: number;
   #opened: OpenedChild | undefined;
+  /** Its log as it was read last: what it used may be counted only behind its close. */
+  #entries: readonly LogEntry[] = [];
 
   constructor(options: SubAgentDependencies) {
     const { task, record } = options;
@@ -78,7 +81,7 @@ export class SubAgent {
 
   /** How many entries its log has, while it is open. */
   get upTo(): number {
-    return this.#opened?.runtime.log.entries.length ?? 0;
+    return this.#opened ? this.#entries.length : 0;
   }
 
   /** There is something to do: it has not begun, was cut short, somebody decided, or wants a call run again. */
@@ -91,8 +94,7 @@ export class SubAgent {
 
   /** What it used and the parent's log does not know yet; nothing where it did not use any. */
   get uncounted(): UsageCost | undefined {
-    const entries = this.#opened?.runtime.log.entries.slice(this.#upTo) ?? [];
-    const costs = entries.flatMap((entry) => usageOf(entry) ?? []);
+    const costs = this.#entries.slice(this.#upTo).flatMap((entry) => usageOf(entry) ?? []);
     return costs.length > 0 ? costs.reduce(addUsage) : undefined;
   }
 
@@ -178,6 +180,7 @@ export class SubAgent {
       if (type === 'tool-suspended') this.#options.onSuspended();
     });
     this.#opened = opened;
+    this.#entries = opened.runtime.log.entries;
     return opened;
   }
 
@@ -194,17 +197,17 @@ export class SubAgent {
     try {
       if ('phase' in phase || spent) await this.#options.logChange({ ...phase, ...(spent && { spent }) });
     } finally {
+      this.#entries = [];
       await this.close();
     }
   }
 
   #toCount(): SubAgentChange['spent'] | undefined {
     const { uncounted } = this;
-    const entries = this.#opened?.runtime.log.entries ?? [];
-    const models = costOf(entries.slice(this.#upTo)).models.map(({ model, calls, usage, costUsd }) => {
+    const models = costOf(this.#entries.slice(this.#upTo)).models.map(({ model, calls, usage, costUsd }) => {
       return { model, calls, usage: { ...usage }, costUsd };
     });
-    this.#upTo = this.#opened?.runtime.log.entries.length ?? this.#upTo;
+    this.#upTo = Math.max(this.#upTo, this.#entries.length);
     return uncounted && { ...uncounted, upTo: this.#upTo, models };
   }
 }

@@ -10,9 +10,7 @@ export const subAgents = [
     id: 'counted-twice',
     about: 'a sub-agent that waited is counted from its beginning again',
     witness: 'test/subAgents/crashes.test.ts',
-    edits: [
-      ['this.#opened?.runtime.log.entries.slice(this.#upTo) ?? []', 'this.#opened?.runtime.log.entries.slice(0) ?? []'],
-    ],
+    edits: [['this.#entries.slice(this.#upTo).flatMap(', 'this.#entries.slice(0).flatMap(']],
   },
   {
     id: 'waiting-not-counted',
@@ -32,6 +30,12 @@ export const subAgents = [
     edits: [
       ['if (record) record.upTo = counted.upTo;', 'if (record) record.upTo = Math.min(record.upTo, counted.upTo);'],
     ],
+  },
+  {
+    id: 'closed-not-counted',
+    about: 'what a sub-agent used is forgotten when its parent lets go of it before it has ended',
+    witness: 'test/subAgents/cost.test.ts',
+    edits: [['this.#opened = undefined;\n    if', 'this.#opened = undefined;\n    this.#entries = [];\n    if']],
   },
   {
     id: 'budget',

@@ -1,14 +1,18 @@
 /** What sub-agents use counts in their parent's budget (request-trace, budget), now and after a restart. */
 import { describe, expect, it } from 'vitest';
-import { costOf, subAgents } from '../../src/index.ts';
+import { costOf, type LogEntry, subAgents } from '../../src/index.ts';
 import { bench, entry, only, restart } from '../support/agent.ts';
+import { VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, finish, scripted, t } from '../support/model.ts';
+import { call, deaf, finish, scripted, t } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
 /** A dollar a token, so that figures can be read. */
 const prices = { input: 1_000_000, output: 0 };
 const uses = (tokens: number) => finish('tool-calls', tokens);
+const counted = (log: readonly LogEntry[]): unknown[] =>
+  log.flatMap((each) => (each.type === 'extension' ? [each.value] : []));
 const says = (text: string, tokens: number) => [t(text), finish('stop', tokens)];
 
 describe('the cost of sub-agents', () => {
@@ -29,8 +33,7 @@ describe('the cost of sub-agents', () => {
     const result = await first.conversation.send('hi').result;
     expect(result).toMatchObject({ turns: 2, costUsd: 15, usage: { inputTokens: 15, outputTokens: 15 } });
     expect((await first.agent.list())[0]).toMatchObject({ turns: 2, costUsd: 15 });
-    const counted = first.conversation.log().filter((each) => each.type === 'extension');
-    expect(counted.map(({ value }) => value)).toMatchObject([
+    expect(counted(first.conversation.log())).toMatchObject([
       { callId: 'p', conversationId: childOf('p', 'b'), costUsd: 5 },
       { callId: 'p', conversationId: childOf('p', 'a'), costUsd: 7 },
     ]);
@@ -171,5 +174,29 @@ describe('the cost of sub-agents', () => {
     expect(late.at(-1)?.runId).toBeNull();
     expect((await agent.list())[0]?.costUsd).toBe(4);
     await conversation.close();
+  });
+
+  it('of one that was let go of with its parent, which closes while its store is slow, is counted with its end', async () => {
+    const echo = echoTool();
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const model = byTask({ alpha: [[call('e', 'echo', { m: 'x' }), uses(3)], deaf()] }, { prices });
+    const { conversation, agent } = await bench({
+      clock,
+      store,
+      model: scripted([[spawn('p', 'alpha'), uses(1)]], { prices }),
+      tools: [echo.tool, subAgents({ model })],
+    });
+    conversation.send('hi');
+    await expect.poll(() => model.of('alpha').calls.length).toBe(2);
+    store.trouble(([first]) => ({ afterMs: first?.conversationId === 'c' ? 60 : 40 }));
+    // The diagnostic about it holds up what the close logs.
+    conversation.log$().subscribe(() => {
+      throw new Error('a subscriber broke');
+    });
+    await Promise.resolve();
+    await clock.until(conversation.close());
+    expect(counted(await logOf(store, 'c'))).toMatchObject([{ costUsd: 3, upTo: expect.any(Number) }]);
+    expect((await agent.list())[0]?.costUsd).toBe(4);
   });
 });

@@ -32,16 +32,19 @@ export const summariesIn = ([first]: readonly Message[]): string[] => {
   return text.startsWith(SUMMARY) || text.startsWith('[Earlier messages were removed') ? [text] : [];
 };
 
-/** A request, and who sent it: the conversation, as an object of its process. */
+/** A request, and who sent it: the conversation, as an object of its process, and its id where that is certain. */
 interface Sent {
   messages: readonly Message[];
   process: number;
   conversation: object | undefined;
+  id: string | undefined;
 }
 
-/** A model may say the same in two conversations that one process has open: those are told apart. */
-const isOfAnother = (before: Sent, { process, conversation }: Sent): boolean =>
-  before.process === process && before.conversation !== conversation;
+/** A model may say the same in two conversations: those are told apart where they can be. */
+const isOfAnother = (before: Sent, { process, conversation, id }: Sent): boolean =>
+  before.process === process
+    ? before.conversation !== conversation
+    : before.id !== undefined && id !== undefined && before.id !== id;
 
 /**
  * Behind a summary the newest messages follow unchanged, or only messages that no request has had. People say the same again
@@ -65,9 +68,11 @@ function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: rea
 export class RequestHistory {
   /** The last request of each conversation; requests of one conversation are known by their common messages. */
   readonly #requests: Sent[] = [];
+  readonly #ids = new WeakMap<object, string>();
 
   /** What is wrong with a request, compared with those before it. A fork repeats a part and goes on differently. */
   learn(sent: Sent, forks: boolean): string | undefined {
+    this.#name(sent);
     const { messages } = sent;
     if (lastWords(messages) < 0) {
       this.#requests.push(sent);
@@ -88,5 +93,14 @@ export class RequestHistory {
     return forks || isSummedUp
       ? undefined
       : `message ${closest} of ${messages.length} is not the one that was shown before`;
+  }
+
+  /** What is certain of one request of a conversation is so of all that its process sent. */
+  #name(sent: Sent): void {
+    const { conversation } = sent;
+    if (!conversation) return;
+    if (sent.id !== undefined) this.#ids.set(conversation, sent.id);
+    sent.id = this.#ids.get(conversation);
+    for (const before of this.#requests) if (before.conversation === conversation) before.id = sent.id;
   }
 }

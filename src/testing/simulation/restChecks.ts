@@ -190,7 +190,10 @@ export class RestChecks {
     world.check(call.status !== 'called' || waiting, 'INV-1', () => `${callId} is ${call.status} at rest`);
     const left = waiting && call.status === 'suspended' && call.decided.has(call.suspension);
     const here = call.decidedInProcess === world.processId;
-    world.check(!left || !here, 'I19', () => `${callId} was decided during a run, and goes on waiting`);
+    // A cancel whose stop the store refused: what a person wanted stopped does not go on by itself.
+    const { runId } = this.#store.watchOf(CONVERSATION);
+    const wasCancelled = world.facts.hasLost((entry) => entry.type === 'run-stop' && entry.runId === runId);
+    world.check(!left || !here || wasCancelled, 'I19', () => `${callId} was decided during a run, and goes on waiting`);
   }
 
   /** The model messages have each result of the log, in its place or quoted later. */

@@ -19,8 +19,8 @@ export class Facts {
   /** Texts that a model began to stream, and those of complete replies. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();
-  /** Texts of the summaries in all logs. */
-  readonly summaries = new Set<string>();
+  /** Texts of the summaries in all logs, and whose log each is in. */
+  readonly summaries = new Map<string, string>();
   /** Calls that a plugin blocked when it was last asked, by conversation and call. */
   readonly blocked = new Set<string>();
   /** Arguments that a plugin put in place of a call's own when it was last asked, by conversation and call. */

@@ -173,7 +173,7 @@ export class LogWatch {
     world.check(upToSeq > this.summedUpTo, 'SUMMARY', () => `entries up to ${upToSeq} are summed up again`);
     world.check(this.cycle === 'running', 'SUMMARY', () => `${runId} sums up while ${this.cycle}`);
     this.summedUpTo = upToSeq;
-    world.facts.summaries.add(summary);
+    world.facts.summaries.set(summary, this.#id);
     world.reach('summaries', usage ? (summary.startsWith(SUMMARY) ? 'made' : 'useless') : 'failed');
     if (usage) this.replies.push({ seq, tokens: tokensIn(entry) });
     if (world.facts.begun.size === 0 || !world.policies) return;

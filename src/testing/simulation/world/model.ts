@@ -17,7 +17,7 @@ import { pairingFaults } from '../watch/pairing.ts';
 import { PRICES } from '../watch/spending.ts';
 import { askedIn } from './finalAnswer.ts';
 import { SECRET } from './secret.ts';
-import { SimulatedReplies } from './simulatedReply.ts';
+import { SimulatedReplies, SUMMARY } from './simulatedReply.ts';
 import type { World } from './world.ts';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
@@ -79,7 +79,8 @@ export class SimulatedModel implements Model {
       .reduce((sum, part) => sum + ('text' in part ? part.text.length : 0), system.length);
     const fits = !this.contextWindow || characters / 4 + REPLY_TOKENS <= this.contextWindow;
     world.check(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
-    const sent = { messages, process: world.processId, conversation };
+    const [only, ...others] = summary?.startsWith(SUMMARY) ? [world.facts.summaries.get(summary)] : running.keys();
+    const sent = { messages, process: world.processId, conversation, id: others.length === 0 ? only : undefined };
     const rewritten = this.#past.learn(sent, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
     const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns;
