@@ -34,7 +34,7 @@ export interface DecisionContext {
 /** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
 export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionContext, decision: Decision) {
   const { callId } = decision;
-  const { logState } = runtime;
+  const { logState, log } = runtime;
   const own = logState.calls.get(callId);
   const subAgents = own ? undefined : runtime.subAgents;
   const found = own ? { record: own, path: [callId] } : subAgents?.find(callId);
@@ -55,10 +55,10 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     }
     return runtime.submit(command);
   })) as Judgement;
+  if (receipt !== 'applied' && receipt !== 'held') return receipt;
   // An earlier one, whose append a cancel did not wait for, may have landed before it. Of what is stored secrets are gone.
-  const stored = logState.calls.get(callId)?.decisions.get(suspension);
-  const isTaken = receipt === 'applied' || receipt === 'held';
-  return isTaken && stored && stored.action !== decision.action ? 'conflict' : receipt;
+  const stored = judgeDecision(logState.calls.get(callId), { ...log.redact(decision), suspension });
+  return stored.receipt === 'conflict' ? 'conflict' : receipt;
 }
 
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];

@@ -140,6 +140,16 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     expect(ask.ran).toEqual(['c1']);
   });
 
+  it('one whose arguments hold a secret is applied, and stored without it', async () => {
+    const { conversation } = await bench({
+      ...{ replies: [[call('c1', 'ask', args)]], tools: [echoTool('ask').tool], plugins: [asks().plugin] },
+      secrets: ['hunter2'],
+    });
+    await conversation.send('hi').result;
+    expect(await conversation.decide({ callId: 'c1', action: 'edit', args: { m: 'hunter2' } })).toBe('applied');
+    expect(JSON.stringify(conversation.log())).not.toContain('hunter2');
+  });
+
   it('what was approved of one suspension is not approved of the next', async () => {
     const { conversation, ask } = await askedAgain();
     await conversation.resume().result;
