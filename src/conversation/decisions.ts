@@ -2,7 +2,13 @@
  * Reads, authorizes and routes decisions of a host. Rule: nothing from outside reaches a chart unparsed;
  * each is about one call, of this conversation or of a sub-agent within it; the answer is true once it is durable there.
  */
-import { type Decision, type Judgement, judgeDecision, type PendingCall } from '../../machines/internal.ts';
+import {
+  type Decision,
+  type Judgement,
+  judgeDecision,
+  type LogEntry,
+  type PendingCall,
+} from '../../machines/internal.ts';
 import { DecisionRefusedError, LimitError } from '../errors.ts';
 import { ownArgsJson } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
@@ -31,6 +37,8 @@ export interface DecisionContext {
   mustBeOpen(): void;
 }
 
+type DecisionEntry = Extract<LogEntry, { type: 'decision' }>;
+
 /** Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
 export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionContext, decision: Decision) {
   const { callId } = decision;
@@ -57,7 +65,8 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   })) as Judgement;
   if (receipt !== 'applied' && receipt !== 'held') return receipt;
   // An earlier one, whose append a cancel did not wait for, may have landed before it. Of what is stored secrets are gone.
-  const stored = judgeDecision(logState.calls.get(callId), { ...log.redact(decision), suspension });
+  const written = log.redact.entry({ runId: null, type: 'decision', callId, suspension, decision }) as DecisionEntry;
+  const stored = judgeDecision(logState.calls.get(callId), { ...written.decision, suspension });
   return stored.receipt === 'conflict' ? 'conflict' : receipt;
 }
 

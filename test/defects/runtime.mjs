@@ -384,7 +384,7 @@ export const runtime = [
     id: 'told-conflict-though-applied',
     about: 'a decision whose arguments hold a secret is told to conflict with what is stored of it',
     witness: 'test/scenarios/decidedCalls.test.ts',
-    edits: [['{ ...log.redact(decision), suspension }', '{ ...decision, suspension }']],
+    edits: [['{ ...written.decision, suspension }', '{ ...(written && decision), suspension }']],
   },
   {
     id: 'cancel-waits-for-a-promotion',
