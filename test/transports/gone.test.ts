@@ -8,16 +8,19 @@ import { jsonlStore } from '../../src/node.ts';
 import { createHandlers, sessions } from '../../src/transports/index.ts';
 import { flush, VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, spawn, submit } from '../support/family.ts';
-import { type Reply, scripted } from '../support/model.ts';
+import { type Reply, scripted, t } from '../support/model.ts';
 
-function handled(replies: readonly Reply[], options: Partial<AgentOptions> = {}) {
+function handled(replies: readonly Reply[], options: Partial<AgentOptions> = {}, waitingMax?: number) {
   const clock = new VirtualClock();
   const store = options.store ?? memoryStore();
   const { now, setTimer } = clock;
   const agent = createAgent({ model: scripted(replies), ...options, store, ports: { now, setTimer } });
   onTestFinished(() => agent.close());
   const shared = sessions(agent, { setTimer, idleMs: 1000 });
-  const handle = createHandlers(agent, { authorize: () => true, sessions: shared, setTimer });
+  const handle = createHandlers(agent, {
+    ...{ authorize: () => true, sessions: shared, setTimer },
+    ...(waitingMax !== undefined && { waitingMax }),
+  });
   const get = (path: string) => handle(new Request(`http://host${path}`));
   const post = (path: string, body: object = {}) =>
     handle(
@@ -95,8 +98,8 @@ describe('a conversation that is not there', () => {
 });
 
 describe('a reader of events', () => {
-  async function reading() {
-    const place = handled(['hi', 'ho']);
+  async function reading(replies: readonly Reply[] = ['hi', 'ho'], waitingMax?: number) {
+    const place = handled(replies, {}, waitingMax);
     await place.post('/conversations', { id: 'a' });
     const response = await place.get('/conversations/a/events');
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -134,5 +137,20 @@ describe('a reader of events', () => {
       await clock.advance(15_000);
       expect(await next).toBe(': still connected\n\n');
     }
+  });
+
+  it('that takes what comes is never too slow, however much is streamed in all', async () => {
+    const flood = async function* () {
+      for (let i = 0; i < 50; i++) {
+        yield t('x'.repeat(1_000));
+        await flush();
+      }
+      yield { type: 'finish' as const, reason: 'stop' as const };
+    };
+    const { post, text } = await reading([flood], 10_000);
+    await post('/conversations/a/messages', { content: 'go' });
+    let told = '';
+    while (!told.includes('"run-stop"')) told += await text();
+    expect(told.match(/x{1000}/g)?.length).toBeGreaterThanOrEqual(50);
   });
 });

@@ -2,6 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent } from '../../src/index.ts';
 import { codingTools, permissions } from '../../src/node.ts';
+import { Feed } from '../../src/transports/feed.ts';
 import {
   type Incoming,
   inProcessTransport,
@@ -115,6 +116,19 @@ describe('a router', () => {
     await expect.poll(async () => (await agent.list())[0]).toMatchObject({ status: 'idle', lastCause: 'end_turn' });
   });
 
+  it('what it says itself reaches a client that was too slow for what streams', async () => {
+    const agent = createAgent({ model: scripted(['hi']) });
+    onTestFinished(() => agent.close());
+    const conversation = await agent.open('a');
+    const feed = new Feed(conversation, 0, { sizeMax: 500 });
+    feed.say({ type: 'turn-result' });
+    await conversation.send('go').result;
+    const said: unknown[] = [];
+    for (let item = feed.takeNow(); item; item = feed.takeNow()) if ('said' in item) said.push(item.said);
+    expect(said).toEqual([{ type: 'turn-result' }]);
+    feed.close();
+  });
+
   it.each([
     [{ type: 'hello' }, 'malformed'],
     [{ type: '__proto__' }, 'malformed'],
@@ -155,6 +169,26 @@ describe('JSON lines', () => {
     for await (const message of transport.read()) read.push(message);
     expect(read.length).toBe(1);
     expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['too_large']);
+  });
+
+  it('of many that write to a full output one line goes out each time it has drained, in their order', async () => {
+    const written: string[] = [];
+    const drains: (() => void)[] = [];
+    const output = {
+      write: (text: string) => written.push(text) < 0,
+      once: (event: string, listener: () => void) => {
+        if (event === 'drain') drains.push(listener);
+      },
+    };
+    const transport = stdioTransport({ input: bytes(), output });
+    const all = ['a', 'b', 'c'].map((code) => transport.write({ type: 'error', code, message: '' }));
+    for (let lines = 1; lines <= 3; lines++) {
+      await flush();
+      expect(written.length).toBe(lines);
+      for (const drain of drains.splice(0)) drain();
+    }
+    await Promise.all(all);
+    expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['a', 'b', 'c']);
   });
 
   it('a reader that is slow is waited for: what is streamed meanwhile comes as a whole, no entry is missing', async () => {

@@ -141,6 +141,20 @@ describe('a run', () => {
     expect(store.now).toBe(0);
   });
 
+  it('that began while nobody held its conversation is not ended when that was idle for long', async () => {
+    const { reply, goOn } = held('done');
+    const { shared, store, clock } = place([reply], { idleMs: 1000 });
+    const conversation = await shared.acquire('a');
+    shared.release(conversation);
+    const run = conversation.send('go');
+    await clock.advance(20_000);
+    expect([conversation.status, store.now]).toEqual(['active', 1]);
+    goOn();
+    expect((await run.result).termination).toBe('NaturalEnd');
+    await clock.advance(1000);
+    expect(store.now).toBe(0);
+  });
+
   it('is not ended for a place: who needs one waits until the run is over', async () => {
     const { reply, goOn } = held('done');
     const { shared, clock } = place([reply], { openMax: 1 });
