@@ -5,6 +5,8 @@
 import { defects as ofTheSimulation } from '../simulation/defects.mjs';
 import { charts } from './charts.mjs';
 import { models } from './models.mjs';
+import { outside } from './outside.mjs';
+import { permissions } from './permissions.mjs';
 import { runtime } from './runtime.mjs';
 import { stores } from './stores.mjs';
 import { subAgents } from './subAgents.mjs';
@@ -20,6 +22,8 @@ export const defects = [
   ...stores,
   ...subAgents,
   ...views,
+  ...outside,
+  ...permissions,
 ];
 
 const ids = new Set(defects.map(({ id }) => id));

@@ -121,4 +121,15 @@ export const models = [
     witness: 'test/models/openaiAbort.test.ts',
     edits: [['(late) => openBody(late).close()', '() => {}']],
   },
+  {
+    id: 'diagnostics-without-end',
+    about: 'each odd part of a reply is told, however many there are',
+    witness: 'test/models/aiSdk.test.ts',
+    edits: [
+      [
+        "if (count <= DIAGNOSTICS_OF_A_KIND) this.#out({ type: 'diagnostic', code, detail });",
+        "this.#out({ type: 'diagnostic', code, detail });",
+      ],
+    ],
+  },
 ];

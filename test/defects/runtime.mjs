@@ -404,4 +404,43 @@ export const runtime = [
     witness: 'test/simulation/regressions.test.ts',
     edits: [["stored.receipt === 'conflict' ? 'conflict' : receipt", 'stored && receipt']],
   },
+  {
+    id: 'aborted-steer-joins',
+    about: 'a steer that nobody wants any more when it is sent is part of the run under way',
+    witness: 'test/scenarios/queues.test.ts',
+    edits: [["kind === 'steer' && !signal?.aborted ? this.current", "kind === 'steer' ? this.current"]],
+  },
+  {
+    id: 'fork-without-early-images',
+    about: 'a fork names images of earlier messages that are not beside its log',
+    witness: 'test/journals/travel.test.ts',
+    edits: [
+      [
+        'messages.push({ ...message, content: await copied(message.content, source, target) });',
+        'messages.push(message);',
+      ],
+    ],
+  },
+  {
+    id: 'pruned-and-summed-up',
+    about: 'what pruning frees does not count when a summary is due',
+    witness: 'test/scenarios/contextWindow.test.ts',
+    edits: [
+      [
+        'const isDue = shareOf({ used: left, limit }) > compactAbove;',
+        'const isDue = shareOf({ used: value.used, limit }) > compactAbove;',
+      ],
+    ],
+  },
+  {
+    id: 'unpriced-calls-as-one',
+    about: 'calls of a sub-agent without a price count as one',
+    witness: 'test/scenarios/cost.test.ts',
+    edits: [
+      [
+        'unpriced: unpriced + (call.costUsd === null ? made : 0),',
+        'unpriced: unpriced + (call.costUsd === null ? 1 : 0),',
+      ],
+    ],
+  },
 ];

@@ -62,4 +62,32 @@ export const subAgents = [
       ['} finally {\n        giveBack();\n      }', 'giveBack();\n      } finally {\n        void giveBack;\n      }'],
     ],
   },
+  {
+    id: 'report-in-characters',
+    about: 'a report is measured in characters, and is longer than it may be',
+    witness: 'test/subAgents/spawning.test.ts',
+    edits: [['while (bytesOf(report) > most && share > LEAST) {', 'while (report.length > most && share > LEAST) {']],
+  },
+  {
+    id: 'empty-success',
+    about: 'a sub-agent that was ended before it said anything has succeeded with an empty result',
+    witness: 'test/subAgents/spawning.test.ts',
+    edits: [
+      [
+        "if (reason === 'completed' && cause !== SUBMIT && (cause === 'end_turn' || words !== '')) {",
+        "if (reason === 'completed' && cause !== SUBMIT) {",
+      ],
+    ],
+  },
+  {
+    id: 'budget-without-output',
+    about: 'what sub-agents write does not count for the tokens that are left',
+    witness: 'test/subAgents/cost.test.ts',
+    edits: [
+      [
+        'const spentTokens = counted.tokens + since.usage.inputTokens + since.usage.outputTokens;',
+        'const spentTokens = counted.tokens + since.usage.inputTokens;',
+      ],
+    ],
+  },
 ];

@@ -219,6 +219,19 @@ describe('PreToolUse', () => {
     }
   });
 
+  it('of several the one that asks counts, whatever those behind it allow', async () => {
+    const asking: Hook = { run: () => ({ decision: 'ask' }) };
+    for (const PreToolUse of [
+      [asking, allow],
+      [allow, asking],
+    ]) {
+      const { ran, result } = await run({ PreToolUse }, ['a']);
+      expect([ran, result.termination]).toEqual([[], 'Suspended']);
+    }
+    const two = await run({ PreToolUse: [allow] }, ['a'], { plugins: [hooks({ PreToolUse: [asking] })] });
+    expect([two.ran, two.result.termination]).toEqual([[], 'Suspended']);
+  });
+
   it('an answer of an unknown shape is a failure, never an allowance', async () => {
     for (const answer of [{ decision: 'yes' }, 'allow', { continue: 'no' }, [1]]) {
       const { ran } = await run({ PreToolUse: [{ run: () => answer as never }] }, ['a']);
@@ -320,6 +333,20 @@ describe('Stop', () => {
     expect(only(log, 'continuation')).toHaveLength(3);
     expect(only(log, 'diagnostic')).toEqual(['diagnostic stop_continues']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 4 });
+  });
+
+  it('maxStopContinues is for one run: the one that goes on behind a decision has all of them', async () => {
+    const wait = [call('c1', 'echo', { text: 'wait' })];
+    const replies = ['done', wait, 'done', 'done', 'done', 'done'];
+    const { conversation } = await run({ Stop: [goesOn] }, [], { replies, policies: { maxStopContinues: 2 } });
+    await conversation.decide({ callId: 'c1', action: 'edit', args: { text: 'go' } });
+    await conversation.resume().result;
+    expect(only(conversation.log(), 'run-suspended', 'continuation')).toEqual([
+      'continuation stop_hook',
+      'run-suspended c1',
+      'continuation stop_hook',
+      'continuation stop_hook',
+    ]);
   });
 
   it('S002-17 a spent budget ends what a Stop hook would go on with', async () => {

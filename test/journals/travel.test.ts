@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { forkConversation } from '../../src/conversation/fork.ts';
 import { pastOf } from '../../src/conversation/timeTravel.ts';
-import { type LogEntry, memoryStore, subAgents } from '../../src/index.ts';
+import { createAgent, type LogEntry, memoryStore, subAgents } from '../../src/index.ts';
 import { replayUntil } from '../../src/journals/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { project } from '../../src/projector/index.ts';
@@ -132,6 +132,24 @@ describe('a fork', () => {
     const bytes = image?.type === 'image' ? await handle.getBlob?.(image.data) : undefined;
     await handle.close();
     expect(bytes).toEqual(new Uint8Array(dot));
+  });
+
+  it('has the images of earlier messages too, with which the other one was opened', async () => {
+    const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
+    onTestFinished(() => rm(place, { recursive: true, force: true }));
+    const store = jsonlStore(place);
+    const agent = createAgent({ model: scripted([[t('seen')]]), store });
+    const shown = { role: 'user' as const, content: [{ type: 'image' as const, mediaType: 'image/png', data: dot }] };
+    await (await agent.open('c', { history: [shown] })).send('which?').result;
+    await agent.close();
+    await forkConversation(store, 'c', 'fork');
+    await store.delete('c');
+    const [image] = (await logOf(store, 'fork')).flatMap((entry) =>
+      entry.type === 'history' ? entry.messages.flatMap(({ content }) => content) : [],
+    );
+    const handle = await store.open('fork');
+    expect(image?.type === 'image' && (await handle.getBlob?.(image.data))).toEqual(new Uint8Array(dot));
+    await handle.close();
   });
 
   it('is refused onto itself, onto a conversation that exists, of nothing, and of one that is open', async () => {

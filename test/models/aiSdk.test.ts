@@ -124,6 +124,12 @@ describe('a model of the AI SDK', () => {
     ]);
   });
 
+  it('H-012: of one kind of oddity at most four diagnostics are told a reply', async () => {
+    const odd = Array.from({ length: 50 }, () => ({ type: 'newly-invented' }));
+    const told = (await parts([...odd, ...said('hi'), end()])).filter(({ type }) => type === 'diagnostic');
+    expect(told.length).toBe(4);
+  });
+
   it('counts cached tokens among the input in version 2 too, where one provider counts them apart', async () => {
     const usage = { inputTokens: 10, outputTokens: 4, totalTokens: 14, cachedInputTokens: 6 };
     const used = async (providerMetadata: object) => {

@@ -207,6 +207,29 @@ describe('permissions of an agent', () => {
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
   });
 
+  it('of the rules of two plugins the strictest verdict counts, whatever their order', async () => {
+    const lists = ['deny', 'allow'] as const;
+    for (const [first, second] of [lists, [...lists].reverse()]) {
+      const rules = (list = 'deny'): PermissionOptions => ({ [list]: ['bash(make *)'] });
+      const { ran, log } = await run(rules(second), ['make'], { plugins: [permissions(rules(first))] });
+      expect(ran).toEqual([]);
+      expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
+    }
+  });
+
+  it('what a plugin makes of edited arguments is asked about: the person saw others', async () => {
+    const rewriting: Plugin = {
+      name: 'rewriting',
+      beforeToolExecute: ({ decision }) =>
+        decision?.action === 'edit' ? { args: { command: 'make all' } } : undefined,
+    };
+    const { ran, conversation } = await run({}, ['make'], { plugins: [rewriting] });
+    await conversation.decide({ callId: 'c1', action: 'edit', args: { command: 'make -n' } });
+    await conversation.resume().result;
+    expect(ran).toEqual([]);
+    expect(conversation.pending).toMatchObject([{ callId: 'c1', args: { command: 'make all' } }]);
+  });
+
   it('a denied call is not shown to other plugins, and a block of one beats a question', async () => {
     const seen: string[] = [];
     const blocking: Plugin = {

@@ -203,6 +203,20 @@ it('what "always allow" saves allows the same call from now on, and no other', a
   );
 });
 
+it('what "always allow" saves of a file is that file, though its name looks like a pattern', async () => {
+  const plugin = permissions({});
+  const saved = await plugin.remember('Write', { file_path: 'a[bc]*.ts', content: '' }, ws);
+  const outcome = async (file_path: string): Promise<string> =>
+    (await plugin.explain('Write', { file_path, content: '' }, ws)).outcome;
+  expect(saved).toHaveLength(1);
+  expect(await Promise.all(['a[bc]*.ts', 'ab.ts', 'abx.ts', 'a[bc]x.ts'].map(outcome))).toEqual([
+    'allow',
+    'ask',
+    'ask',
+    'ask',
+  ]);
+});
+
 it('"always allow" saves a rule for each part that needs one, at most five, and none where no rule would do', async () => {
   const saved = (command: string): Promise<string[]> => permissions(TEAM_RULES).remember('Bash', { command }, ws);
   expect(await saved('tool a | other b && ls > out')).toEqual(['bash(tool a)', 'bash(other b)', 'edit(./out)']);

@@ -265,6 +265,12 @@ describe('hostile commands', () => {
       expect((await said(command)).outcome, command).toBe('allow');
   });
 
+  it('a line that changes its directory more often than is followed is asked about', async () => {
+    const line = (times: number): string => [...Array(times).fill('cd src'), 'ls'].join(' && ');
+    expect(await outcomeOf(line(3), {})).toBe('allow');
+    expect(await outcomeOf(line(20), {})).toBe('ask');
+  });
+
   it('the parts of a line are told one by one', async () => {
     const { parts } = await explain(HOSTILE_RULES, 'Bash', { command: 'git status && make > out; rm x' }, ws);
     expect(parts.map(({ text, outcome }) => [text, outcome])).toEqual([

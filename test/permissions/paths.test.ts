@@ -66,9 +66,12 @@ describe('hostile paths', () => {
     const usual = join(homedir(), '.local/state/runchart/a.jsonl');
     expect(await write(usual, { mode: 'bypass' })).toBe('ask');
     expect(await write('/etc/elsewhere/runchart/config.json', { mode: 'bypass' })).toBe('allow');
-    vi.stubEnv('XDG_CONFIG_HOME', '/etc/elsewhere');
     onTestFinished(() => void vi.unstubAllEnvs());
-    expect(await write('/etc/elsewhere/runchart/trusted.json', { mode: 'bypass' })).toBe('ask');
+    for (const name of ['XDG_CONFIG_HOME', 'XDG_STATE_HOME']) {
+      vi.unstubAllEnvs();
+      vi.stubEnv(name, '/etc/elsewhere');
+      expect(await write('/etc/elsewhere/runchart/trusted.json', { mode: 'bypass' })).toBe('ask');
+    }
   });
 });
 
@@ -116,6 +119,8 @@ describe('patterns', () => {
       (await explain({ deny }, 'Grep', { pattern: 'a', path }, ws)).outcome;
     expect(await grep(['read(secrets.yml)'])).toBe('ask');
     expect(await grep(['read(secrets.yml)'], 'src/a.ts')).toBe('allow');
+    const asked = await explain({ ask: ['read(secrets.yml)'] }, 'Grep', { pattern: 'a', path: '.' }, ws);
+    expect(asked.outcome).toBe('ask');
     // Hidden files are passed over.
     expect(await grep(['read(**/.env)'])).toBe('allow');
   });
@@ -138,5 +143,9 @@ describe('patterns', () => {
     const tasks = { tasks: [{ id: 'search', task: 'x' }] };
     expect(await outcome({ allow: ['agent(search)'] }, 'spawn_agents', tasks)).toBe('allow');
     expect(await outcome({ deny: ['agent(sea*)'] }, 'spawn_agents', tasks)).toBe('deny');
+    // Every sub-agent must be allowed, and one that is denied is enough.
+    const two = { tasks: [...tasks.tasks, { id: 'deploy', task: 'y' }] };
+    expect(await outcome({ allow: ['agent(search)'] }, 'spawn_agents', two)).toBe('ask');
+    expect(await outcome({ allow: ['agent(*)'], deny: ['agent(deploy)'] }, 'spawn_agents', two)).toBe('deny');
   });
 });

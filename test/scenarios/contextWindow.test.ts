@@ -226,6 +226,16 @@ describe('exhaust', () => {
     expect(extensions(to)).toHaveLength(1);
   });
 
+  it('where pruning makes enough room nothing is summed up', async () => {
+    const window = { contextWindow: 200_000, maxOutputTokens: 1_000 };
+    const to = await on([[call('c1', 'big', { size: 70_000 })], 'ok', 'ok', 'ok'], window);
+    for (const size of [1, 60_000, 40_000]) {
+      expect(await say(to, tokens(size))).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
+    }
+    expect(extensions(to)).toEqual([['runchart.pruned', { callIds: ['c1'] }]]);
+    expect(only(to.conversation.log(), 'compaction')).toEqual([]);
+  });
+
   it('where pruning is not enough the run ends, and what was pruned stays pruned', async () => {
     const to = await on([[call('c1', 'big', { size: 70_000 })], took(80_000)], { contextWindow: 100_000 });
     await say(to);

@@ -91,5 +91,8 @@ describe('costOf', () => {
       { model: 'm', costUsd: null, unpriced: 1 },
       { model: 'n', costUsd: 0.25, calls: 1 },
     ]);
+    const used = { ...value, models: [{ model: 'm', calls: 3, usage }] };
+    const told: LogEntry = { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value: used };
+    expect(costOf([told]).total).toMatchObject({ calls: 3, costUsd: null, unpriced: 3 });
   });
 });

@@ -1,5 +1,6 @@
 /** What plugins may do in their phases, and what they may not (run-lifecycle, Phases). */
 import { describe, expect, it } from 'vitest';
+import { textOfContent } from '../../machines/internal.ts';
 import type { Decision, ModelRequest, Plugin } from '../../src/index.ts';
 import { bench, entry, only, resultText, story } from '../support/agent.ts';
 import { call, lines } from '../support/model.ts';
@@ -256,6 +257,20 @@ describe('the gate before a tool', () => {
 });
 
 describe('after a tool', () => {
+  it('TOOL-4: what one plugin makes of a result is what the next one is shown', async () => {
+    const adds = (name: string): Plugin => ({
+      name,
+      afterToolExecute: ({ result }) => ({ result: `${textOfContent(result)} ${name}` }),
+    });
+    const on = await bench({
+      replies: [[call('c1', 'echo', args)], 'x'],
+      tools: [echoTool().tool],
+      plugins: [adds('one'), adds('two')],
+    });
+    await on.conversation.send('hi').result;
+    expect(resultText(on.conversation.log(), 'c1')).toMatch(/ one two$/);
+  });
+
   it('TOOL-4: every outcome passes AfterToolExecute, and what it makes of the result is what the model sees', async () => {
     const outcomes: string[] = [];
     const plugin: Plugin = {

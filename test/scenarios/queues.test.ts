@@ -128,6 +128,19 @@ describe('a message while the run is active', () => {
     expect(result).toMatchObject({ runId: later.id, text: 'second', turns: 1 });
   });
 
+  it('a steer that nobody wants any more when it is sent is given back, and no part of the run under way', async () => {
+    const gate = gateTool();
+    const on = await bench({ replies: [[call('c1', 'gate')], 'first'], tools: [gate.tool] });
+    const run = on.conversation.send('hi');
+    await gate.begun('c1');
+    const unwanted = on.conversation.send('S', { kind: 'steer', signal: AbortSignal.abort() });
+    expect(unwanted).not.toBe(run);
+    expect(await unwanted.result).toMatchObject({ termination: 'Cancelled' });
+    gate.release('c1');
+    expect((await run.result).text).toBe('first');
+    expect(only(on.conversation.log(), 'user-message')).toEqual(['user-message direct hi']);
+  });
+
   it('queueDrain one: one steer at a time, in order; all: all at once', async () => {
     for (const queueDrain of ['one', 'all'] as const) {
       const on: Bench = await bench({

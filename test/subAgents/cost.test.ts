@@ -102,7 +102,7 @@ describe('the cost of sub-agents', () => {
     expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual(['run-stop completed max_budget']);
   });
 
-  it.each([{ costUsd: 10 }, { tokens: 20 }])(
+  it.each([{ costUsd: 10 }, { tokens: 20 }, { tokens: 24 }])(
     '%o: what the parent spent in the run under way is gone for its sub-agents',
     async (limits) => {
       const echo = echoTool();

@@ -1,6 +1,6 @@
 /** Sub-agents: how they are spawned, how they end, what their parent is told (conversation-requirements, REQ-BED-008). */
 import { describe, expect, it } from 'vitest';
-import { type LogEntry, ModelError, subAgents } from '../../src/index.ts';
+import { type LogEntry, ModelError, type Plugin, subAgents } from '../../src/index.ts';
 import { bench, entry, only, resultText } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
@@ -217,11 +217,27 @@ describe('how a sub-agent ends', () => {
 });
 
 describe('what the parent reads', () => {
-  it('long results are cut, each to its share, and the list stays whole', async () => {
+  it('one that a plugin ended before it said anything has failed, and has no empty result', async () => {
+    const ends: Plugin = {
+      name: 'ends',
+      afterInference: ({ conversationId }) => (conversationId === 'c' ? undefined : { terminate: 'enough' }),
+    };
+    const { conversation } = await bench({
+      replies: [[spawn('p', 'alpha')], 'done'],
+      tools: [echoTool().tool, subAgents({ model: byTask({ alpha: [[call('e', 'echo', { m: 'x' })]] }) })],
+      plugins: [ends],
+    });
+    await conversation.send('hi').result;
+    expect(reported(conversation.log(), 'p')).toMatchObject([
+      { outcome: 'failed', text: expect.stringMatching(/^It ended without a result/) },
+    ]);
+  });
+
+  it.each(['"\n', '€'])('long results of %j are cut, each to its share, and the list stays whole', async (piece) => {
     const tasks = ['alpha', 'beta', 'gamma'];
     const scripts = tasks.map((task, index) => [
       task,
-      [[submit(`s-${task}`, index === 0 ? 'short' : '"\n'.repeat(5000))]],
+      [[submit(`s-${task}`, index === 0 ? 'short' : piece.repeat(5000))]],
     ]);
     const { conversation, model: parent } = await bench({
       replies: [[spawn('p', ...tasks)], 'done'],

@@ -231,6 +231,13 @@ describe('what is refused, by its code and without a trace', () => {
       'content_type',
     ],
     [
+      'a form of a page that names JSON as well',
+      '/conversations/a/messages',
+      { body: '{"content":"x"}', headers: { 'content-type': 'text/plain; x=application/json' } },
+      415,
+      'content_type',
+    ],
+    [
       'too much',
       '/conversations/a/messages',
       { body: JSON.stringify({ content: 'x'.repeat(5000) }) },

@@ -120,7 +120,7 @@ describe('a router', () => {
     const agent = createAgent({ model: scripted(['hi']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
-    const feed = new Feed(conversation, 0, { sizeMax: 500 });
+    const feed = new Feed(conversation, 0, { sizeMax: 100 });
     feed.say({ type: 'turn-result' });
     await conversation.send('go').result;
     const said: unknown[] = [];
