@@ -58,6 +58,21 @@ export const stores = [
     ],
   },
   {
+    id: 'lost-header',
+    about: 'the lines of a run whose header is missing are read as those of the run before it',
+    witness: 'test/stores/jsonlDamage.test.ts',
+    edits: [
+      [
+        'const { at = format.begins && isOfRun(format) ? 0 : undefined } = record;',
+        'const { at = isOfRun(format) ? 0 : undefined } = record;',
+      ],
+      [
+        "if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };",
+        'void lacksHeader;',
+      ],
+    ],
+  },
+  {
     id: 'torn-cut',
     about: 'a failed append is not taken back',
     witness: 'test/stores/jsonlFullDisk.test.ts',

@@ -88,12 +88,12 @@ describe('what is written', () => {
       header,
       { seq: 0, at: 1_700_000_000_000, type: 'notice', code: 'case', text: 'x' },
       { ...header, runId: 'r', at: 1_700_000_001_000 },
-      { seq: 1, at: 0, type: 'run-started' },
+      { seq: 1, type: 'run-started' },
       { seq: 2, at: 1000, type: 'run-started' },
       { seq: 3, at: 2000, runId: null, type: 'notice', code: 'case', text: 'y' },
       { seq: 4, at: 3000, type: 'run-started' },
       { ...header, runId: 's', at: 1_700_000_005_000 },
-      { seq: 5, at: 0, type: 'run-started' },
+      { seq: 5, type: 'run-started' },
       '',
     ]);
     expect(await stored(found.store, 'c')).toEqual(entries);

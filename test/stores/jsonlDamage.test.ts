@@ -159,6 +159,31 @@ describe('the middle of a file', () => {
     await refuses(file(header, second), 'gap', 2);
   });
 
+  test('H-138 so is the header of a run: what it says of its lines is nowhere else, and no line is given to another run', async () => {
+    const runs = ['r', 's', 'r'].flatMap((runId, run) =>
+      [0, 1].map((index) => stamped('c', 1 + 2 * run + index, { type: 'run-started', runId })),
+    );
+    const log = [notice('c', 0), ...runs];
+    const lines = await linesFor(log);
+    const headers = lines.flatMap((line, index) => (index > 0 && line.startsWith('{"format"') ? [index] : []));
+    expect(headers).toEqual([2, 5, 8]);
+    const without = (lost: number) => file(...lines.slice(0, lost), ...lines.slice(lost + 1));
+    for (const lost of headers) await refuses(without(lost), 'gap', lost + 1);
+    for (const lost of [3, 6]) await refuses(without(lost), 'gap', lost + 1);
+    await mends(file(...lines.slice(0, 5), ...lines.slice(2)), log, ['duplicate']);
+    const found = await placeWith(without(5));
+    const read: LogEntry[] = [];
+    for await (const entry of readDamagedLog(found.directory, 'c')) read.push(entry);
+    expect(read.map(({ seq, runId }) => [seq, runId])).toEqual([
+      [0, null],
+      [1, 'r'],
+      [2, 'r'],
+      [4, null],
+      [5, 'r'],
+      [6, 'r'],
+    ]);
+  });
+
   test('H-145 invalid UTF-8 is refused with its line and never rewritten', async () => {
     const bytes = Buffer.from(file(header, first, second, third));
     bytes[bytes.indexOf('entry 1')] = 0xff;

@@ -1,7 +1,8 @@
 /**
  * The format of a log's lines, both ways. Rule: the first line names the format, its version and the conversation; each
  * further line is one entry, begins with its seq, and leaves out what the header above it says. A later header stands
- * where a run begins, and says its id and the time its lines count from; or where lines of a newer version begin.
+ * where a run begins, and says its id and the time its lines count from; or where lines of a newer version begin. The
+ * first line below the header of a run has no time of its own, so that a header that was lost is missed.
  * Reading judges and never throws; what a reader would refuse is not written.
  */
 import { isUtf8 } from 'node:buffer';
@@ -28,6 +29,15 @@ export interface LineFormat {
   runId: string | null;
   /** What the time of each line is counted from. */
   at: number;
+  /** No line stands below it yet. */
+  begins?: true;
+}
+
+/** The same, for what stands further down. */
+export function belowFirst(format: LineFormat): LineFormat {
+  if (!format.begins) return format;
+  const { begins: _, ...below } = format;
+  return below;
 }
 
 /** Short forms, and headers of runs, came with it. */
@@ -40,7 +50,8 @@ export type Judged =
   | { kind: 'blank' }
   /** The lines behind it have another version. */
   | { kind: 'header'; format: LineFormat }
-  | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version'; why: string };
+  /** `gap`: the header of its run is missing. */
+  | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version' | 'gap'; why: string };
 
 export type JudgedHeader =
   | { kind: 'header'; format: LineFormat }
@@ -103,13 +114,14 @@ export function formatFor({ at, runId }: Pending, above: LineFormat): LineFormat
   if ((runId === null || runId === above.runId) && isExact && above.version === VERSION) return above;
   // Outside of every run no header saves anything; a time that is no whole number is counted from 0.
   const from = runId === null || !Number.isSafeInteger(at) ? 0 : at;
-  return { conversationId: above.conversationId, version: VERSION, runId, at: from };
+  return { conversationId: above.conversationId, version: VERSION, runId, at: from, begins: true };
 }
 
 export function lineOf({ seq, at, conversationId, runId, fields }: Pending, format: LineFormat): string {
+  const time = format.begins && isOfRun(format) && at === format.at ? '' : `"at":${at - format.at},`;
   const foreign = conversationId === format.conversationId ? '' : `"conversationId":${JSON.stringify(conversationId)},`;
   const run = runId === format.runId ? '' : `"runId":${JSON.stringify(runId)},`;
-  return `{${RECORD_KEY}:${seq},"at":${at - format.at},${foreign}${run}${fields}\n`;
+  return `{${RECORD_KEY}:${seq},${time}${foreign}${run}${fields}\n`;
 }
 
 /** `id`: the conversation of a header that names none. */
@@ -164,10 +176,12 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
     const version = own(value, 'version');
     if (!isReadable(version)) return unreadable(version);
-    const isOfRun = version >= RUNS_SINCE && version === format.version && Object.hasOwn(value, 'runId');
-    if (version <= format.version && !isOfRun) return { kind: 'corrupt', why: 'it is a second header' };
-    return { kind: 'header', format: { conversationId: format.conversationId, version, ...runIn(value) } };
+    const ofRun = version >= RUNS_SINCE && version === format.version && Object.hasOwn(value, 'runId');
+    if (version <= format.version && !ofRun) return { kind: 'corrupt', why: 'it is a second header' };
+    const { conversationId } = format;
+    return { kind: 'header', format: { conversationId, version, ...runIn(value), begins: true } };
   }
+  if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };
   if (value !== undefined) {
     const entry = restored(value, format, text.length);
     return typeof entry === 'string'
@@ -177,6 +191,14 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   const spliced = whole ? spliceOf(text, format, expected) : null;
   if (spliced) return { kind: 'entry', entry: spliced, zeros, spliced: true };
   return notJson(rest);
+}
+
+const isOfRun = ({ version, runId }: LineFormat): boolean => version >= RUNS_SINCE && runId !== null;
+
+/** It counts on a header right above it, and there is none. */
+function lacksHeader(record: StoredRecord, format: LineFormat): boolean {
+  const isFirst = format.version >= RUNS_SINCE && Object.hasOwn(record, 'type') && !Object.hasOwn(record, 'at');
+  return isFirst && !(format.begins && isOfRun(format));
 }
 
 /** Behind these a torn record may go on with an object of its own. */
@@ -216,7 +238,8 @@ function restored(found: unknown, format: LineFormat, length: number): LogEntry 
 
 /** The record with what its header says of it, in the long forms. */
 function asWritten(record: StoredRecord, format: LineFormat): StoredRecord {
-  const { conversationId = format.conversationId, runId = format.runId, at, ...rest } = record;
+  const { conversationId = format.conversationId, runId = format.runId, ...rest } = record;
+  const { at = format.begins && isOfRun(format) ? 0 : undefined } = record;
   const full = { ...rest, at: typeof at === 'number' ? format.at + at : at, conversationId, runId };
   const isShort = format.version >= RUNS_SINCE && typeof conversationId === 'string';
   return isShort ? lengthened(full, conversationId) : full;

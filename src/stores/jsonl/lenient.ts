@@ -9,7 +9,15 @@ import { CorruptLogError } from '../../errors.ts';
 import { isBlank, withoutLostEnd } from './bytes.ts';
 import { openRegular, resolveRegular } from './disk.ts';
 import { fileNameOf } from './fileName.ts';
-import { FORMAT, type JudgedHeader, judgeHeader, judgeLine, type LineFormat, RECORD_KEY } from './format.ts';
+import {
+  belowFirst,
+  FORMAT,
+  type JudgedHeader,
+  judgeHeader,
+  judgeLine,
+  type LineFormat,
+  RECORD_KEY,
+} from './format.ts';
 import { linesIn, piecesOf, recordsIn } from './lines.ts';
 import { VERSION } from './versions.ts';
 
@@ -86,7 +94,11 @@ class Reader {
     }
     const judged = judgeLine(bytes, this.#format, this.#next, whole);
     if (judged.kind === 'header') this.#format = judged.format;
-    if (judged.kind !== 'entry' || judged.entry.seq < this.#next) return null;
+    // Of what run these lines are, and when they were written, is not known.
+    if (judged.kind === 'gap') this.#format = { ...this.#format, runId: null, at: 0 };
+    if (judged.kind !== 'entry') return null;
+    this.#format = belowFirst(this.#format);
+    if (judged.entry.seq < this.#next) return null;
     this.#next = judged.entry.seq + 1;
     return judged.entry;
   }

@@ -8,7 +8,16 @@ import { dirname } from 'node:path';
 import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../../errors.ts';
 import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './disk.ts';
-import { formatFor, headerLine, judgeLine, type LineFormat, lineOf, type Pending, pendingOf } from './format.ts';
+import {
+  belowFirst,
+  formatFor,
+  headerLine,
+  judgeLine,
+  type LineFormat,
+  lineOf,
+  type Pending,
+  pendingOf,
+} from './format.ts';
 import { recordsOf } from './lines.ts';
 import { formatAt, type Scan, scanLog } from './scan.ts';
 
@@ -126,6 +135,7 @@ export class LogFile {
       if (format !== above) head(entry.seq, format, above.version !== format.version);
       offsets.push(bytes);
       add(lineOf(entry, format));
+      above = belowFirst(format);
     }
     return { text, bytes, offsets, formats };
   }
@@ -142,7 +152,9 @@ export class LogFile {
       const judged = judgeLine(line.bytes, format, next, line.whole);
       if (judged.kind === 'header') format = judged.format;
       // Other lines were found to be repetitions when the file was checked.
-      if (judged.kind !== 'entry' || judged.entry.seq !== next) continue;
+      if (judged.kind !== 'entry') continue;
+      format = belowFirst(format);
+      if (judged.entry.seq !== next) continue;
       next += 1;
       yield judged.entry;
     }

@@ -11,6 +11,7 @@ import type { Diagnostic, Json, LogEntry } from '../../../machines/vocabulary.ts
 import { CorruptLogError } from '../../errors.ts';
 import { endOfObject, isBlank, voidBefore, withoutLostEnd } from './bytes.ts';
 import {
+  belowFirst,
   FORMAT,
   HEADER_PREFIX,
   type Judged,
@@ -40,7 +41,8 @@ export interface Scan {
 export function formatAt({ formats }: Scan, seq: number, id: string): LineFormat {
   let found = formats.at(-1);
   for (let at = formats.length - 1; found && found.from > seq; at -= 1) found = formats[at - 1];
-  return found?.format ?? { conversationId: id, version: VERSION, runId: null, at: 0 };
+  if (found) return found.from === seq ? found.format : belowFirst(found.format);
+  return { conversationId: id, version: VERSION, runId: null, at: 0 };
 }
 
 const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];
@@ -125,8 +127,10 @@ class Scanner {
     if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);
     this.#headerSeen = true;
     if (judged.kind === 'header') this.#takeHeader(judged.format);
-    else if (judged.kind === 'entry') await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
-    else if (judged.kind === 'not_json') {
+    else if (judged.kind === 'entry') {
+      await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
+      this.#format = belowFirst(this.#format);
+    } else if (judged.kind === 'not_json') {
       const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
       this.#refuse(header ? 'no_header' : 'corrupt', why);
     } else this.#refuse(judged.kind, judged.why);
