@@ -62,10 +62,7 @@ export const stores = [
     about: 'the lines of a run whose header is missing are read as those of the run before it',
     witness: 'test/stores/jsonlDamage.test.ts',
     edits: [
-      [
-        'const { at = format.begins && isOfRun(format) ? 0 : undefined } = record;',
-        'const { at = isOfRun(format) ? 0 : undefined } = record;',
-      ],
+      ['const { at = format.begins && 0 } = record;', 'const { at = 0 } = record;'],
       [
         "if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };",
         'void lacksHeader;',

@@ -178,6 +178,7 @@ describe('the middle of a file', () => {
       [0, null],
       [1, 'r'],
       [2, 'r'],
+      [3, null],
       [4, null],
       [5, 'r'],
       [6, 'r'],

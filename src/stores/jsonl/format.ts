@@ -29,7 +29,7 @@ export interface LineFormat {
   runId: string | null;
   /** What the time of each line is counted from. */
   at: number;
-  /** No line stands below it yet. */
+  /** It is a run's, and no line stands below it yet. */
   begins?: true;
 }
 
@@ -114,11 +114,11 @@ export function formatFor({ at, runId }: Pending, above: LineFormat): LineFormat
   if ((runId === null || runId === above.runId) && isExact && above.version === VERSION) return above;
   // Outside of every run no header saves anything; a time that is no whole number is counted from 0.
   const from = runId === null || !Number.isSafeInteger(at) ? 0 : at;
-  return { conversationId: above.conversationId, version: VERSION, runId, at: from, begins: true };
+  return { conversationId: above.conversationId, version: VERSION, ...runFrom(runId, from) };
 }
 
 export function lineOf({ seq, at, conversationId, runId, fields }: Pending, format: LineFormat): string {
-  const time = format.begins && isOfRun(format) && at === format.at ? '' : `"at":${at - format.at},`;
+  const time = format.begins && at === format.at ? '' : `"at":${at - format.at},`;
   const foreign = conversationId === format.conversationId ? '' : `"conversationId":${JSON.stringify(conversationId)},`;
   const run = runId === format.runId ? '' : `"runId":${JSON.stringify(runId)},`;
   return `{${RECORD_KEY}:${seq},${time}${foreign}${run}${fields}\n`;
@@ -143,11 +143,13 @@ export function judgeHeader(bytes: Buffer, id: string): JudgedHeader {
 }
 
 /** The run that a header names, and the time its lines count from. */
-function runIn(header: StoredRecord): { runId: string | null; at: number } {
+function runIn(header: StoredRecord): Omit<LineFormat, 'conversationId' | 'version'> {
   const runId = own(header, 'runId');
   const at = own(header, 'at');
-  return { runId: typeof runId === 'string' ? runId : null, at: Number.isFinite(at) ? (at as number) : 0 };
+  return runFrom(typeof runId === 'string' ? runId : null, Number.isFinite(at) ? (at as number) : 0);
 }
+
+const runFrom = (runId: string | null, at: number) => ({ runId, at, ...(runId !== null && { begins: true as const }) });
 
 function unreadable(version: unknown): { kind: 'version'; why: string } {
   const newer = typeof version === 'number' && version > VERSION;
@@ -179,7 +181,7 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
     const ofRun = version >= RUNS_SINCE && version === format.version && Object.hasOwn(value, 'runId');
     if (version <= format.version && !ofRun) return { kind: 'corrupt', why: 'it is a second header' };
     const { conversationId } = format;
-    return { kind: 'header', format: { conversationId, version, ...runIn(value), begins: true } };
+    return { kind: 'header', format: { conversationId, version, ...runIn(value) } };
   }
   if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };
   if (value !== undefined) {
@@ -193,13 +195,9 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   return notJson(rest);
 }
 
-const isOfRun = ({ version, runId }: LineFormat): boolean => version >= RUNS_SINCE && runId !== null;
-
 /** It counts on a header right above it, and there is none. */
-function lacksHeader(record: StoredRecord, format: LineFormat): boolean {
-  const isFirst = format.version >= RUNS_SINCE && Object.hasOwn(record, 'type') && !Object.hasOwn(record, 'at');
-  return isFirst && !(format.begins && isOfRun(format));
-}
+const lacksHeader = (record: StoredRecord, { version, begins }: LineFormat): boolean =>
+  version >= RUNS_SINCE && !begins && Object.hasOwn(record, 'type') && !Object.hasOwn(record, 'at');
 
 /** Behind these a torn record may go on with an object of its own. */
 const BEFORE_VALUE = new Set([':', ',', '[']);
@@ -239,7 +237,7 @@ function restored(found: unknown, format: LineFormat, length: number): LogEntry 
 /** The record with what its header says of it, in the long forms. */
 function asWritten(record: StoredRecord, format: LineFormat): StoredRecord {
   const { conversationId = format.conversationId, runId = format.runId, ...rest } = record;
-  const { at = format.begins && isOfRun(format) ? 0 : undefined } = record;
+  const { at = format.begins && 0 } = record;
   const full = { ...rest, at: typeof at === 'number' ? format.at + at : at, conversationId, runId };
   const isShort = format.version >= RUNS_SINCE && typeof conversationId === 'string';
   return isShort ? lengthened(full, conversationId) : full;

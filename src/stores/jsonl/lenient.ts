@@ -94,8 +94,11 @@ class Reader {
     }
     const judged = judgeLine(bytes, this.#format, this.#next, whole);
     if (judged.kind === 'header') this.#format = judged.format;
-    // Of what run these lines are, and when they were written, is not known.
-    if (judged.kind === 'gap') this.#format = { ...this.#format, runId: null, at: 0 };
+    if (judged.kind === 'gap') {
+      // Of what run these lines are, and when they were written, is not known.
+      this.#format = { ...this.#format, runId: null, at: 0, begins: true };
+      return this.take(bytes, whole);
+    }
     if (judged.kind !== 'entry') return null;
     this.#format = belowFirst(this.#format);
     if (judged.entry.seq < this.#next) return null;
