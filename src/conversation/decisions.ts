@@ -64,10 +64,12 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     return runtime.submit(command);
   })) as Judgement;
   if (receipt !== 'applied' && receipt !== 'held') return receipt;
-  // An earlier one, whose append a cancel did not wait for, may have landed before it. Of what is stored secrets are gone.
+  // One that the store refused before may have landed with the stop of its run. Of what is stored secrets are gone.
   const written = log.redact.entry({ runId: null, type: 'decision', callId, suspension, decision }) as DecisionEntry;
-  const stored = judgeDecision(logState.calls.get(callId), { ...written.decision, suspension });
-  return stored.receipt === 'conflict' ? 'conflict' : receipt;
+  const record = logState.calls.get(callId);
+  const stored = judgeDecision(record, { ...written.decision, suspension }).receipt;
+  const isOwn = record?.decisions.get(suspension)?.by === written.decision.by;
+  return stored === 'conflict' || (stored === 'duplicate' && !isOwn) ? stored : receipt;
 }
 
 const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];

@@ -401,8 +401,13 @@ export const runtime = [
   {
     id: 'told-applied-behind-another',
     about: 'a decision is told to be applied, though an earlier one, thought to be lost, has landed before it',
-    witness: 'test/simulation/regressions.test.ts',
-    edits: [["stored.receipt === 'conflict' ? 'conflict' : receipt", 'stored && receipt']],
+    witness: 'test/scenarios/decidedCalls.test.ts',
+    edits: [
+      [
+        "stored === 'conflict' || (stored === 'duplicate' && !isOwn) ? stored",
+        "stored === 'unknown' && isOwn ? stored",
+      ],
+    ],
   },
   {
     id: 'aborted-steer-joins',

@@ -140,6 +140,43 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     expect(ask.ran).toEqual(['c1']);
   });
 
+  it.each([
+    ['the same', 'b', 'duplicate'],
+    ['another', 'c', 'conflict'],
+  ])(
+    'one that says %s as one before it, which the store refused, and which landed with the stop, is told so',
+    async (_, later, answer) => {
+      const clock = new VirtualClock();
+      const store = troubledStore({ clock });
+      let refusals = 0;
+      const told: Promise<string>[] = [];
+      const edit = (by: string, m: string) => conversation.decide({ callId: 'c1', by, action: 'edit', args: { m } });
+      const { conversation } = await bench({
+        ...{ clock, store, replies: [[call('c1', 'ask', args)]], tools: [echoTool('ask').tool] },
+        plugins: [
+          asks().plugin,
+          {
+            name: 'late',
+            runEnd() {
+              told.push(edit('ann', 'b'), edit('ben', later));
+            },
+          },
+        ],
+      });
+      store.trouble((entries) => {
+        if (!entries.some(({ type }) => type === 'decision')) return 'stored';
+        refusals += 1;
+        return refusals === 1 ? 'failed' : { afterMs: 70 };
+      });
+      conversation.send('hi');
+      await expect.poll(() => refusals).toBe(2);
+      await expect(told[0]).rejects.toThrow('full');
+      // The word of the second comes to its call when the cancel stops waiting for the store.
+      await clock.until(conversation.cancel());
+      expect(await told[1]).toBe(answer);
+    },
+  );
+
   it('one whose arguments hold a secret is applied, and stored without it', async () => {
     const { conversation } = await bench({
       ...{ replies: [[call('c1', 'ask', args)]], tools: [echoTool('ask').tool], plugins: [asks().plugin] },
