@@ -30,7 +30,8 @@ import * as entries from './entries.ts';
 function reasonOf(event: ConversationEvent) {
   if (event.type !== 'xstate.done.actor.run') return 'interrupted';
   const { durable, end } = event.output;
-  return durable && !end.lost?.some((entry) => 'callId' in entry) && stopReason(end);
+  // A call that is retried alone and waits again keeps nobody else waiting.
+  return durable && !end.lost?.some((entry) => 'callId' in entry) && (stopReason(end) ?? 'completed');
 }
 
 const undecided = ({ suspended, decisions }: OpenCalls): boolean =>

@@ -306,4 +306,10 @@ export const charts = [
       ["durable && !end.lost?.some((entry) => 'callId' in entry) && stopReason(end)", 'durable && stopReason(end)'],
     ],
   },
+  {
+    id: 'left-behind-a-retry',
+    about: 'a followUp that came while a call was retried alone stays queued for ever where that call waits again',
+    witness: 'test/scenarios/retriedCalls.test.ts',
+    edits: [["(stopReason(end) ?? 'completed')", 'stopReason(end)']],
+  },
 ];

@@ -133,6 +133,8 @@ const followUpIn = (queue: readonly QueuedMessage[]): QueuedMessage | undefined 
   queue.find(({ kind }) => kind === 'followUp');
 const REASONS: Record<string, 'completed' | 'interrupted' | 'error'> = {
   NaturalEnd: 'completed',
+  // Only where a call was retried alone: its conversation waits for nobody.
+  Suspended: 'completed',
   PluginRequested: 'completed',
   Stopped: 'error',
   Cancelled: 'interrupted',
@@ -171,7 +173,9 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
   if (!end) return undefined;
   const { termination, cause } = end.end;
   if (isCut(trace)) return undefined;
-  if (termination === 'Suspended') return isDecidedInTail(end) ? { resume: true } : undefined;
+  const isSuspended = termination === 'Suspended';
+  if (isSuspended && isDecidedInTail(end)) return { resume: true };
+  if (isSuspended && !onlyRetries(trace)) return undefined;
   const next = end.durable
     ? promoted(trace, cause === 'timeout' ? 'error' : (REASONS[termination] ?? 'error'))
     : undefined;

@@ -135,6 +135,23 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     ]);
     expect([...model.calls, ...on.model.calls]).toHaveLength(1);
   });
+
+  it('that waits for a person leaves no message behind: one that came meanwhile begins its run', async () => {
+    let asking = false;
+    const plugin: Plugin = {
+      name: 'later',
+      beforeToolExecute() {
+        if (!asking) return;
+        conversation.followUp('meanwhile');
+        return { suspend: { reason: 'sure?' } };
+      },
+    };
+    const { conversation, from } = await retried(how, { plugins: [plugin] });
+    asking = true;
+    expect((await conversation.resume().result).termination).toBe('Suspended');
+    await expect.poll(() => only(conversation.log(from), 'user-message', 'run-suspended')).toHaveLength(2);
+    expect([conversation.queue, conversation.pending.length]).toEqual([[], 1]);
+  });
 });
 
 it('a retry of a call of an earlier cycle is done with the resumption of the last one, where that was cut short', async () => {

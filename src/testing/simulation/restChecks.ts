@@ -72,16 +72,17 @@ export class RestChecks {
     const { calls } = this.#store.watchOf(CONVERSATION).calls;
     for (const id of this.#store.logs.keys()) {
       const watch = this.#store.watchOf(id);
-      if (watch.parentCall === undefined) continue;
-      const parent = calls.get(watch.parentCall);
+      if (!watch.parent) continue;
+      const { conversationId, callId } = watch.parent;
       // A crash or the store may lose the stop of a sub-agent whose end is recorded in the parent's log.
       const isLost = this.#store.lostStops.has(watch.runId ?? '');
       const cut = watch.beganInProcess !== world.processId || isLost;
       const runs = watch.cycle === 'running' && !cut;
       world.check(!runs, 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
       // Where the store falsely refused its suspension, the sub-agent has failed for its parent.
-      const isOver = parent?.status !== 'ended' || watch.cycle !== 'suspended' || isLost;
-      world.check(isOver, 'I32', () => `the sub-agent ${watch.runId} waits though ${watch.parentCall} has its result`);
+      const hasResult = conversationId === CONVERSATION && calls.get(callId)?.status === 'ended';
+      const isOver = !hasResult || watch.cycle !== 'suspended' || isLost;
+      world.check(isOver, 'I32', () => `the sub-agent ${watch.runId} waits though ${callId} has its result`);
     }
   }
 

@@ -43,8 +43,8 @@ export class LogWatch {
   /** The last end of a cycle, and the process that wrote it. */
   stop: Extract<LogEntry, { type: 'run-stop' }> | undefined;
   stoppedInProcess = 0;
-  /** The parent's call, where this is the log of a sub-agent. */
-  parentCall: string | undefined;
+  /** The parent and its call, where this is the log of a sub-agent. */
+  parent: { readonly conversationId: string; readonly callId: string } | undefined;
   /** The last recorded phase of each sub-agent. */
   readonly children = new Map<string, 'started' | 'ended'>();
   /** Tokens of its own replies, with the seq of each; and the recorded tokens of each sub-agent. */
@@ -83,7 +83,7 @@ export class LogWatch {
     this.messages.learn(entry);
     this.calls.learn(entry);
     // A sub-agent has other limits.
-    if (this.parentCall === undefined) this.#policies.learn(entry, this.messages.queued.length);
+    if (!this.parent) this.#policies.learn(entry, this.messages.queued.length);
   }
 
   /** One append, as a whole. */
@@ -131,7 +131,7 @@ export class LogWatch {
       case 'sub-agent':
         return this.#learnChild(entry);
       case 'conversation':
-        this.parentCall = entry.parent?.callId;
+        this.parent = entry.parent;
         return;
       case 'model-retry':
         world.facts.running.set(this.#id, world.elapsedMs + entry.waitMs);
