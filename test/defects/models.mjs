@@ -132,4 +132,24 @@ export const models = [
       ],
     ],
   },
+  {
+    id: 'closed-object-ends-a-call',
+    about:
+      'a piece that repeats the name of its call begins another one behind an object in the arguments that is closed',
+    witness: 'test/models/openaiOddCalls.test.ts',
+    edits: [
+      ['return delta.index === undefined && open.closed ? undefined : open;', 'return open.closed ? undefined : open;'],
+    ],
+  },
+  {
+    id: 'cut-before-arguments-runs',
+    about: 'a call that was cut off before its arguments runs without any',
+    witness: 'test/scenarios/limits.test.ts',
+    edits: [
+      [
+        "const incomplete = call.argsText !== undefined || raw.args.trim() === '';",
+        'const incomplete = call.argsText !== undefined;',
+      ],
+    ],
+  },
 ];

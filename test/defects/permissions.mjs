@@ -116,4 +116,21 @@ export const permissions = [
       ],
     ],
   },
+  {
+    id: 'file-of-another-user',
+    about: 'a file above the project that another user put there is told to the model',
+    witness: 'test/session/systemPrompt.test.ts',
+    edits: [
+      [
+        'if (!found || (user !== undefined && found.uid !== user && found.uid !== 0)) return undefined;',
+        'if (!found) return undefined;',
+      ],
+    ],
+  },
+  {
+    id: 'waits-for-a-pipe',
+    about: 'a named file that is a pipe is waited for',
+    witness: 'test/session/systemPrompt.test.ts',
+    edits: [['constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch', 'constants.O_RDONLY).catch']],
+  },
 ];

@@ -90,4 +90,10 @@ export const subAgents = [
       ],
     ],
   },
+  {
+    id: 'other-words-same-tasks',
+    about: 'tasks with other words and the same ids pass for those that were begun',
+    witness: 'test/subAgents/approvals.test.ts',
+    edits: [['tasks[i]?.id === id && tasks[i]?.task === task)', 'tasks[i]?.id === id)']],
+  },
 ];

@@ -75,4 +75,10 @@ export const tools = [
     witness: 'test/tools/coding/processTree.test.ts',
     edits: [['row.marked ? [row.process.pid] : []', 'row.marked && row.process.pid < 0 ? [row.process.pid] : []']],
   },
+  {
+    id: 'escaped-secret-in-arguments',
+    about: 'a tool is given a secret that the model has written with escapes, where the log holds none',
+    witness: 'test/hostile/secrets.test.ts',
+    edits: [['args: deepFreeze(redact(call.args)),', 'args: deepFreeze(call.args),']],
+  },
 ];

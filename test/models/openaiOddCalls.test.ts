@@ -50,6 +50,12 @@ describe('what no call can be', () => {
   });
 });
 
+it('pieces with an index that all repeat the name are one call, though an object in its arguments is closed', async () => {
+  const piece = (text: string) => callDelta(head(undefined, 'f', 0, text));
+  const { parts } = await playCalls(piece('{"a":{}'), piece(',"b":1}'));
+  expect(callsIn(parts).map(({ name, args }) => [name, args])).toEqual([['f', '{"a":{},"b":1}']]);
+});
+
 describe('pieces with neither index nor id', () => {
   const piece = (text: string, name = 'f') => callDelta(head(undefined, name, undefined, text));
 

@@ -414,6 +414,16 @@ describe('how a reply may end', () => {
     expect(resultText(on.conversation.log(), 'c2')).toContain('not run');
   });
 
+  it('H-032: cut by length before the arguments of a call: it is not run without any', async () => {
+    let ran = 0;
+    const parameters = z.object({ all: z.boolean().optional() });
+    const clear = defineTool({ name: 'clear', description: 'Clears.', parameters, execute: () => `${ran++}` });
+    const on = await bench({ replies: [[call('c1', 'clear', ''), finish('length')], 'x'], tools: [clear] });
+    await on.conversation.send('hi').result;
+    expect(ran).toBe(0);
+    expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed truncated']);
+  });
+
   it('BED-3: a pause commits the reply and calls again', async () => {
     const on = await bench({ replies: [[t('one moment'), finish('pause')], 'done'] });
     const result = await on.conversation.send('hi').result;

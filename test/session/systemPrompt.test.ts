@@ -1,9 +1,19 @@
 /** The system prompt of a coding agent: what it is made of, once a session, and what files of a workspace cannot do in it. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { codingTools, hooks, type SystemPromptOptions, systemPrompt } from '../../src/node.ts';
 import { type BenchOptions, bench, restart } from '../support/agent.ts';
 import { call, scripted } from '../support/model.ts';
@@ -89,6 +99,27 @@ describe('systemPrompt', () => {
     expect(named.system).toContain('Named.');
     expect(named.system).toContain('Absolute.');
     expect(named.system).not.toContain('Above.');
+  });
+
+  it('a file above that belongs to another user of the machine is not told', async () => {
+    const { root, cwd } = workspace({ 'AGENTS.md': 'Above.', 'CLAUDE.md': 'Mine.' });
+    const { uid } = statSync(root);
+    const another = 12_345;
+    if (uid === 0) chownSync(join(root, 'AGENTS.md'), another, another);
+    else {
+      const getuid = vi.spyOn(process, 'getuid').mockReturnValue(another);
+      onTestFinished(() => getuid.mockRestore());
+    }
+    const { system } = await promptIn(cwd);
+    expect(system).not.toContain('Above.');
+    expect(system.includes('Mine.')).toBe(uid === 0);
+  });
+
+  it('does not wait for who writes to a pipe that is named', async () => {
+    const { root, cwd } = workspace();
+    const pipe = join(root, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    expect((await promptIn(cwd, { instructionFiles: [pipe] })).system).not.toContain('project-file');
   });
 
   it('refuses what leads out of the tree, is no regular file, or is no text', async () => {

@@ -245,22 +245,31 @@ describe('when all that is left waits', () => {
     expect(ask.ran).toEqual([]);
   });
 
-  it('tasks that were begun cannot be edited: the call fails and its sub-agents end, never a report on other tasks', async () => {
-    const ask = echoTool('ask');
-    const model = byTask({ alpha: [asking('x')] });
-    const { conversation, store } = await bench({
-      replies: [[spawn('p', 'alpha')], 'done'],
-      tools: [ask.tool, subAgents({ model })],
-      plugins: [asks().plugin],
-    });
-    await conversation.send('hi').result;
-    const args = { tasks: [{ id: 'b', task: 'beta' }] };
-    expect(await conversation.decide({ callId: 'p', action: 'edit', args })).toBe('applied');
-    expect(await conversation.resume().result).toMatchObject({ text: 'done', calls: [{ code: 'invalid_arguments' }] });
-    expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('stale');
-    await conversation.close();
-    expect(only(await reading(store)('a'), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
-  });
+  it.each([
+    { id: 'b', task: 'beta' },
+    { id: 'a', task: 'beta' },
+  ])(
+    'tasks that were begun cannot be edited to %o: the call fails and its sub-agents end, never a report on other tasks',
+    async (task) => {
+      const ask = echoTool('ask');
+      const model = byTask({ alpha: [asking('x')] });
+      const { conversation, store } = await bench({
+        replies: [[spawn('p', 'alpha')], 'done'],
+        tools: [ask.tool, subAgents({ model })],
+        plugins: [asks().plugin],
+      });
+      await conversation.send('hi').result;
+      const args = { tasks: [task] };
+      expect(await conversation.decide({ callId: 'p', action: 'edit', args })).toBe('applied');
+      expect(await conversation.resume().result).toMatchObject({
+        text: 'done',
+        calls: [{ code: 'invalid_arguments' }],
+      });
+      expect(await conversation.decide({ callId: 'x', action: 'approve' })).toBe('stale');
+      await conversation.close();
+      expect(only(await reading(store)('a'), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
+    },
+  );
 
   it('cancelling what waits stops the sub-agents too, and later decisions are stale', async () => {
     const ask = echoTool('ask');
