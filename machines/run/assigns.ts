@@ -203,12 +203,20 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
   concluded: [],
 });
 
-/** The end itself could not be stored, and neither was a suspension that stood in the same append. */
+/**
+ * The end itself could not be stored, and neither was a suspension that stood in the same append. Where the store says nothing,
+ * a run that was being suspended is: whoever gave it up ends its cycle.
+ */
 export function loseEnd(args: Args): Change {
-  const end = endOf(args);
-  const { suspended, decisions } = leftWaiting({ ...args.context, end });
-  const counters = uncounted(args.context.counters, end.lost ?? []);
-  return { end, durable: false, suspended, decisions, counters };
+  const { context } = args;
+  const failed = endOf(args);
+  const end = context.end.termination === 'Suspended' && !failed.lost?.[0] ? context.end : failed;
+  return {
+    ...leftWaiting({ ...context, end }),
+    end,
+    durable: false,
+    counters: uncounted(context.counters, end.lost ?? []),
+  };
 }
 
 /** How the Terminate state ends the run: by a plugin, or by a limit. */

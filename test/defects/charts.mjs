@@ -1,6 +1,12 @@
 /** Defects of the charts and the pure functions of `machines/`, each with the test file that has to find it. */
 export const charts = [
   {
+    id: 'suspension-given-up',
+    about: 'a cancel that gives up the append of a suspension leaves its calls waiting',
+    witness: 'test/scenarios/cancelStore.test.ts',
+    edits: [["context.end.termination === 'Suspended' && !failed.lost?.[0] ? context.end : failed", 'failed']],
+  },
+  {
     id: 'empty-message-in-a-history',
     about: 'a message of a history in which the model said nothing is shown to it again',
     witness: 'test/paths/drawn.test.ts',

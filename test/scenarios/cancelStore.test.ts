@@ -1,10 +1,10 @@
 /** Cancelling while the store is slow, or never answers (run-lifecycle, Checkpoint Triggers). */
 import { describe, expect, it } from 'vitest';
-import type { Boundary } from '../../src/index.ts';
+import type { Boundary, LogEntry } from '../../src/index.ts';
 import { type Bench, bench, only, story } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { call, deaf, lines } from '../support/model.ts';
-import { commits, troubledStore } from '../support/store.ts';
+import { commits, type Fate, troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -137,6 +137,54 @@ describe('a cancel and a store that answers late', () => {
     ]);
     expect(on.conversation.status).toBe('idle');
     expect(clock.live).toBe(0);
+  });
+});
+
+describe('a cancel of a run whose suspension is being stored', () => {
+  /** The conversation, and how long the cancel took. */
+  async function cancelled(fate: Fate) {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const options = { clock, store, tools: [echoTool('ask').tool], plugins: [asks().plugin] };
+    const on = await bench({ ...options, replies: [[call('c1', 'ask', args)], 'next'] });
+    const suspends = (entries: readonly LogEntry[]) => entries.some(({ type }) => type === 'run-suspended');
+    store.trouble((entries) => (suspends(entries) ? fate : 'stored'));
+    const run = on.conversation.send('hi');
+    while (!store.tried.some(suspends)) await clock.advance(1);
+    const took = await clock.until(Promise.all([on.conversation.cancel(), run.result]));
+    return { ...on, took };
+  }
+
+  it.each([20, 60, 85, 95, 2000])(
+    'that takes %i ms leaves no call waiting, whatever the store takes',
+    async (afterMs) => {
+      const { conversation, clock, took } = await cancelled({ afterMs });
+      expect(took).toBeLessThanOrEqual(100);
+      expect(['idle', 'error']).toContain(conversation.status);
+      await clock.advance(afterMs);
+      expect(only(conversation.log(), 'run-suspended', 'tool-result', 'run-stop')).toEqual([
+        'run-suspended c1',
+        'tool-result c1 cancelled cancelled',
+        'run-stop interrupted cancelled',
+      ]);
+      expect([conversation.status, conversation.pending]).toEqual(['idle', []]);
+      expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('stale');
+      expect((await conversation.send('on').result).text).toBe('next');
+      expect(clock.live).toBe(0);
+    },
+  );
+
+  it('leaves the call waiting where the store refuses it at last, and can be asked for again', async () => {
+    const { conversation, clock } = await cancelled({ afterMs: 200, fails: true });
+    await clock.advance(400);
+    expect([conversation.status, conversation.pending.length]).toEqual(['waiting', 1]);
+    await clock.until(conversation.cancel());
+    expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
+      'tool-result c1 cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+    expect([conversation.status, conversation.pending]).toEqual(['idle', []]);
+    expect((await conversation.send('on').result).text).toBe('next');
   });
 });
 
