@@ -207,9 +207,8 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
  * The end itself could not be stored, and neither was a suspension that stood in the same append. Where the store says nothing,
  * a run that was being suspended is: whoever gave it up ends its cycle.
  */
-export function loseEnd(args: Args): Change {
-  const { context } = args;
-  const failed = endOf(args);
+export function loseEnd({ context, event }: Args): Change {
+  const failed = endOf({ context, event });
   const end = context.end.termination === 'Suspended' && !failed.lost?.[0] ? context.end : failed;
   return {
     ...leftWaiting({ ...context, end }),
