@@ -75,4 +75,16 @@ export const stores = [
     witness: 'test/stores/jsonlFullDisk.test.ts',
     edits: [['await this.#cut().catch(async () => {', 'await Promise.resolve().catch(async () => {']],
   },
+  {
+    id: 'bytes-not-synced',
+    about: "durability 'power': there is a reference to bytes that the disk may not have",
+    witness: 'test/stores/jsonlRefusals.test.ts',
+    edits: [['if (durable) await file.datasync();', '']],
+  },
+  {
+    id: 'bytes-without-a-name',
+    about: "durability 'power': there is a reference to bytes whose name the disk may not have",
+    witness: 'test/stores/jsonlRefusals.test.ts',
+    edits: [['if (durable) await syncDirectory(folder);', '']],
+  },
 ];

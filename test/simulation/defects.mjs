@@ -725,4 +725,16 @@ export const defects = [
     fault: 'none',
     edits: [['FENCED.exec(text.trim())?.[1] ?? text', 'text']],
   },
+  {
+    id: 'sequential-goes-on-behind-suspended',
+    about: 'a sequential round goes on behind a call that waits',
+    fault: 'none',
+    edits: [["steered !== undefined || (sequential && last?.outcome === 'suspended');", 'steered !== undefined;']],
+  },
+  {
+    id: 'results-not-compared',
+    about: 'calls with other results count as repeated',
+    fault: 'none',
+    edits: [["hash([outcome, code, ...parts].join('\\n'))", "hash([outcome, code].join('\\n'))"]],
+  },
 ];

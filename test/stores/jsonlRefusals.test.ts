@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
@@ -201,6 +201,29 @@ describe('a close that fails', () => {
 });
 
 describe("durability 'power'", () => {
+  test('bytes beside a log and their name in their folder are durable before there is a reference to them', async () => {
+    const { directory } = await place();
+    const synced: number[] = [];
+    for (const name of ['datasync', 'sync'] as const) {
+      const real = fileHandle[name];
+      vi.spyOn(fileHandle, name).mockImplementation(async function (this: { stat(): Promise<{ ino: number }> }) {
+        synced.push((await this.stat()).ino);
+        return real.call(this);
+      });
+    }
+    await opened(jsonlStore(directory), 'c', async (handle) => {
+      await handle.putBlob?.(new Uint8Array([1]), 'image/png');
+    });
+    expect(synced).toEqual([]);
+    await opened(jsonlStore(directory, { durability: 'power' }), 'c', async (handle) => {
+      synced.length = 0;
+      const reference = await handle.putBlob?.(new Uint8Array([2]), 'image/png');
+      const folder = join(directory, 'c.blobs');
+      const file = join(folder, reference?.split(':')[1] ?? '');
+      expect(synced.slice(-2)).toEqual([(await stat(file)).ino, (await stat(folder)).ino]);
+    });
+  });
+
   test("a log that was begun with durability 'process' has its name and its directory's made durable when it is opened with 'power'", async () => {
     const { directory, store } = await place();
     await write(store, 'c', [notice('c', 0)]);

@@ -101,7 +101,9 @@ async function answer(
   if (kind.asks && (!decision || world.fault('tool-asks-again', 0.2)))
     return toolResult.pending({ reason: 'question', payload: { text } });
   if (kind.sleeps) await slept(world, context);
-  const said = `tool said ${name} ${text} ${SECRET}`;
+  // Asked the same again, one that tells the time has another result.
+  const told = kind.sleeps ? ` at ${world.elapsedMs}` : '';
+  const said = `tool said ${name} ${text}${told} ${SECRET}`;
   if (kind.shows) return [{ type: 'text', text: said }, IMAGE];
   if (!kind.writes) return said;
   world.facts.wrote(callKey(conversationId, callId));
