@@ -133,4 +133,16 @@ export const permissions = [
     witness: 'test/session/systemPrompt.test.ts',
     edits: [['constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch', 'constants.O_RDONLY).catch']],
   },
+  {
+    id: 'failed-hook-lets-pass',
+    about: 'a required hook that fails lets the call pass',
+    witness: 'test/hooks/hooks.test.ts',
+    edits: [['said.failed ??= answer.message;', '']],
+  },
+  {
+    id: 'prompts-told-again',
+    about: 'each prompt of a run is told to hooks again before every step',
+    witness: 'test/hooks/hooks.test.ts',
+    edits: [['if (session) session.seen = entries.length;', '']],
+  },
 ];

@@ -56,7 +56,7 @@ it('each has a witness that is there, and every folder of the sources has one at
         'src/conversation/',
         'src/log/',
         'src/runtime/',
-      ].concat(['src/mcp/', 'src/permissions/', 'src/requestLoop/', 'src/session/', 'src/transports/']),
+      ].concat(['src/hooks/', 'src/mcp/', 'src/permissions/', 'src/requestLoop/', 'src/session/', 'src/transports/']),
     )
     .filter((folder) => !folders.some((file) => file.startsWith(folder)));
   expect(missing).toEqual([]);
