@@ -18,7 +18,7 @@ import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, wi
 import { answerOf, type ToolContext, type ToolDefinition } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
 import type { Retry, RetryPolicy, retryOf } from './toolRetry.ts';
-import { withSignal } from './toolSignal.ts';
+import { type SignalSource, toolSignal } from './toolSignal.ts';
 
 /** For conversations whose policy `toolRetry` executes failing tools again. */
 export const loadRetry = onDemand(() => import('./toolRetry.ts'));
@@ -117,6 +117,25 @@ export class ToolRunner {
     const preparation = record && (await toolbox.prepare(record, { setTimer: ports.setTimer, signal: abort.signal }));
     return preparation?.kind === 'ready' ? preparation.prepared : undefined;
   }
+}
+
+const SOURCE: unique symbol = Symbol('signal source');
+type Sourced = { readonly [SOURCE]: SignalSource & { made?: AbortSignal } };
+
+// One getter for all calls: V8 keeps each getter, with all that it can see, until the next full collection.
+const lazySignal: PropertyDescriptor & ThisType<Sourced> = {
+  enumerable: true,
+  get() {
+    const source = this[SOURCE];
+    source.made ??= toolSignal(source);
+    return source.made;
+  },
+};
+
+/** The context of a call with its signal, which is made when it is first asked for: most tools never do. */
+function withSignal<Context extends object>(context: Context, source: SignalSource) {
+  Object.defineProperty(context, SOURCE, { value: source });
+  return Object.defineProperty(context, 'signal', lazySignal) as Context & { readonly signal: AbortSignal };
 }
 
 /** What `definition.execute` would be called with, and what it would answer. */

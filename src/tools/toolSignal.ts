@@ -4,35 +4,15 @@
  */
 import type { EffectAbort } from '../timeLimit.ts';
 
-/** What the signal of a call is made of, once somebody looks at it. */
-interface SignalSource {
+/** What the signal of a call is made of. */
+export interface SignalSource {
   readonly abort: EffectAbort;
   readonly timeoutMs: number;
   /** Hears what a listener throws. */
   readonly listenerFailed: (error: unknown) => void;
-  made?: AbortSignal;
 }
 
-const SOURCE: unique symbol = Symbol('signal source');
-type Sourced = { readonly [SOURCE]: SignalSource };
-
-// One getter for all calls: V8 keeps each getter, with all that it can see, until the next full collection.
-const lazySignal: PropertyDescriptor & ThisType<Sourced> = {
-  enumerable: true,
-  get() {
-    const source = this[SOURCE];
-    source.made ??= toolSignal(source);
-    return source.made;
-  },
-};
-
-/** The context of a call with its signal, which is made when it is first asked for: most tools never do. */
-export function withSignal<Context extends object>(context: Context, source: SignalSource) {
-  Object.defineProperty(context, SOURCE, { value: source });
-  return Object.defineProperty(context, 'signal', lazySignal) as Context & { readonly signal: AbortSignal };
-}
-
-function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: SignalSource): AbortSignal {
+export function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: SignalSource): AbortSignal {
   limits.set(signal, timeoutMs);
   /** By what a tool gave, what was added in its place. */
   const guards = new Map<object, (event: Event) => void>();
@@ -49,7 +29,7 @@ function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: SignalSour
       given && own(type, guard(given), options);
     Object.defineProperty(signal, name, { value });
   }
-  // No accessor of its own, for the same reason as above.
+  // No accessor of its own: V8 keeps each getter, with all that it can see, until the next full collection.
   Object.defineProperty(signal, 'onabort', { value: null, writable: true });
   signal.addEventListener('abort', (event) => typeof signal.onabort === 'function' && signal.onabort(event));
   return signal;
