@@ -316,4 +316,15 @@ export const charts = [
     witness: 'test/scenarios/retriedCalls.test.ts',
     edits: [["(stopReason(end) ?? 'completed')", 'stopReason(end)']],
   },
+  {
+    id: 'kept-call-runs-behind-its-end',
+    about: 'a run whose end could not be stored leaves calls to the next that are closed by then',
+    witness: 'test/paths/drawn.test.ts',
+    edits: [
+      [
+        'durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };',
+        'durable === null ? {} : { suspended, kept, reruns, decisions };',
+      ],
+    ],
+  },
 ];
