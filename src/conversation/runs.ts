@@ -129,6 +129,8 @@ export class Runs {
   /** Ends what is under way, or was asked for and starts next, and the cycle that waits; resolves when nothing of it is left. */
   async cancelAll(): Promise<void> {
     const { current } = this;
+    // A steer for the run that is cancelled begins none behind it.
+    this.#runtime.commands.withdrawHeld('followUp');
     const ended = this.cancel(current, false, true);
     // Behind a message or resumption that is given up the cycle would go on waiting.
     if (current && this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);

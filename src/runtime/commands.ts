@@ -265,14 +265,13 @@ export class CommandQueue {
   /** A cancel, or what was given up, has still to be delivered. */
   get cancelling(): boolean {
     for (const command of this.waiting)
-      if (command.type === 'cancel.requested' || ('aborted' in command && command.aborted)) return true;
+      if (command.type === 'cancel.requested' || (command as StartingCommand).aborted) return true;
     return false;
   }
 
-  /** Gives up every message that waits for its images. */
-  withdrawHeld(): void {
-    for (const command of this.#queue)
-      if (command.type === 'message.sent' && command.kept) this.withdraw(command, true);
+  /** Gives up every message that waits for its images, but those of a kind. */
+  withdrawHeld(but?: 'followUp'): void {
+    for (const command of this.#queue) if ('kept' in command && command.kind !== but) this.withdraw(command, true);
   }
 
   /** Whether a command has not been delivered yet. */

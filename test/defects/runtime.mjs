@@ -448,4 +448,10 @@ export const runtime = [
       ],
     ],
   },
+  {
+    id: 'steer-behind-its-cancel',
+    about: 'a steer whose image is being stored begins a run behind the cancel of the one that it was to steer',
+    witness: 'test/scenarios/imageOrder.test.ts',
+    edits: [["this.#runtime.commands.withdrawHeld('followUp');", '']],
+  },
 ];

@@ -151,6 +151,24 @@ describe('a store that never answers', () => {
     }
   });
 
+  it('begins no run behind a cancel of the one that it was to steer: it is given back', async () => {
+    const { store, asked } = slowBlobs();
+    const gate = gateTool();
+    const { conversation, model } = await bench({
+      replies: [[call('c1', 'gate')], 'Again.'],
+      tools: [gate.tool],
+      store,
+    });
+    conversation.send('Go.');
+    await gate.begun('c1');
+    const { delivered } = conversation.steer([image]);
+    await conversation.cancel();
+    asked[0]?.write();
+    expect(await delivered).toBe('returned');
+    await flush();
+    expect([conversation.status, model.calls.length]).toEqual(['idle', 1]);
+  });
+
   it('holds no close: what waits is returned', async () => {
     const { store, asked } = slowBlobs();
     const gate = gateTool();
