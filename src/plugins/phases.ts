@@ -153,7 +153,7 @@ export class PhaseRunner implements ToolChecks {
       if ('code' in verdict) return verdict.code;
       const { said } = verdict;
       if (!said) continue;
-      if (said.block !== undefined) return this.#blocked(`Blocked by ${plugin.name}: ${said.block}`);
+      if (said.block !== undefined) return this.#blocked('blocked', `Blocked by ${plugin.name}: ${said.block}`);
       suspend ??= said.suspend;
       if (said.args !== undefined) {
         const { callId, name } = prepared.call;
@@ -167,9 +167,9 @@ export class PhaseRunner implements ToolChecks {
     return { kind: 'passed', prepared, suspend };
   }
 
-  #blocked(words: string): GateValue {
+  #blocked(code: string, words: string): GateValue {
     const { redact, resultBytes } = this.#limits;
-    return block('blocked', cut(redact(words), resultBytes));
+    return block(code, cut(redact(words), resultBytes));
   }
 
   async #verdict(plugin: Plugin, prepared: PreparedCall, request: GateRequest, signal: AbortSignal) {
@@ -191,7 +191,8 @@ export class PhaseRunner implements ToolChecks {
       if (signal.aborted) throw error;
       const message = thrownText(error);
       around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
-      return { code: block('plugin_error', `The check of ${plugin.name} failed, so the call was not run: ${message}`) };
+      const words = `The check of ${plugin.name} failed, so the call was not run: ${message}`;
+      return { code: this.#blocked('plugin_error', words) };
     }
   }
 

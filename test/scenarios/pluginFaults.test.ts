@@ -53,6 +53,22 @@ describe('a plugin that is not required', () => {
     expect(tookMs).toBe(way === 'hangs' ? 30_000 : 0);
   });
 
+  it('that throws a long text in beforeToolExecute is quoted within limits.resultBytes', async () => {
+    const beforeToolExecute = (): never => {
+      throw new Error('long '.repeat(1_000));
+    };
+    const { conversation } = await bench({
+      replies: [[call('c1', 'echo', args)], 'done'],
+      tools: [echoTool().tool],
+      plugins: [{ name: 'faulty', beforeToolExecute }],
+      policies: { limits: { resultBytes: 1_000 } },
+    });
+    await conversation.send('hi').result;
+    const told = resultText(conversation.log(), 'c1');
+    expect(told).toContain('The check of faulty failed');
+    expect(Buffer.byteLength(told ?? '')).toBeLessThan(1_200);
+  });
+
   it.each(ways)('that %s in runEnd changes nothing of the end', async (way) => {
     const { conversation, result, tookMs } = await faulty('runEnd', way);
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });

@@ -726,4 +726,21 @@ export const defects = [
     fault: 'none',
     edits: [["hash([outcome, code, ...parts].join('\\n'))", "hash([outcome, code].join('\\n'))"]],
   },
+  {
+    id: 'summary-not-in-living-counts',
+    about: 'what a summary used counts against the limits behind a restart only',
+    fault: 'none',
+    edits: [['{ counters: countUsage(context.counters, event.output.spent) }', '{}']],
+  },
+  {
+    id: 'tokens-counted-by-the-message',
+    about: 'a conversation counts its tokens anew at each message, and all of them behind a restart',
+    fault: 'none',
+    edits: [
+      [
+        'counters: newCycle(of?.counters ?? context.counters)',
+        'counters: newCycle(of?.counters ?? { ...context.counters, tokens: 0 })',
+      ],
+    ],
+  },
 ];

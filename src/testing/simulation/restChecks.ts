@@ -2,8 +2,8 @@
  * Checks a conversation in which nothing is left to do. Rule: it is compared with the durable log alone: every run has its
  * end, every call its outcome or its wait, every message its place, and the views are those of the log.
  */
-import type { Json, Message } from '../../../machines/internal.ts';
-import type { Conversation } from '../../conversation/conversation.ts';
+import { type Counters, countersOf, type Json, type Message } from '../../../machines/internal.ts';
+import { type Conversation, runtimeOf } from '../../conversation/conversation.ts';
 import { project } from '../../projector/index.ts';
 import type { Host } from './host.ts';
 import type { WatchedCall } from './watch/callWatch.ts';
@@ -174,7 +174,19 @@ export class RestChecks {
   #readingOf(conversation: Conversation): string {
     const { status, pending, unsettled, queue, state } = conversation;
     const messages = conversation.messages();
-    return JSON.stringify({ messages, status, pending, unsettled, queue, state: sorted(state) });
+    const counters = this.#countersOf(conversation);
+    return JSON.stringify({ counters, messages, status, pending, unsettled, queue, state: sorted(state) });
+  }
+
+  /** What limits are held against: as the log has it, and what the chart goes on with. */
+  #countersOf(conversation: Conversation): unknown {
+    const { chart, logState } = runtimeOf(conversation);
+    const ofLog = countersOf(logState);
+    const ofChart: Counters = chart.root?.getSnapshot().context.counters;
+    // Neither streaks nor the results of a round have an order.
+    const streaks = ofLog.streaks.map(({ fingerprint, count }) => `${count} ${fingerprint}`).sort();
+    const rounds = ofLog.rounds.map(({ open, fingerprints }) => [...open, ...[...fingerprints].sort()]);
+    return { chart: sumsOf(ofChart), log: sumsOf(ofLog), streaks, rounds, cycleMs: logState.cycleMs };
   }
 
   /** A new process reads what the one before it read. */
@@ -252,6 +264,12 @@ const textOf = (content: Message['content']): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 const sorted = (state: { readonly [key: string]: Json }): string =>
   JSON.stringify(Object.entries(state).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/** Sums of fractions end as the order of their parts has it. */
+const sumsOf = ({ turns, emptyReplies, tokens, costUsd }: Counters): unknown => ({
+  ...{ turns, emptyReplies, tokens },
+  costUsd: costUsd?.toFixed(9),
+});
 
 /** Where two texts begin to differ. */
 function differing(before: string, now: string): string {
