@@ -43,7 +43,10 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
     often: words('idle, store'),
     seldom: words('model, tool, plugin, summary, waiting, active, error, closed'),
   },
-  limits: { often: words('queue, suspensionsPerCall'), seldom: [] },
+  limits: {
+    often: words('queue, suspensionsPerCall'),
+    seldom: words('decisions, resultBytes, runMs of a resumed cycle'),
+  },
   width: { often: words('1, 2'), seldom: words('3, 4') },
   entries: {
     often: words(
@@ -77,7 +80,8 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
       `store-overtaken, blob-refused, unauthorized, plugin-deaf, plugin-edits, plugin-rewrites, plugin-blocks,
       plugin-suspends, plugin-terminates, guard-forbids, model-cut, model-hang, model-deaf, model-auth, model-network,
       model-server, model-rate-limit, model-malformed, model-talks-on, tool-deaf, tool-late, tool-throws,
-      tool-throwsAtOnce, tool-errs, summary, plugin-keeps-all, plugin-preCompact, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again`,
+      tool-throwsAtOnce, tool-errs, summary, plugin-keeps-all, plugin-preCompact, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again,
+      tool-long`,
     ),
   },
 };

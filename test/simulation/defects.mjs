@@ -743,4 +743,34 @@ export const defects = [
       ],
     ],
   },
+  {
+    id: 'tool-time-not-held',
+    about: 'a call may take ten times as long as its limit says',
+    fault: 'tool-deaf',
+    edits: [['const stop = setTimer(timeoutMs, () => {', 'const stop = setTimer(10 * timeoutMs, () => {']],
+  },
+  {
+    id: 'result-characters-counted',
+    about: 'the limit of a result counts characters, not bytes',
+    fault: 'tool-long',
+    edits: [['(words.length <= most && bytesOf(words) <= most)', 'words.length <= most']],
+  },
+  {
+    id: 'one-decision-more',
+    about: 'a conversation holds one decision more than it may',
+    fault: 'decide',
+    edits: [['runtime.commands.countOf(command.type) >= most', 'runtime.commands.countOf(command.type) > most']],
+  },
+  {
+    id: 'earlier-runs-take-no-time',
+    about: 'of the time of a cycle the last stretch alone counts when it is resumed',
+    fault: 'crash, resume',
+    edits: [['logState.cycleMs += Math.max(', 'logState.cycleMs = Math.max(']],
+  },
+  {
+    id: 'time-without-process-counted',
+    about: 'the time until a cycle is resumed counts as time in which it ran',
+    fault: 'crash, resume',
+    edits: [['logState.reply = noReply();\n      logState.workedUntil = entry.at;', 'logState.reply = noReply();']],
+  },
 ];

@@ -94,6 +94,18 @@ export class RestChecks {
     this.#world.check(timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
   }
 
+  /** A tool is told to stop when the time of its call is up, at whatever moment that is. */
+  checkToolTime(): void {
+    const { facts, processId, elapsedMs, policies } = this.#world;
+    const most = policies?.limits?.toolMs;
+    if (most === undefined) return;
+    for (const [execution, { callId, since }] of facts.executions) {
+      if (execution.processId !== processId || execution.signal.aborted) facts.executions.delete(execution);
+      else if (elapsedMs - since > most)
+        this.#world.violate('I4', `${callId} runs for ${elapsedMs - since} ms, and may for ${most}`);
+    }
+  }
+
   /** A sub-agent that was cancelled may still write its stop when its parent is at rest. */
   #subAgentIsEnding(): boolean {
     const { children } = this.#store.watchOf(CONVERSATION);

@@ -64,6 +64,7 @@ export class SimulationLoop {
     else if (this.#host.isClosed || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
     else this.#goOn();
     await flush();
+    this.#restChecks.checkToolTime();
   }
 
   /** An append or a summary is under way: acts and crashes are more likely then. */
@@ -157,6 +158,7 @@ export class SimulationLoop {
       if (world.pending.length > 0) world.settle(0);
       else if (this.#host.isClosed && then === 'open') this.#host.open();
       else {
+        this.#restChecks.checkToolTime();
         if (this.#host.conversation) this.#restChecks.checkTimers(this.#host.conversation);
         if (!world.ring()) return;
       }

@@ -3,6 +3,7 @@
  * it down here as they do it; nothing here is read from the library, but where it says so.
  */
 import type { Json, LogEntry } from '../../../../machines/internal.ts';
+import type { Execution } from './callWatch.ts';
 
 /** One call of a model, in the process with this number. */
 export interface Stream {
@@ -16,6 +17,8 @@ export interface Stream {
 export class Facts {
   /** Every call of a model. */
   readonly streams: Stream[] = [];
+  /** Executions of tools that are not over, and since when they run. */
+  readonly executions = new Map<Execution, { callId: string; since: number }>();
   /** Texts that a model began to stream, and those of complete replies. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();

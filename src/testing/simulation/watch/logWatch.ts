@@ -8,6 +8,7 @@ import { SUMMARY } from '../world/simulatedReply.ts';
 import { CONVERSATION, type World } from '../world/world.ts';
 import { AnswerWatch } from './answerWatch.ts';
 import { CallWatch } from './callWatch.ts';
+import { LimitWatch } from './limitWatch.ts';
 import { MessageWatch } from './messageWatch.ts';
 import { PolicyWatch } from './policyWatch.ts';
 import { subAgentIn, tokensIn, usageFault } from './spending.ts';
@@ -32,6 +33,7 @@ export class LogWatch {
   readonly calls: CallWatch;
   readonly messages: MessageWatch;
   readonly #policies: PolicyWatch;
+  readonly #limits: LimitWatch;
   readonly answers: AnswerWatch | undefined;
   /** Runs that began and ended, and the state of the last cycle. */
   readonly runs = new Set<string>();
@@ -62,6 +64,7 @@ export class LogWatch {
     this.calls = new CallWatch(world);
     this.messages = new MessageWatch(world);
     this.#policies = new PolicyWatch(world, this.calls.calls);
+    this.#limits = new LimitWatch(world, this.calls.calls);
     if (world.answers && id === CONVERSATION) this.answers = new AnswerWatch(world, world.answers);
   }
 
@@ -83,7 +86,9 @@ export class LogWatch {
     this.messages.learn(entry);
     this.calls.learn(entry);
     // A sub-agent has other limits.
-    if (!this.parent) this.#policies.learn(entry, this.messages.queued.length);
+    if (this.parent) return;
+    this.#policies.learn(entry, this.messages.queued.length);
+    this.#limits.learn(entry);
   }
 
   /** One append, as a whole. */

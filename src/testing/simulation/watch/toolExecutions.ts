@@ -37,10 +37,13 @@ export class ToolExecutions {
 
   /** A tool begins: what allows it is in the log. Returns what is to be called when it is over. */
   begin(name: string, kind: ToolTraits, args: Json, context: ToolContext): () => void {
-    const execution = { processId: this.#world.processId, signal: context.signal, isOver: false };
+    const { processId, elapsedMs: since } = this.#world;
+    const execution = { processId, signal: context.signal, isOver: false };
     this.#checkBegin(name, kind, args, context, execution);
+    this.#world.facts.executions.set(execution, { callId: context.callId, since });
     return () => {
       execution.isOver = true;
+      this.#world.facts.executions.delete(execution);
     };
   }
 

@@ -9,8 +9,14 @@ import { IMAGE } from './image.ts';
 import { SECRET } from './secret.ts';
 import type { World } from './world.ts';
 
-const FAULTS = ['throws', 'throwsAtOnce', 'errs', 'deaf', 'late', 'suspends', 'odd', 'twice', 'meddles'] as const;
+const FAULTS = [
+  ...(['throws', 'throwsAtOnce', 'errs', 'deaf', 'late', 'suspends', 'odd', 'twice', 'meddles'] as const),
+  // A new one stands last: tapes name them by their place.
+  'long',
+] as const;
 type Fault = (typeof FAULTS)[number];
+/** More bytes than a small limit allows, and few characters. */
+const LONG = '\u8a9e'.repeat(700);
 
 const SLEEP_MS = 700;
 
@@ -97,6 +103,8 @@ async function answer(
       return toolResult.pending({ reason: 'more', payload: { text } });
     case 'odd':
       return { deep: [undefined, 1n, () => SECRET] };
+    case 'long':
+      return `tool said ${LONG}`;
   }
   if (kind.asks && (!decision || world.fault('tool-asks-again', 0.2)))
     return toolResult.pending({ reason: 'question', payload: { text } });
