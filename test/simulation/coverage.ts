@@ -69,7 +69,7 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
     seldom: words(
       `run-started, run-resumed, run-suspended, run-stop, checkpoint, message-queued, message-returned, agent-output,
       model-retry, tool-allowed, tool-started, tool-suspended, tool-result, decision, decision-consumed, call-settled,
-      state-changed, continuation, notice, diagnostic, sub-agent, context-warning, extension, conversation`,
+      state-changed, continuation, notice, diagnostic, sub-agent, context-warning, extension, compaction, conversation`,
     ),
   },
   faults: {

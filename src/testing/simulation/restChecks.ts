@@ -47,6 +47,7 @@ export class RestChecks {
     const watch = this.#store.watchOf(CONVERSATION);
     const ended = watch.cycle !== 'running' || this.#store.lostStops.has(watch.runId ?? '');
     world.check(ended, 'I24', () => `${watch.runId} has no end, though no end of it was refused`);
+    this.#checkSpent(conversation);
     if (status === 'error') return;
     this.#checkSubAgents();
     const due = watch.cycle === 'suspended' ? 'waiting' : 'idle';
@@ -99,7 +100,8 @@ export class RestChecks {
     const { facts, processId, elapsedMs, policies } = this.#world;
     const most = policies?.limits?.toolMs;
     if (most === undefined) return;
-    for (const [execution, { callId, since }] of facts.executions) {
+    for (const execution of facts.executions) {
+      const { callId, since } = execution;
       if (execution.processId !== processId || execution.signal.aborted) facts.executions.delete(execution);
       else if (elapsedMs - since > most)
         this.#world.violate('I4', `${callId} runs for ${elapsedMs - since} ms, and may for ${most}`);
@@ -188,6 +190,18 @@ export class RestChecks {
     const messages = conversation.messages();
     const counters = this.#countersOf(conversation);
     return JSON.stringify({ counters, messages, status, pending, unsettled, queue, state: sorted(state) });
+  }
+
+  /** The chart goes on with what the log says was spent, also behind entries that the store refused. */
+  #checkSpent(conversation: Conversation): void {
+    const { chart, logState } = runtimeOf(conversation);
+    const counted: Counters = chart.root?.getSnapshot().context.counters;
+    const due = countersOf(logState);
+    // Behind a lost reply without a price the sum stays unknown until the next run.
+    const isClose = counted.costUsd === null || Math.abs(counted.costUsd - (due.costUsd ?? Number.NaN)) < 1e-9;
+    const detail = (): string =>
+      `counted are ${counted.tokens} tokens and ${counted.costUsd} USD, the log says ${due.tokens} and ${due.costUsd}`;
+    this.#world.check(counted.tokens === due.tokens && isClose, 'USAGE', detail);
   }
 
   /** What limits are held against: as the log has it, and what the chart goes on with. */

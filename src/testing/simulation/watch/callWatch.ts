@@ -2,15 +2,9 @@
 import type { Decision, Json, LogEntry, StoredPart } from '../../../../machines/internal.ts';
 import { isObject } from '../../../validation.ts';
 import type { World } from '../world/world.ts';
-import { callKey } from './facts.ts';
+import { callKey, type Execution } from './facts.ts';
 import { sameJson } from './sameJson.ts';
 
-/** One execution of a tool, in the process with this number. */
-export interface Execution {
-  readonly processId: number;
-  readonly signal: AbortSignal;
-  isOver: boolean;
-}
 export interface WatchedCall {
   /** Seq of its entry. */
   madeAt: number;

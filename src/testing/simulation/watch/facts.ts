@@ -3,7 +3,6 @@
  * it down here as they do it; nothing here is read from the library, but where it says so.
  */
 import type { Json, LogEntry } from '../../../../machines/internal.ts';
-import type { Execution } from './callWatch.ts';
 
 /** One call of a model, in the process with this number. */
 export interface Stream {
@@ -14,11 +13,21 @@ export interface Stream {
   readonly sumsUp: boolean;
 }
 
+/** One execution of a tool, in the process with this number. */
+export interface Execution {
+  readonly callId: string;
+  readonly processId: number;
+  readonly signal: AbortSignal;
+  /** When it began, in simulated milliseconds. */
+  readonly since: number;
+  isOver: boolean;
+}
+
 export class Facts {
   /** Every call of a model. */
   readonly streams: Stream[] = [];
-  /** Executions of tools that are not over, and since when they run. */
-  readonly executions = new Map<Execution, { callId: string; since: number }>();
+  /** Executions of tools that are not over, nor aborted when somebody last looked. */
+  readonly executions = new Set<Execution>();
   /** Texts that a model began to stream, and those of complete replies. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();

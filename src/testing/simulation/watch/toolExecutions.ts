@@ -6,8 +6,8 @@ import type { Json } from '../../../../machines/internal.ts';
 import type { ToolContext } from '../../../tools/tool.ts';
 import type { SimulatedStore } from '../world/store.ts';
 import type { World } from '../world/world.ts';
-import { type Execution, editedBy, type WatchedCall } from './callWatch.ts';
-import { callKey } from './facts.ts';
+import { editedBy, type WatchedCall } from './callWatch.ts';
+import { callKey, type Execution } from './facts.ts';
 import { sameJson } from './sameJson.ts';
 
 /** How a simulated tool is declared, and what it does besides returning a text. */
@@ -38,9 +38,10 @@ export class ToolExecutions {
   /** A tool begins: what allows it is in the log. Returns what is to be called when it is over. */
   begin(name: string, kind: ToolTraits, args: Json, context: ToolContext): () => void {
     const { processId, elapsedMs: since } = this.#world;
-    const execution = { processId, signal: context.signal, isOver: false };
+    const { callId, signal } = context;
+    const execution = { callId, processId, signal, since, isOver: false };
     this.#checkBegin(name, kind, args, context, execution);
-    this.#world.facts.executions.set(execution, { callId: context.callId, since });
+    this.#world.facts.executions.add(execution);
     return () => {
       execution.isOver = true;
       this.#world.facts.executions.delete(execution);

@@ -13,7 +13,15 @@ type AppendOutcome = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRef
 
 /** How often an append is overtaken, by the rarest kind of entry in it. */
 const OVERTAKEN: Readonly<Partial<Record<LogEntry['type'], number>>> = {
-  ...{ 'call-settled': 0.7, notice: 0.6, 'context-warning': 0.6, 'sub-agent': 0.5, extension: 0.5, continuation: 0.5 },
+  ...{
+    compaction: 0.7,
+    'call-settled': 0.7,
+    notice: 0.6,
+    'context-warning': 0.6,
+    'sub-agent': 0.5,
+    extension: 0.5,
+    continuation: 0.5,
+  },
   ...{ 'message-returned': 0.4, 'state-changed': 0.4, 'decision-consumed': 0.3, 'tool-suspended': 0.3, decision: 0.2 },
   ...{ 'run-suspended': 0.2, 'tool-allowed': 0.2, 'run-resumed': 0.1, 'model-retry': 0.1, 'message-queued': 0.05 },
 };
