@@ -81,7 +81,7 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
       plugin-suspends, plugin-terminates, guard-forbids, model-cut, model-hang, model-deaf, model-auth, model-network,
       model-server, model-rate-limit, model-malformed, model-talks-on, tool-deaf, tool-late, tool-throws,
       tool-throwsAtOnce, tool-errs, summary, plugin-keeps-all, plugin-preCompact, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again,
-      tool-long`,
+      tool-long, abort-of-run`,
     ),
   },
 };

@@ -773,4 +773,15 @@ export const defects = [
     fault: 'crash, resume',
     edits: [['logState.reply = noReply();\n      logState.workedUntil = entry.at;', 'logState.reply = noReply();']],
   },
+  {
+    id: 'abort-unheard',
+    about: "a caller's abort does not end the run that it was given to",
+    fault: 'abort',
+    edits: [
+      [
+        'void (steered ? this.#takeBack(message) : this.cancel(handle))',
+        'void (steered ? this.#takeBack(message) : handle.result)',
+      ],
+    ],
+  },
 ];

@@ -171,6 +171,7 @@ export class Host {
     const said = asks ? askingText(text, facts.openings) : text;
     const content = profile.images && tape.chance(0.3) ? [{ type: 'text' as const, text: said }, IMAGE] : said;
     const caller = tape.chance(0.2) ? new CallerSignal() : undefined;
+    const joins = conversation.status === 'active';
     const run = conversation.send(content, {
       ...(caller && { signal: caller.signal }),
       ...(asks && { output: answerSchema('message') }),
@@ -179,6 +180,8 @@ export class Host {
     this.#callerChecks.checkRun(run);
     if (!caller) return;
     this.signals.push(caller);
+    // Who sent a message that joined a run under way takes that message back alone.
+    if (!joins) caller.run = run;
     run.result.then(() => {
       caller.isOver = true;
     });
@@ -225,7 +228,7 @@ export class Host {
       case 'resume':
         return this.#callerChecks.checkRun(conversation.resume());
       case 'abort':
-        return this.signals[tape.next(this.signals.length)]?.abort();
+        return this.#abort();
       case 'withdraw':
         return this.#withdraw();
       case 'look':
@@ -248,6 +251,21 @@ export class Host {
     const { cycle, runId } = this.#store.watchOf(CONVERSATION);
     const cancelled = run.cancel();
     if (cycle === 'running' && runId === run.id) this.#actions.checkDuration(cancelled, 'a withdrawal');
+  }
+
+  /** A caller's signal ends the run that it was given to, as a cancel does. */
+  #abort(): void {
+    const left = this.signals.filter(({ isOver, signal }) => !isOver && !signal.aborted);
+    const signals = left.length > 0 ? left : this.signals;
+    const caller = signals[this.#world.tape.next(signals.length)];
+    if (!caller) return;
+    const { signal, run } = caller;
+    const { cycle, runId } = this.#store.watchOf(CONVERSATION);
+    const ends = !signal.aborted && cycle === 'running' && run !== undefined && runId === run.id;
+    caller.abort();
+    if (!ends) return;
+    this.#world.count('abort-of-run');
+    void this.#actions.checkDuration(run.result, 'the abort of a signal');
   }
 
   /** The same agent or another one opens the open conversation again. */
@@ -279,6 +297,8 @@ export class CallerSignal {
   #listeners = new Set<unknown>();
   /** The run that it was given to is over. */
   isOver = false;
+  /** The run that was begun with it. */
+  run: Run | undefined;
 
   constructor() {
     const { signal } = this.#controller;

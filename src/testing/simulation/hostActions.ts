@@ -40,7 +40,7 @@ export class HostActions {
   }
 
   /** Whatever ends a run does so within CANCEL_MS, in every state. */
-  checkDuration(ended: Promise<void>, what: string): Promise<void> {
+  checkDuration(ended: Promise<unknown>, what: string): Promise<void> {
     const world = this.#world;
     const since = world.elapsedMs;
     return ended.then(() => {
