@@ -784,4 +784,12 @@ export const defects = [
       ],
     ],
   },
+  {
+    id: 'settled-call-listed',
+    about: 'a call that the host has settled stays in the list of those whose outcome is unknown',
+    fault: 'crash, settle',
+    edits: [
+      ["known.unsettled.delete(entry.callId);\n      if (record.settled === 'ran')", "if (record.settled === 'ran')"],
+    ],
+  },
 ];

@@ -62,11 +62,31 @@ export class OtherConversations {
       if (processId !== this.#world.processId) return;
       this.#isOpening = false;
       this.#open = conversation;
+      if (conversation) this.#observes(conversation);
     };
     agent.open(id).then(opened, (error: unknown) => {
       opened();
       this.#callerChecks.checkError('open', error);
     });
+  }
+
+  /** Reads it as its entries come, as the first one is read. */
+  #observes(conversation: Conversation): void {
+    const { processId, profile } = this.#world;
+    let appends = 0;
+    conversation.log$(conversation.log().length).subscribe(() => {
+      appends += 1;
+      if (appends % profile.observesEvery === 0 && processId === this.#world.processId) this.#checkReads(conversation);
+    });
+  }
+
+  #checkReads(conversation: Conversation): void {
+    if (this.#store.falselyRefused.size > 0) return;
+    const log = conversation.log();
+    const same = sameJson(conversation.messages(), modelMessages(log));
+    this.#world.check(same, 'READ', () => `the messages of ${conversation.id} are not those of its log`);
+    const foreign = log.find((entry) => entry.conversationId !== conversation.id);
+    this.#world.check(!foreign, 'I31', () => `the log of ${conversation.id} has entry ${foreign?.seq} of another`);
   }
 
   /** Nothing runs in another conversation. */
@@ -81,9 +101,10 @@ export class OtherConversations {
     const detail = (): string => `nothing is left to do and ${conversation?.id} is ${conversation?.status}`;
     this.#world.check(this.isAtRest, 'I6', detail);
     if (!conversation || this.#store.falselyRefused.size > 0) return;
-    const log = this.#store.logOf(conversation.id);
-    const same = sameJson(conversation.messages(), modelMessages(log));
-    this.#world.check(same, 'READ', () => `the messages of ${conversation.id} are not those of its log`);
+    const stored = this.#store.logOf(conversation.id);
+    const isWhole = sameJson(conversation.log(), stored);
+    this.#world.check(isWhole, 'I22', () => `the log that ${conversation.id} shows is not the durable one`);
+    this.#checkReads(conversation);
   }
 
   /** Copies the log up to some entry, and goes on from there with the same agent. */
@@ -98,6 +119,7 @@ export class OtherConversations {
     try {
       await forkConversation(this.#store, CONVERSATION, FORK, until);
       this.#open = await agent.open(FORK);
+      this.#observes(this.#open);
       // The fork continues with copied calls, which keep their keys.
       this.#open.resume();
     } catch (error) {

@@ -2,7 +2,7 @@
  * Reads a conversation as a user interface does: messages, view, queue and pending calls at any entry, and live signals.
  * Rule: reading changes nothing, what is read agrees with the log at that moment, and streamed text is the committed text.
  */
-import { type LogEntry, modelMessages } from '../../../../machines/internal.ts';
+import { type Json, type LogEntry, modelMessages } from '../../../../machines/internal.ts';
 import type { Conversation } from '../../../conversation/conversation.ts';
 import type { Live } from '../../../live.ts';
 import { project } from '../../../projector/index.ts';
@@ -82,9 +82,29 @@ export class Observer {
     const log = conversation.log();
     const same = sameJson(conversation.messages(), modelMessages(log));
     world.check(same, 'READ', () => 'the messages are not those of the log');
+    this.#checkFolds(log);
     if (log.length === this.#store.logOf(CONVERSATION).length) this.#checkOpen();
     if (this.#appends % APPENDS_A_VIEW !== 0) return;
     world.check(sameJson(conversation.view(), project(log)), 'INV-9', () => 'a view is not that of the log');
+  }
+
+  /** State and unsettled calls are those of the log, whatever runs. */
+  #checkFolds(log: readonly LogEntry[]): void {
+    const world = this.#world;
+    const { state, unsettled } = this.#conversation;
+    const written: { [key: string]: Json } = {};
+    const unknown = new Set<string>();
+    for (const entry of log) {
+      if (entry.type === 'state-changed') Object.assign(written, entry.writes);
+      if (entry.type === 'tool-result' && entry.outcome === 'unknown') unknown.add(entry.callId);
+      else if (entry.type === 'tool-result' || entry.type === 'call-settled') unknown.delete(entry.callId);
+    }
+    world.check(sameJson(written, state), 'READ', () => 'the state is not that of the log');
+    // Those of sub-agents are listed too.
+    if (world.profile.spawns) return;
+    const listed = unsettled.map(({ callId }) => callId).sort();
+    const due = [...unknown].sort();
+    world.check(listed.join() === due.join(), 'READ', () => `unsettled are ${due}, listed ${listed}`);
   }
 
   /** Pending calls and queued messages are those of the log. */
