@@ -111,6 +111,9 @@ function asLogged(context: ConversationContext, of: Continued | undefined): Conv
   return { ...context, queue, open: { ...context.open, suspended, decisions } };
 }
 
+/** As the log counts; what it has not heard of yet was spent all the same. */
+const spent = (context: ConversationContext, of?: Continued): Counters => (of?.waits ? of : context).counters;
+
 function startWith(
   living: ConversationContext,
   message: { messageId: string; content: StoredPart[] },
@@ -122,7 +125,7 @@ function startWith(
   return {
     runId: runOf(messageId),
     trigger: { kind: 'message' as const, message: { messageId, kind, content } },
-    counters: newCycle(of?.counters ?? context.counters),
+    counters: newCycle(spent(context, of)),
     open: context.open,
     queue: context.queue.filter((candidate) => candidate.messageId !== messageId),
     waiting: false,
@@ -148,14 +151,14 @@ function resumeAs(
 ) {
   const context = asLogged(living, logged);
   const { kept, reruns } = logged?.waits ?? context.open;
-  const { runId: of, counters, ended } = logged ?? { ...context, ended: false };
-  const trigger: Trigger = ended
+  const { runId: of } = logged ?? context;
+  const trigger: Trigger = logged?.ended
     ? { kind: 'retry', of }
     : { kind: 'resume', of, ...(continuation && { continuation }) };
   return {
     runId,
     trigger,
-    counters,
+    counters: spent(context, logged),
     open: { ...context.open, kept, reruns: [...reruns, ...context.retries] },
     queue: context.queue,
     retries: [],

@@ -86,8 +86,10 @@ export function askEnded({ context, event }: Args): EffectRequest | undefined {
   if (event.type !== 'xstate.done.actor.run') return undefined;
   const { runId } = context;
   const { end, durable } = event.output;
-  const { termination, cause, error } = end;
-  const result = { runId, termination, durable, ...(cause !== undefined && { cause }), ...(error && { error }) };
+  const { lost: _, ...told } = end;
+  // Of a suspension that a cancel did not wait for nobody knows yet.
+  const unknown = !durable && { termination: 'Error' as const };
+  const result = { runId, durable, ...told, ...unknown };
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
 }
 

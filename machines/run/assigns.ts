@@ -209,7 +209,7 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
  */
 export function loseEnd({ context, event }: Args): Change {
   const failed = endOf({ context, event });
-  const end = context.end.termination === 'Suspended' && !failed.lost?.[0] ? context.end : failed;
+  const end = failed.lost?.[0] ? failed : { ...failed, ...(context.end.termination === 'Suspended' && context.end) };
   return {
     ...leftWaiting({ ...context, end }),
     end,

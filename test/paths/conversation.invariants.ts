@@ -82,7 +82,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('kept their turn', run.kept, open.kept);
       same('decided', run.decisions, open.decisions);
       same('to run again', idsOf(run.reruns), [...idsOf(open.reruns), ...retriesOf(trace.before)]);
-      if (named && of) same('its counts', run.counters, of.counters);
+      // What the log has not heard of was spent all the same.
+      if (named && of?.waits) same('its counts', run.counters, of.counters);
     },
   },
   {
@@ -260,7 +261,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         same(
           'end',
           [result?.termination, result?.cause, result?.error, result?.durable],
-          [termination, cause, error, end.durable],
+          // Nobody knows of an end that may not have been stored.
+          [end.durable ? termination : 'Error', cause, error, end.durable],
         );
         return same('of', [ends[0]?.runId, result?.runId], [lastRun(before), lastRun(before)]);
       }
@@ -335,8 +337,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const told = toldTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
       hold(told.length === (due && busy ? 1 : 0), `${told.length} are told`);
       const run = startOf(trace);
-      const { of } = cameOf(trace) as { of?: { counters: { tokens: number; costUsd: number | null } } };
-      const counts = of ? [of.counters.tokens, of.counters.costUsd] : spentOf(trace);
+      const { of } = cameOf(trace) as { of?: Continued };
+      const counts = of?.waits ? [of.counters.tokens, of.counters.costUsd] : spentOf(trace);
       if (run) same('its counts', [run.counters.tokens, run.counters.costUsd], counts);
     },
   },

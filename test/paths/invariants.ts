@@ -124,9 +124,7 @@ export const everywhere: readonly Invariant[] = [
 const endIsLogged: Invariant = (state, { journal }) => {
   if (state.status !== 'done') return;
   const { end, durable, suspended } = state.output as RunChartOutput;
-  // Of a suspension nobody knows yet, where the store says nothing and was given up.
-  const isOpen = end.termination === 'Suspended';
-  hold(durable || isOpen || end.cause === 'store', `an end that is not durable is the store's, not ${end.cause}`);
+  hold(durable || end.cause === 'store', `an end that is not durable is the store's, not ${end.cause}`);
   if ((state.context as RunInput).trigger.kind === 'retry') {
     const bounds = journal.entries.filter(({ type }) => type.startsWith('run-'));
     return hold(bounds.length === 0, `${bounds.map(({ type }) => type)} of a retry`);

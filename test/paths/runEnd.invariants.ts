@@ -284,8 +284,8 @@ export const closingInvariants: readonly ChartInvariant[] = [
       same('durable', durable, !lost);
       // Whoever gave up a store that says nothing ends the cycle of a run that was being suspended.
       const isGivenUp = lost && (trace.event as unknown as { lost: NewEntry[] }).lost.length === 0;
-      const due = isGivenUp && exitOf(trace)?.tail === 'Suspended' ? ['Suspended', undefined] : ['Error', 'store'];
-      if (lost) same('the end', [end.termination, end.cause], due);
+      const due = isGivenUp && exitOf(trace)?.tail === 'Suspended' ? 'Suspended' : 'Error';
+      if (lost) same('the end', [end.termination, end.cause], [due, 'store']);
       else same('the end', [end.termination, end.cause], endOf(trace));
       if (end.termination === 'Error' && end.cause !== 'tool')
         hold((end.error?.message.length ?? 0) > 0, 'an error says what failed');

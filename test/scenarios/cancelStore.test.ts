@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Boundary, LogEntry } from '../../src/index.ts';
 import { type Bench, bench, only, story } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, lines } from '../support/model.ts';
+import { call, deaf, finish, lines, t } from '../support/model.ts';
 import { commits, type Fate, troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
@@ -121,6 +121,23 @@ describe('a cancel and a store that answers late', () => {
     ]);
   });
 
+  it('what a reply used whose append was given up counts for the next run', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const reply = [t('a'), finish('stop', 60)];
+    const options = { clock, store, policies: { limits: { tokens: 100 } } };
+    const { conversation, model } = await bench({ ...options, replies: [reply, 'next'] });
+    const isReply = (entries: readonly LogEntry[]) => entries.some(({ type }) => type === 'model-reply');
+    store.trouble((entries) => (isReply(entries) ? { afterMs: 400 } : 'stored'));
+    const run = conversation.send('hi');
+    while (!store.tried.some(isReply)) await clock.advance(1);
+    await clock.until(Promise.all([conversation.cancel(), run.result]));
+    const next = conversation.send('on');
+    await clock.advance(1000);
+    expect(await next.result).toMatchObject({ termination: 'Stopped', cause: 'max_total_tokens', turns: 0 });
+    expect(model.calls).toHaveLength(1);
+  });
+
   it('in waiting, the suspended call and the stop are durable when cancel() resolves; twice is once', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
@@ -152,14 +169,17 @@ describe('a cancel of a run whose suspension is being stored', () => {
     const run = on.conversation.send('hi');
     while (!store.tried.some(suspends)) await clock.advance(1);
     const took = await clock.until(Promise.all([on.conversation.cancel(), run.result]));
-    return { ...on, took };
+    return { ...on, took, result: await run.result };
   }
 
   it.each([20, 60, 85, 95, 2000])(
     'that takes %i ms leaves no call waiting, whatever the store takes',
     async (afterMs) => {
-      const { conversation, clock, took } = await cancelled({ afterMs });
+      const { conversation, clock, took, result } = await cancelled({ afterMs });
       expect(took).toBeLessThanOrEqual(100);
+      // What the store has not answered by then, nobody is told to be so.
+      expect(result.termination).toBe(afterMs < 90 ? 'Suspended' : 'Error');
+      expect([result.cause, result.error?.code]).toEqual(afterMs < 90 ? [undefined, undefined] : ['store', 'store']);
       expect(['idle', 'error']).toContain(conversation.status);
       await clock.advance(afterMs);
       expect(only(conversation.log(), 'run-suspended', 'tool-result', 'run-stop')).toEqual([

@@ -57,13 +57,16 @@ export class LimitWatch {
     this.#world.check(bytes <= most, 'I4', () => `the result of ${callId} has ${bytes} bytes, and may have ${most}`);
   }
 
-  /** A call uses a decision when it starts, or ends by it; one that has ended uses none, unless it runs again. */
+  /**
+   * A call uses a decision when it starts, or ends by it; one that has ended uses none, unless it runs again. What is decided of
+   * a sub-agent's call wakes the call that spawned it with a decision that nobody gave.
+   */
   #checkHeld({ callId }: Extract<LogEntry, { type: 'decision' }>): void {
     const most = this.#world.policies?.limits?.decisions;
     if (most === undefined) return;
     let held = 0;
-    for (const { status, retry, decided, consumed, keyOf } of this.#calls.values()) {
-      if (status === 'ended' && !retry) continue;
+    for (const { name, status, retry, decided, consumed, keyOf } of this.#calls.values()) {
+      if (name === 'spawn_agents' || (status === 'ended' && !retry)) continue;
       for (const suspension of decided) if (!consumed.has(suspension) && !keyOf.has(suspension)) held += 1;
     }
     if (held === most) this.#world.reach('limits', 'decisions');
