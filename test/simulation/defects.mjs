@@ -738,8 +738,8 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        'counters: newCycle(of?.counters ?? context.counters)',
-        'counters: newCycle(of?.counters ?? { ...context.counters, tokens: 0 })',
+        'counters: newCycle(spent(context, of))',
+        'counters: newCycle(of ? spent(context, of) : { ...context.counters, tokens: 0 })',
       ],
     ],
   },
