@@ -159,6 +159,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
             name: 'late',
             runEnd() {
               told.push(edit('ann', 'b'), edit('ben', later));
+              for (const each of told) each.catch(() => undefined);
             },
           },
         ],
