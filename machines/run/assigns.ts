@@ -209,13 +209,9 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
  */
 export function loseEnd({ context, event }: Args): Change {
   const failed = endOf({ context, event });
-  const end = failed.lost?.[0] ? failed : { ...failed, ...(context.end.termination === 'Suspended' && context.end) };
-  return {
-    ...leftWaiting({ ...context, end }),
-    end,
-    durable: false,
-    counters: uncounted(context.counters, end.lost ?? []),
-  };
+  const end = { ...failed, ...(!failed.lost?.length && context.end.termination === 'Suspended' && context.end) };
+  const { suspended, decisions } = leftWaiting({ ...context, end });
+  return { end, durable: false, suspended, decisions, counters: uncounted(context.counters, end.lost ?? []) };
 }
 
 /** How the Terminate state ends the run: by a plugin, or by a limit. */

@@ -115,5 +115,5 @@ const silence = (): RunchartError =>
   new RunchartError(
     'store',
     `the store has not answered for ${SILENCE_MS / 1000} s while the conversation was closed: ` +
-      'what it was given may be stored or not, the next opening shows it',
+      'what it was given may be stored, the next opening shows it',
   );

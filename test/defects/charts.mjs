@@ -4,7 +4,7 @@ export const charts = [
     id: 'suspension-given-up',
     about: 'a cancel that gives up the append of a suspension leaves its calls waiting',
     witness: 'test/scenarios/cancelStore.test.ts',
-    edits: [["...(context.end.termination === 'Suspended' && context.end)", '']],
+    edits: [["...(!failed.lost?.length && context.end.termination === 'Suspended' && context.end)", '']],
   },
   {
     id: 'empty-message-in-a-history',
