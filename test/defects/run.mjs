@@ -73,7 +73,7 @@ async function tested(id, files, atLength = false) {
   );
 }
 /** What is not found at once may need the volume; and two that race meet by chance: a test of them looks again. */
-const LOOKS = 3;
+const LOOKS = 8;
 
 async function inTests({ id, witness }) {
   for (let look = 1; look <= LOOKS; look++) {
