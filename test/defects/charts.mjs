@@ -317,17 +317,6 @@ export const charts = [
     edits: [["(stopReason(end) ?? 'completed')", 'stopReason(end)']],
   },
   {
-    id: 'kept-call-runs-behind-its-end',
-    about: 'a run whose end could not be stored leaves calls to the next that are closed by then',
-    witness: 'test/paths/drawn.test.ts',
-    edits: [
-      [
-        'durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };',
-        'durable === null ? {} : { suspended, kept, reruns, decisions };',
-      ],
-    ],
-  },
-  {
     id: 'spent-forgotten-in-flight',
     about: 'what a reply used whose append is still under way does not count for the run that begins meanwhile',
     witness: 'test/scenarios/cancelStore.test.ts',

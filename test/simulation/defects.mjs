@@ -353,6 +353,17 @@ export const defects = [
     ],
   },
   {
+    id: 'kept-call-runs-behind-its-end',
+    about: 'a run whose end could not be stored leaves calls to the next that are closed by then',
+    fault: 'store-refused',
+    edits: [
+      [
+        'durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };',
+        'durable === null ? {} : { suspended, kept, reruns, decisions };',
+      ],
+    ],
+  },
+  {
     id: 'half-promotion-not-recovered',
     about: 'a promotion that was cut in the middle of its append is made a second time',
     fault: 'crash in an append',
