@@ -87,9 +87,8 @@ export function askEnded({ context, event }: Args): EffectRequest | undefined {
   const { runId } = context;
   const { end, durable } = event.output;
   const { lost: _, ...told } = end;
-  // Of a suspension that a cancel did not wait for nobody knows yet.
-  const unknown = !durable && { termination: 'Error' as const };
-  const result = { runId, durable, ...told, ...unknown };
+  // A cancel may not have waited for the store: whether the run is suspended is not known.
+  const result = { runId, durable, ...told, ...(!durable && { termination: 'Error' as const }) };
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
 }
 

@@ -326,8 +326,6 @@ export const charts = [
     id: 'suspension-told-unstored',
     about: 'a run whose suspension a cancel did not wait for is told to be suspended, though nobody knows',
     witness: 'test/scenarios/cancelStore.test.ts',
-    edits: [
-      ["const unknown = !durable && { termination: 'Error' as const };", 'const unknown = !durable && { durable };'],
-    ],
+    edits: [[", ...(!durable && { termination: 'Error' as const })", '']],
   },
 ];
